@@ -168,6 +168,7 @@ def add_show(commands: Any) -> None:
         "--fits", default="", metavar="DTYPE", choices=NARROWER,
         help=f"calls whose numbers would become Inf or zero in {', '.join(NARROWER)}; worst first",
     )  # fmt: skip
+    show.add_argument("--dtypes", action="store_true", help="calls and casts by dtype; where half enters and leaves")
     show.add_argument("--stack", action="store_true", help="with the lines of code that each call came from")
     show.add_argument("--rows", type=int, default=-1, help="how many tensors to list (0: all)")
     show.add_argument("--format", choices=("text", "csv", "json"), default="text", help="how they are written")
@@ -188,6 +189,10 @@ def run_show(given: argparse.Namespace) -> int:
         default if given.rows < 0 else given.rows, given.stack,
     )  # fmt: skip
     run = open(given.path)
+    if given.dtypes:
+        from probe.reading.dumps.dtypes import show_dtypes
+
+        return show_dtypes(run, query, given.format, width, given.lang)
     if query.is_empty and given.format == "text" and not given.fits:
         described, broken = overview(run, 16 if given.rows < 0 else given.rows or sys.maxsize, width, given.lang)
         print(described)

@@ -124,6 +124,7 @@ class ComparisonResult:
             "errors": self.errors,
             "unmapped": self.unmapped,
             "before_first": self.before,
+            "casts": [cast for unit in self.units[:1] for cast in unit.origins.casts],
             "header": [str(line) for unit in self.units[:1] for line in unit.header],
             "units": [
                 {
@@ -138,7 +139,7 @@ class ComparisonResult:
         }
 
 
-_ORIGINS, _CELLS, _NOTES, _SIDES, _RANKS, _LONG = 5, 5, 3, 4, 4, 230
+_ORIGINS, _CELLS, _NOTES, _SIDES, _RANKS, _LONG, _CASTS = 5, 5, 3, 4, 4, 230, 5
 
 #: how values agree -> the line about all values before the first origin
 _BEFORE = {
@@ -175,6 +176,8 @@ def summary_text(comparison: ComparisonResult, language: str = ENGLISH) -> str:
         note for unit in comparison.units for note in (*unit.notes, *([unit.error] if unit.error else []))
     )
     lines += [say("compare.note", note=note) for note in list(notes)[:_NOTES]]
+    for casts in filter(None, (unit.origins.casts for unit in comparison.units[:1])):
+        lines += [say("compare.casts", count=len(casts)), *(say("compare.cast", **cast) for cast in casts[:_CASTS])]
     if comparison.agrees:
         lines += [say("compare.no_difference"), *_harmless(comparison, language)]
     elif not comparison.is_comparable:

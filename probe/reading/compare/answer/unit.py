@@ -17,6 +17,7 @@ from probe.reading.compare.distances.tolerance import NetNoise, distance
 from probe.reading.compare.judging.judged_pairs import JudgedPairs, Options
 from probe.reading.compare.judging.verdicts import FAINT, HARD, Verdict, sharpened
 from probe.reading.compare.origins.across_ranks import Collective, UnitCounts, UnitOrigins, UnitSummary
+from probe.reading.compare.origins.casts import Casts
 from probe.reading.compare.origins.finder import Finding, OriginFinder
 from probe.reading.compare.origins.origin import Kind, Origin, is_collective
 from probe.reading.compare.pairing.alignment import EXACT, NONE
@@ -145,7 +146,8 @@ def _find_origins(counts: UnitCounts, judged: JudgedPairs) -> UnitOrigins:
         return UnitOrigins(updates=bool(judged.updates), settled=_is_settled(judged))
     graph = Graph(judged)
     finder, describer = OriginFinder(graph), Describer(graph, judged.arrays)
-    findings = finder.origins()
+    casts = Casts(graph)
+    findings = casts.beyond(finder.origins())
     exact: tuple[Origin, ...] = ()
     grew = finder.has_grown(findings)
     may_agree_in_bits = not (judged.alignment.vocabulary.is_foreign or judged.tolerances.has_noise)
@@ -165,9 +167,11 @@ def _find_origins(counts: UnitCounts, judged: JudgedPairs) -> UnitOrigins:
         first = tuple(sorted([*first, *more[:_MOST_ORIGINS]], key=lambda origin: origin.site.order))
     if not first and counts.differs:
         first = tuple(describer.origin(finding) for finding in finder.first_of_all())
+    first = tuple(origin for origin in first if not casts.carry(origin.site.order))  # no cast is the origin
     return UnitOrigins(
         first=first,
-        later=tuple(describer.origin(finding) for finding in finder.later()),
+        later=tuple(describer.origin(finding) for finding in casts.beyond(finder.later())),
+        casts=tuple(casts.differences()[:_MOST_NAMES]),
         soft=tuple(describer.origin(finding) for finding in rest[:_MOST_ORIGINS]),
         collectives=tuple(_collectives(graph, findings)),
         exact=exact,

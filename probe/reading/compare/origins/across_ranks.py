@@ -81,6 +81,7 @@ class UnitOrigins(NamedTuple):
     parameters: tuple[int, int] = (0, 0)  # how many parameters there are, and how many of them differ in any bit
     updates: bool = False  # whether both sides have the update of an optimizer
     settled: bool = False  # whether the results of all updates are recorded, and agree
+    casts: tuple[dict[str, Any], ...] = ()  # where half precision enters on one side alone, the worst first
     #: how the values before the first origin agree: one of BITS, NUMBERS_EQUAL and CLOSE; "" without values
     before: str = ""
 
