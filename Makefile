@@ -45,7 +45,7 @@ unexport PYTHONDONTWRITEBYTECODE
 COMPILERS := { command -v gcc && command -v g++ && command -v nm; } >/dev/null || { apt-get update -q && apt-get install -qy gcc g++ binutils; }
 
 .PHONY: help demo check lint imports numbers unit format coverage test test-all thorough browser planted-faults one-run test-rounds test-force conformance wheel-test wheel-faults test-oldest unit-oldest test-versions \
-  ascend ascend-all test-processors equality-50 seen-nets guard-nets replay-nets fuzz fuzz-checks report-test drawings pictures origins perturbed mutants bench bench-peer bench-reading bench-cluster bench-device \
+  ascend ascend-all test-processors equality-50 seen-nets guard-nets replay-nets fuzz fuzz-checks report-test drawings pictures origins mechanisms perturbed mutants bench bench-peer bench-reading bench-cluster bench-device \
   peer clean
 
 help:  ## list the targets
@@ -176,6 +176,9 @@ perturbed: $(VENV)/ready  ## is one run that was moved by one rounding a toleran
 one-run: $(VENV)/ready  ## plant faults in trainings without a golden run, and look at healthy ones: `probe check RUN`
 	$(VENV)/bin/python -m pip install --quiet --no-deps --target .nets mindcv==0.3.0
 	PYTHONPATH=.nets OMP_NUM_THREADS=1 $(RUN) -m tests.programs.one_run.planted
+
+mechanisms: $(VENV)/ready  ## faults with a known mechanism in a GPT, and three healthy trainings of 2,000 steps: who alarms first?
+	OMP_NUM_THREADS=1 $(RUN) -m tests.programs.monitor.mechanisms
 
 mutants: $(VENV)/ready  ## change one place of public nets 300 times: `probe compare` must name it (about 40 minutes)
 	$(VENV)/bin/python -m pip install --quiet --no-deps --target .nets mindcv==0.3.0

@@ -106,6 +106,7 @@ class Settings:
         bench_path: msprobe's name of golden.
         diff_nums: number of steps that differ from the golden run, after which nothing more is compared.
         keep_steps: task "monitor": number of the last steps that are kept in memory, and written after an alarm.
+        mechanisms: task "monitor": whether attention, routers, embeddings and weights are measured every ``interval``.
     """
 
     task: str = field(default="statistics", metadata=_row(validators.task(KERNEL_TASKS, _MSPROBE_TASKS)))
@@ -159,6 +160,7 @@ class Settings:
     alarm_level: str = field(default="mix", metadata=_row(validators.choice("L0", "L1", "mix"), "monitor"))
     max_alarms: int = field(default=3, metadata=_row(validators.count, "monitor"))
     keep_steps: int = field(default=0, metadata=_row(validators.count, "monitor"))
+    mechanisms: bool = field(default=True, metadata=_row(validators.boolean, "monitor"))
 
     @property
     def checksums(self) -> bool:

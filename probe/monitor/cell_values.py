@@ -22,17 +22,21 @@ from probe.store.error_log import ErrorLog
 
 #: takes the place of a tensor in a call, and its values
 Note = Callable[[SeriesSlot, Any], None]
+#: settings that watch calls, and nothing beside them
+ONLY = Settings(extra_info=False, optimizer="off", snapshot=False, unlisted=False)
 
 
 class CellTask(Task):
-    """Passes tensors on as they are now, and arrays of sums; keeps no entry."""
+    """Passes tensors on as they are now, and arrays of sums; keeps no entry. ``functions`` are names, None for all."""
 
     has_values = True
     records_updates = False
 
-    def __init__(self, modes: frozenset[str], tensor: type, note: Note) -> None:
+    def __init__(self, modes: frozenset[str], note: Note, functions: frozenset[str] | None = None) -> None:
+        from mindspore import Tensor
+
         super().__init__(modes, GradientUse.VALUES)
-        self._tensor, self._note = tensor, note
+        self._tensor, self._note, self.functions = Tensor, note, functions
 
     def inputs(self, call: Call, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """Note the inputs; see ``Task``."""
@@ -75,20 +79,18 @@ class NoEntries(Sink):
 
 
 class CellValues:
-    """Watches the Cells of one training that the setting ``list`` names."""
+    """Watches the Cells that the setting ``list`` names; at level mix functions too."""
 
-    def __init__(self, settings: Settings, errors: ErrorLog, note: Note) -> None:
-        from mindspore import Tensor
-
-        self._settings, self._errors, self._note, self._tensor = settings, errors, note, Tensor
-        self._capture = PyNativeCapture(settings)
+    def __init__(self, settings: Settings, errors: ErrorLog, task: CellTask) -> None:
+        self._settings, self._errors, self._task = settings, errors, task
+        self._capture = PyNativeCapture(settings, functions=task.functions)
         self._measurers = select_measurers(settings)
         self._recorder: StepRecorder | None = None
 
     def install(self, models: Any) -> None:
         """Begin to watch; also again within a step."""
         if self._recorder is None:
-            sink, task = NoEntries(self._errors), CellTask(self._settings.data_mode, self._tensor, self._note)
+            sink, task = NoEntries(self._errors), self._task
             queue = MeasurementQueue(*self._measurers, self._capture.wait, sink.accept, self._errors.guard)
             self._recorder = StepRecorder(self._settings, task, queue, sink, CallStacks(), NameFilter(self._settings))
         self._capture.watch(models)

@@ -14,8 +14,9 @@ from probe.capture.pynative.cells import ModelAndLoss
 from probe.capture.training.events import Observer, TrainingHooks
 from probe.config.settings import Settings
 from probe.monitor.alarms import Alarms
-from probe.monitor.cell_values import CellValues
+from probe.monitor.cell_values import CellTask, CellValues
 from probe.monitor.held_call import HeldCalls
+from probe.monitor.mechanisms import Mechanisms
 from probe.monitor.numbers import HostNumbers, StepValues, new_numbers
 from probe.private_names import installed_parts
 from probe.series.file import SeriesFile
@@ -31,14 +32,14 @@ class Watch:
     """Measures steps, and gives their numbers to ``takes``.
 
     ``values`` receives what the hooks see; its ``end`` returns the row of a step. The row's ``scalars`` are still on a
-    device. They are fetched for its ``finish`` when the next step ends: nothing waits within a step.
+    device. They are fetched for its ``finish`` when the next step ends: nothing waits within a step. ``cells`` watch
+    Cells; others may take their place between steps.
     """
 
-    def __init__(
-        self, values: Observer, numbers: HostNumbers, errors: ErrorLog, cells: CellValues | None, *takes: Take
-    ) -> None:
+    def __init__(self, values: Observer, numbers: HostNumbers, errors: ErrorLog, *takes: Take) -> None:
         self.values: Any = values
-        self._numbers, self._errors, self._cells, self._takes = numbers, errors, cells, takes
+        self.cells: list[CellValues] = []
+        self.numbers, self._errors, self._takes = numbers, errors, takes
         self.hooks = TrainingHooks(values, numbers.on_cpu, errors)
         self._rows: deque[tuple[int, Any]] = deque()
         self.row: Any = {}  # the numbers of the last step that was handed on
@@ -46,21 +47,21 @@ class Watch:
 
     def install(self, models: Any) -> None:
         """Begin to watch; also again within a step."""
-        if self._cells is not None:
-            self._cells.install(models)
+        for cells in self.cells:
+            cells.install(models)
         self.hooks.install()
 
     def remove(self) -> None:
         """Watch nothing but the gradients of a backward that may follow."""
         with self._errors.guard("removing the hooks"):
             self.hooks.remove()
-            if self._cells is not None:
-                self._cells.remove()
+            for cells in self.cells:
+                cells.remove()
 
     def end_cells(self) -> list[str]:
         """End the step of the Cells; return the names in ``list`` that none has matched."""
         with self._errors.guard("removing the hooks of Cells"):
-            return [] if self._cells is None else self._cells.end_step()
+            return [name for cells in self.cells for name in cells.end_step()]
         return []
 
     def end_step(self, step: int) -> list[Alarm]:
@@ -75,7 +76,7 @@ class Watch:
             step, row = self._rows.popleft()
             self.row = {}
             with self._errors.guard("reading the numbers of a step"):
-                self.row = row.finish(self._numbers.fetch(row.scalars))
+                self.row = row.finish(self.numbers.fetch(row.scalars))
             for take in self._takes:
                 with self._errors.guard("writing the row of a step"):
                     found += take(step, self.row) or ()
@@ -96,29 +97,31 @@ class Monitor:
         self.folder = os.path.join(dump_path, MONITOR, rank)
         self.errors = ErrorLog(self.folder, set())
         self.file, self.alarms = SeriesFile(self.folder), Alarms(self.folder, self.errors)
-        self.numbers = new_numbers(settings.measure)
-        self.values = StepValues(self.numbers, self.errors)
-        cells = None
-        if settings.list:
-            of_cells = replace(settings, task="statistics", level="L0", extra_info=False, keep_steps=0)
-            note = self.values.note
-            cells = CellValues(of_cells, self.errors, lambda slot, tensor: note(str(slot), tensor))
+        numbers, self._settings = new_numbers(settings.measure), settings
+        self.values = values = StepValues(numbers, self.errors)
+        of_cells = replace(settings, task="statistics", level="L0", extra_info=False, keep_steps=0)
+        task = CellTask(settings.data_mode, lambda slot, tensor: values.note(str(slot), tensor))
+        self._listed = [CellValues(of_cells, self.errors, task)] if settings.list else []
+        self._mechanisms = Mechanisms(numbers, self.errors, values)
         self.held: HeldCalls | None = None
         if settings.on_alarm == "again":
-            new_held = functools.partial(HeldCalls, self.numbers.on_cpu, self.errors)
+            new_held = functools.partial(HeldCalls, numbers.on_cpu, self.errors)
             self.held = installed_parts().make("the step once more", new_held, None)
-        self.watch = Watch(self.values, self.numbers, self.errors, cells, self.file.write, self.alarms.look)
+        takes = self._mechanisms.add_ratios, self.file.write, self.alarms.look
+        self.watch = Watch(values, numbers, self.errors, *takes)
         self.watch.is_prompt = self.held is not None
-        self._interval, self._models, self._is_open = settings.interval, None, False
+        self._models, self._is_open = None, False
 
     def begin(self, step: int, models: Any) -> None:
         """Begin to watch; also again within a step."""
         if models is not self._models:
             self._models = models
             self.watch.hooks.watch(_parameters(models))
+            self._mechanisms.find(models if self._settings.mechanisms else None)
         if not self._is_open:
             self._is_open = True
-            self.values.begin(step % self._interval == 0)
+            self.values.begin(is_measured := step % self._settings.interval == 0)
+            self.watch.cells = [*self._listed, *(self._mechanisms.begin() if is_measured else ())]
         self.watch.install(models)
         if self.held is not None:
             self.held.install()
@@ -132,8 +135,8 @@ class Monitor:
 
     def measure_again(self, run: Callable[[], Any]) -> dict[str, float]:
         """Return the numbers of gradient functions that are called again. No row has them."""
-        values = StepValues(self.numbers, self.errors)
-        hooks = TrainingHooks(values, self.numbers.on_cpu, self.errors)
+        values = StepValues(self.watch.numbers, self.errors)
+        hooks = TrainingHooks(values, self.watch.numbers.on_cpu, self.errors)
         hooks.watch(_parameters(self._models))
         hooks.install()
         try:
@@ -142,13 +145,13 @@ class Monitor:
         finally:
             hooks.end_step()
         row = values.end()
-        return row.finish(self.numbers.fetch(row.scalars))
+        return row.finish(self.watch.numbers.fetch(row.scalars))
 
     def end_step(self, step: int) -> list[Alarm]:
         """End the step: write its row, and return its alarms."""
         with self.errors.guard("removing the hooks"):
             self.watch.hooks.end_step()
-        for name in self.watch.end_cells():
+        for name in set(self.watch.end_cells()).intersection(self._settings.list):
             self.errors.note(name, f"no Cell has matched {name!r} of the setting list")
         is_open, self._is_open = self._is_open, False
         return self.watch.end_step(step) if is_open else []

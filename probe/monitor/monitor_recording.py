@@ -109,7 +109,7 @@ class MonitorRecording(Recording):
             may_repeat = not is_last and sys.exc_info()[0] is None
             self.parts.unless_disabled("monitoring", lambda: self._end_row(opened, may_repeat))
         if self._monitor is not None:
-            self._monitor.numbers.raise_pending()
+            self._monitor.watch.numbers.raise_pending()
             if is_last:
                 self._monitor.close()
 
@@ -177,7 +177,7 @@ class MonitorRecording(Recording):
         except (TypeError, ValueError):
             raise UsageError(f"log(): {name!r} is {type(number).__name__}. Allowed: a number") from None
         if self._monitor is not None:
-            self._monitor.values.log(name, value)
+            self._monitor.values.put({name: value})
 
     def held_bytes(self) -> int | None:
         """Return the bytes of the copies that making a step again needs; see ``Recording``."""

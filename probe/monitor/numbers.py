@@ -51,7 +51,7 @@ class HostNumbers:
     """
 
     def __init__(self, wait: Callable[[], None], on_cpu: bool) -> None:
-        reader, self.ready, self.on_cpu = TensorReader(), wait, on_cpu
+        reader, self.ready, self.on_cpu, self._own = TensorReader(), wait, on_cpu, OwnOperations()
         self._scalars: list[Any] = []
         self._flat = reader.flat
         self._read: Callable[[Any], Any] = lambda tensor: to_storable(reader(local_tensor(tensor)))
@@ -90,6 +90,14 @@ class HostNumbers:
         """Return the value of a tensor of one element."""
         return float(self._read(tensor).reshape(-1)[0])
 
+    def made(self, compute: Callable[..., Any], *arguments: Any) -> Any:
+        """Return what a function of ``features`` makes of tensors, and of other arguments."""
+        return self._own.run(compute, *map(local_tensor, arguments))
+
+    def computed(self, compute: Callable[..., Mapping[str, Any]], *arguments: Any) -> dict[str, Number]:
+        """Return the numbers that such a function makes."""
+        return {name: self.number(scalar) for name, scalar in self.made(compute, *arguments).items()}
+
     def copy(self, tensor: Any) -> Any:
         """Return a copy of the values of a tensor, for ``change``."""
         return np.array(self._read(tensor), copy=True)
@@ -118,7 +126,7 @@ class DeviceNumbers(HostNumbers):
     def __init__(self, wait: Callable[[], None], on_cpu: bool) -> None:
         super().__init__(wait, on_cpu)
         self.ready = lambda: None
-        self._reductions, self._own = Reductions(on_cpu, scaled=False), OwnOperations()
+        self._reductions = Reductions(on_cpu, scaled=False)
         self._work, self._pending = TrainingWork(wait), cast("Exception | None", None)
         self._lock = threading.Lock()  # optimizers may run in several threads
 
@@ -265,9 +273,9 @@ class StepValues:
         """Begin a step. Parameters, their updates and the states of optimizers are measured if ``has_parameters``."""
         self._has_parameters, self._began = has_parameters, time.perf_counter()
 
-    def log(self, name: str, number: float) -> None:
-        """Add a number of the user's."""
-        self._values[name] = number
+    def put(self, numbers: Mapping[str, Number]) -> None:
+        """Add numbers: of attention, routers and weights, or the user's."""
+        self._values.update(numbers)
 
     def wait(self) -> None:
         """Wait for the loss where it is read on the host. Raises a pending error of the training."""

@@ -275,10 +275,10 @@ def stuck(key: str, history: History, value: float, limit: float, now: Now) -> S
     return say(key, turns=turned, count=WINDOW, before=before, long=2 * WINDOW, step=now.step)
 
 
-def collapse(key: str, history: History, value: float, limit: float, now: Now) -> Sentence:
-    """A loss scale that fell."""
+def collapse(key: str, least: float, history: History, value: float, limit: float, now: Now) -> Sentence:
+    """A number below ``least`` that fell: so many times, or below 1."""
     highest = max(history.recent)
-    is_low = value * limit <= highest or (value < 1 <= highest)
+    is_low = value < least and (value * limit <= highest or value < 1 <= highest)
     return say(key, value=value, highest=highest, step=now.step) if is_low else NOTHING
 
 
@@ -295,3 +295,17 @@ def saturation(key: str, history: History, value: float, limit: float, now: Now)
     """A value near to the largest number of its dtype."""
     peak = now.point.peak
     return say(key, value=peak, step=now.step) if peak >= limit and math.isfinite(peak) else NOTHING
+
+
+def swollen(key: str, history: History, value: float, limit: float, now: Now) -> Sentence:
+    """A number above a limit, and four times the lowest that was measured."""
+    lowest = history.lowest = min(history.lowest, history.recent[0])
+    return say(key, value=value, lowest=lowest, step=now.step) if value >= max(limit, 4 * lowest) else NOTHING
+
+
+def beyond(key: str, count: int, is_above: bool, history: History, value: float, limit: float, now: Now) -> Sentence:
+    """So many values in a row above a limit, or below it."""
+    last = history.ending(count, value) if count > 1 else [value]
+    nearest = min(last) if is_above else max(last)
+    holds = len(last) == count and (nearest > limit if is_above else nearest < limit)
+    return say(key, value=nearest, count=count, step=now.step) if holds else NOTHING

@@ -16,7 +16,7 @@ from probe.door import open_text, table_lines
 from probe.errors import UsageError
 from probe.naming import ADAM_STATES, escape_formula
 from probe.series.file import MOST_STEP, NOT_MEASURED_BITS, RankSeries
-from probe.series.series_name import parse, slot_of
+from probe.series.series_name import FEATURES, parse, slot_of
 from probe.store import file_io
 from probe.store.file_names import TRAINER_CSV
 
@@ -29,6 +29,8 @@ Rows = Mapping[Place, Mapping[str, Cell]]
 #: of one step: the beginning of the file's name -> its rows
 Tables = dict[str, Rows]
 Item = TypeVar("Item")
+#: the files of the features that ``l2_targets`` asks for
+L2_HOOKS = ("attention_hook", "linear_hook", "moe_router_weight_hook", "moe_router_logit_hook")
 #: the kinds of Cells
 _OF_CELLS = ("actv", "actv_grad")
 
@@ -154,8 +156,9 @@ def _write(folder: str, kind: str, table: Mapping[Place, dict[int, dict[str, flo
 _FORMS = {
     "grad_unreduced": "{name}.grad", "grad_reduced": "{name}.grad_in", "param_updated": "{name}.param",
     "exp_avg": "optimizer.moment1.{name}", "exp_avg_sq": "optimizer.moment2.{name}",
+    **dict.fromkeys((*L2_HOOKS, "tokens_per_expert", "mg_direction"), "{name}"),
 }  # fmt: skip
-_STATISTICS = {"norm": "", "max": ".max", "min": ".min"}
+_STATISTICS = {"norm": "", "max": ".max", "min": ".min", **{name: f".{name}" for name in FEATURES}}
 
 
 class CsvSeries(RankSeries):

@@ -45,6 +45,11 @@ def _on(threshold: float, kinds: str, warm_up: int, *look: Any, least: int = LEA
     return Condition(threshold, frozenset(kinds.split()), warm_up, partial(look[0], *look[1:]) if look else None, least)
 
 
+def _live(source: str, *condition: Any) -> Rule:
+    """Return a rule of the monitor alone."""
+    return Rule(source, None, _on(*condition))
+
+
 _ANY, _FEW = "any", LEAST_STEPS - 1
 _STRANGE = "cell loss grad grad_in param update state logged total"
 RULES = {
@@ -58,8 +63,8 @@ RULES = {
         _on(6.0, _ANY, _FEW, looks.spike, "trend.spike", False),
         _on(4.0, "loss total logged", 20, looks.spike, "alarm.spike", True),
     ),
-    "gradient spike": Rule("ZClip", None, _on(30.0, "grad", 20, looks.gradient_spike, "alarm.spike")),
-    "rising": Rule("probe", None, _on(2.0, "loss", 40, looks.rising, "alarm.rising")),
+    "gradient spike": _live("ZClip", 30.0, "grad", 20, looks.gradient_spike, "alarm.spike"),
+    "rising": _live("probe", 2.0, "loss", 40, looks.rising, "alarm.rising"),
     "growing": Rule(
         "probe",
         _on(10.0, GRADIENT, _FEW, looks.growing, "trend.growing", 0.0),
@@ -83,10 +88,10 @@ RULES = {
     "missing": Rule(
         "OLMo issue 266", _on(1.0, GRADIENT, 0, looks.zero_gradient, "trend.zero_gradient"), _on(3.0, "grad", 10)
     ),
-    "zeros": Rule("smdebug DeadRelu", None, _on(3.0, "grad grad_in", 2, looks.unchanged, "alarm.zeros", True)),
-    "never": Rule("probe", None, _on(20.0, "grad", 19, looks.never, "alarm.never")),
-    "no gradient": Rule("probe", None, _on(1.0, "total", 0, looks.no_gradient, "alarm.no_gradient")),
-    "constant": Rule("probe", None, _on(10.0, "loss", 9, looks.unchanged, "alarm.constant", False)),
+    "zeros": _live("smdebug DeadRelu", 3.0, "grad grad_in", 2, looks.unchanged, "alarm.zeros", True),
+    "never": _live("probe", 20.0, "grad", 19, looks.never, "alarm.never"),
+    "no gradient": _live("probe", 1.0, "total", 0, looks.no_gradient, "alarm.no_gradient"),
+    "constant": _live("probe", 10.0, "loss", 9, looks.unchanged, "alarm.constant", False),
     "dead units": Rule("smdebug DeadRelu", _on(0.99, ACTIVATION, 0, looks.dead_units, "trend.dead_units")),
     "saturation": Rule("probe", _on(0.9, _ANY, 0, looks.saturation, "trend.saturation", least=0)),
     "one layer apart": Rule("OLMo issue 266", _on(6.0, "", 0)),
@@ -95,11 +100,19 @@ RULES = {
         _on(2.0, PARAMETER, 1, looks.weight_drift, "trend.weight_drift", False),
         _on(3.0, "param", 10, looks.weight_drift, "alarm.weight_drift", True),
     ),
-    "setting": Rule("probe", None, _on(5.0, "scalar", 20, looks.setting, "alarm.setting")),
-    "reset": Rule("probe", None, _on(20.0, "state", 2)),
-    "scaled": Rule("probe", None, _on(100.0, "grad_in", 20)),
-    "stuck": Rule("probe", None, _on(4.0, "loss", 20, looks.stuck, "alarm.stuck")),
-    "collapse": Rule("probe", None, _on(64.0, "scale", 5, looks.collapse, "alarm.collapse")),
+    "setting": _live("probe", 5.0, "scalar", 20, looks.setting, "alarm.setting"),
+    "reset": _live("probe", 20.0, "state", 2),
+    "scaled": _live("probe", 100.0, "grad_in", 20),
+    "stuck": _live("probe", 4.0, "loss", 20, looks.stuck, "alarm.stuck"),
+    "collapse": _live("probe", 64.0, "scale", 5, looks.collapse, "alarm.collapse", math.inf),
+    "attention entropy": _live("arXiv 2303.06296", 4.0, "attention_entropy", 2, looks.collapse, "alarm.collapse", 0.25),
+    "attention logits": _live(
+        "arXiv 2309.14322, 2507.20534", 1e2, "attention_logits", 1, looks.swollen, "alarm.swollen"
+    ),
+    "expert": _live("arXiv 2101.03961", 0.1, "expert_smallest", 4, looks.beyond, "alarm.expert_least", 5, False),
+    "expert takes all": _live("arXiv 2101.03961", 0.9, "expert_largest", 4, looks.beyond, "alarm.expert_most", 5, True),
+    "stable rank": _live("arXiv 2510.04212", 5.0, "stable_rank", 2, looks.collapse, "alarm.stable_rank", 3.0),
+    "table update": _live("smdebug WeightUpdateRatio", 0.1, "update_ratio", 1, looks.beyond, "alarm.table", 1, True),
 }
 #: the rules of msprobe's key "alert": the numbers that each looks at, none for all, and its function
 MSPROBE: dict[str, tuple[tuple[str, ...], Callable[[float, float, Any], bool]]] = {

@@ -7,9 +7,17 @@ from typing import NamedTuple
 
 #: how the name of a series ends that is no norm
 _ENDS = (".max", ".min")
+#: numbers of msprobe's csv files that no rule looks at
+FEATURES = ("entropy", "softmax", "sr", "kernel_norm", "router_weight_similarity", "per_token_expert_entropy", "tokens",
+            "mg_direction")  # fmt: skip
+#: numbers of ``monitor/features`` -> the kinds of series that ``monitor/mechanisms`` makes of them
+MECHANISMS = {"entropy": "attention_entropy", "logits": "attention_logits", "largest": "expert_largest",
+              "smallest": "expert_smallest", "per_token_expert_entropy": "expert_entropy",
+              "stable_rank": "stable_rank"}  # fmt: skip
 #: the last part of a name -> the kind
-_LAST = {"grad": "grad", "grad_in": "grad_in", "param": "param", "update": "update", "global_norm": "total",
-         "max": "end", "min": "end", "seconds": "seconds"}  # fmt: skip
+_LAST = {**dict.fromkeys(FEATURES, "feature"), "grad": "grad", "grad_in": "grad_in", "param": "param",
+         "update": "update", "global_norm": "total", **{name: name for name in MECHANISMS.values()},
+         "update_ratio": "update_ratio", "max": "end", "min": "end", "seconds": "seconds"}  # fmt: skip
 _FORWARD, _BACKWARD = "forward", "backward"
 
 
@@ -49,7 +57,7 @@ class SeriesName(NamedTuple):
     """The parts of the name of a series."""
 
     #: "loss", "grad", "grad_in", "param", "bias", "update", "total", "scalar", "state", "scale", "cell", "end" (of a
-    #: statistic), "seconds", or "logged" by the user
+    #: statistic), "seconds", "feature" (of a csv file of msprobe), or "logged" by the user
     kind: str
     owner: str  # the parameter or Cell; of a state the parameter too
     statistic: str = "norm"  # "norm", "max" or "min"

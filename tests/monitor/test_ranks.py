@@ -43,6 +43,18 @@ def test_a_rank_that_drifts_is_named_with_its_step(monitored):
 
 def test_only_the_first_rank_of_a_data_parallel_group_writes_reduced_gradients(monitored):
     _, said = monitored
+    collectives = ["cc_distribution_0-0.csv", "cc_distribution_1-1.csv"]
     arrived = ["grad_unreduced_0-0.csv", "grad_unreduced_1-1.csv"]
-    assert said[0]["csv"] == ["grad_reduced_0-0.csv", "grad_reduced_1-1.csv", *arrived]
-    assert said[1]["csv"] == arrived
+    assert said[0]["csv"] == [*collectives, "grad_reduced_0-0.csv", "grad_reduced_1-1.csv", *arrived]
+    assert said[1]["csv"] == [*collectives, *arrived]
+
+
+def test_collectives_have_rows_of_their_tensors_before_and_after(monitored):
+    _, said = monitored
+    for one in said:
+        head, *rows = one["collectives"]
+        assert head == "vpp_stage,name,step,norm,shape,dtype"
+        names = [row.split(",")[1] for row in rows]
+        assert names[:2] == ["all_reduce.0.input_0", "all_reduce.0.output_0"] and len(names) == 16
+    last = [[row for row in one["collectives"] if "output" in row] for one in said]
+    assert last[0] == last[1]  # the sum over the ranks

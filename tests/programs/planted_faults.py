@@ -98,7 +98,7 @@ FAULTS = tuple(Fault(*row) for row in (
      "self._count <= own.max_alarms", "monitor"),
     ("series/looks.py", "and abs(value) > mean * (1 + limit)",
      "and value > mean * (1 + limit)", "monitor"),
-    ("monitor/msprobe/values.py", "% self._watched.accumulated", "// self._watched.accumulated", "monitor"),
+    ("monitor/msprobe/cell_rows.py", "% self._accumulated", "// self._accumulated", "monitor"),
     ("monitor/msprobe/values.py", "not targets or any(", "not targets or all(", "monitor"),
     ("monitor/alarms.py", "del self._waiting[min(self._waiting)]",
      "del self._waiting[max(self._waiting)]", "monitor"),

@@ -48,6 +48,12 @@ STRANGE = {
     "constant": ("loss", [0.7] * 10),
     "weight drift": ("w.param", [1.2**i for i in range(20)]),
     "collapse": ("loss_scale", [4096.0] * 10 + [1.0]),
+    "attention entropy": ("Cell.a.attention_entropy", [2.0 - 0.01 * i for i in range(20)] + [0.2]),
+    "attention logits": ("Cell.a.attention_logits", [5.0] * 10 + [120.0]),
+    "expert": ("Cell.r.expert_smallest", [0.9] * 5 + [0.05] * 5),
+    "expert takes all": ("Cell.r.expert_largest", [0.3] * 5 + [0.95] * 5),
+    "stable rank": ("w.stable_rank", [20.0] * 10 + [2.0]),
+    "table update": ("embedding.update_ratio", [0.01] * 5 + [0.2, 0.2]),
     "setting": ("optimizer.momentum", [0.9] * 20 + [0.999]),
     "reset": ("optimizer.moment2.v", [dict.fromkeys(STATES, 1e-3)] * 5 + [dict.fromkeys(STATES, 1e-6)]),
     "scaled": ("w.grad_in", [dict.fromkeys(GRADIENTS, 1.0)] * 20 + [{**GRADIENTS, "w.grad_in": 1e-3}] * 3),
@@ -220,6 +226,12 @@ SAID = {
     "constant": "0.7 in 10 steps, in step 9",
     "weight drift": "6.192, 1 ten measured steps before in step 10",
     "collapse": "1, 4096 before in step 10",
+    "attention entropy": "0.2, 2 before in step 20",
+    "attention logits": "120, 5 at its lowest in step 10",
+    "expert": "at most 0.05 of an even share of the tokens prefers one expert, in 5 measured steps up to step 9",
+    "expert takes all": "at least 95% of all preferences are for one expert, in 5 measured steps up to step 9",
+    "stable rank": "2, 20 within the last measured steps, in step 10",
+    "table update": "an update changes 0.2 of its norm in step 5",
     "setting": "0.999, 0.9 at most before in step 20",
     "reset": "1e-06 in step 5, 0.001 in step 4; as half of optimizer.moment2 or more",
     "scaled": "0.001 of it enters the optimizer, 1 of the others, in step 22 and the two before",
@@ -272,3 +284,22 @@ def test_an_alarm_is_key_and_facts_in_json():
     written = json.loads(json.dumps(alarm.to_dict(), allow_nan=False))
     assert (written["key"], written["facts"]["step"]) == ("alarm.nan", 1)
     assert written["facts"]["after"] == {"key": "alarm.after", "facts": {"last": 1.0}}
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("Cell.a.attention_entropy", [2.0 - 0.009 * i for i in range(200)]),  # slowly sharper
+        ("Cell.a.attention_entropy", [0.2, 0.05, 0.2]),  # always sharp
+        ("Cell.a.attention_logits", [150.0] * 30),  # a net without a factor
+        ("Cell.a.attention_logits", [1.0, 50.0, 99.0]),
+        ("Cell.r.expert_smallest", [0.01] * 4 + [0.5] * 30),  # before the balance loss has acted
+        ("Cell.r.expert_smallest", [0.05, 0.5] * 20),
+        ("Cell.r.expert_largest", [0.5] * 30),  # two experts
+        ("w.stable_rank", [14.0 * 0.95**i + 3.0 for i in range(100)]),
+        ("w.stable_rank", [1.0] * 20),  # one row
+        ("embedding.update_ratio", [0.15] + [0.03] * 20),  # the first update of small numbers
+    ],
+)
+def test_a_healthy_mechanism_raises_no_alarm(name, values):
+    assert alarms_of(name, values) == []

@@ -39,7 +39,7 @@ class PyNativeCapture:
 
     select_measurers = staticmethod(select_measurers)
 
-    def __init__(self, settings: Settings, companion: Any = None) -> None:
+    def __init__(self, settings: Settings, companion: Any = None, functions: frozenset[str] | None = None) -> None:
         self._settings, self.companion = settings, companion
         nodes = AutogradNodes()
         #: waits for asynchronous work; raises a pending error of the training
@@ -53,6 +53,8 @@ class PyNativeCapture:
         compiled = make("compiled functions", lambda: jit_patches(context), HookGroup())
         self._compilation = HookGroup([RareCollections(), recompute, compiled])
         listed = load_supported_apis(settings.support_ops) if settings.apis else []
+        if functions is not None:  # parts of the keys of their calls
+            listed = [api for api in listed if not functions.isdisjoint(api.key.split("."))]
         self._context.hooks.add(context.handles)
         self._context.hooks.add(MicroBatchHooks(context.state))
         self._context.hooks.add(ListedFunctions(self._context, listed, settings.early_names))

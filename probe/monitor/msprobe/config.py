@@ -3,16 +3,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import os
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from types import MappingProxyType
 from typing import Any, NamedTuple, Optional
 
 from probe.config import file_reader, validators
 from probe.config.messages import errors_about, nearest, printable, refuse
 from probe.config.settings import EditedFile
 from probe.errors import SettingsError
+from probe.series.msprobe_csv import L2_HOOKS
 from probe.series.rules import MSPROBE
 
 _log = logging.getLogger("probe")
@@ -21,23 +26,20 @@ _log = logging.getLogger("probe")
 OPS = ("norm", "min", "max", "mean", "zeros", "nans", "shape", "dtype")
 #: rules of the key ``alert``, with their thresholds
 Rules = tuple[tuple[str, Optional[float]], ...]
-_NOT_WRITTEN = "msprobe writes nothing for it on MindSpore"
-#: keys of msprobe that have no effect here, and the place of the same in probe
+#: keys of msprobe that have no effect here, and why
 _NOT_SERVED = {
-    **dict.fromkeys(("ur_distribution", "mg_direction", "mg_distribution"), _NOT_WRITTEN),
-    **dict.fromkeys(("recording_l2_features", "l2_targets", "sa_order"), "no csv has them"),
-    "cc_distribution": 'a dump at level "L1" has the collectives',
-    "print_struct": 'task "structure" writes the tree of Cells',
-    "stack_info": "stack.json of a dump has the stacks",
-    "append_output": "each run has a folder of its own",
+    "mg_distribution": "msprobe reads no such key either; is it mg_direction?",
     "squash_name": "",  # needs none: names are always shortened, as msprobe does on MindSpore
 }
+#: the form of the times in the names of folders
+TIME = "%b%d_%H-%M-%S"
 
 
 class TrainerConfig(NamedTuple):
     """The settings of TrainerMon by their keys, which docs/monitor.md describes.
 
     Empty ``targets`` and ``module_ranks`` mean all. ``alert`` has the rules, and whether anomaly.json is written.
+    ``l2_targets`` has the names of Cells by their hooks, ``append_output`` no time or two.
     """
 
     targets: tuple[str, ...] = ()
@@ -60,6 +62,15 @@ class TrainerConfig(NamedTuple):
     alert: tuple[Rules, bool] = ((), False)
     dynamic_on: bool = False
     format: str = "csv"
+    ur_distribution: bool = False
+    mg_direction: bool = False
+    stack_info: bool = False
+    print_struct: bool = False
+    recording_l2_features: bool = False
+    l2_targets: Mapping[str, tuple[str, ...]] = MappingProxyType({})
+    sa_order: str = "s,b,h,d"
+    cc_distribution: Mapping[str, Any] = MappingProxyType({})
+    append_output: Sequence[time.struct_time] = ()
 
 
 def _whole(least: int, most: int) -> validators.Validator:
@@ -95,6 +106,23 @@ def _alert(key: str, value: Any) -> tuple[Rules, bool]:
     return tuple(rules), bool(validators.boolean(f"{key}.dump", content.get("dump", False)))
 
 
+_texts = validators.list_of(validators.rule(lambda item: isinstance(item, str), "a text"))
+
+
+def _mapping(rows: Mapping[str, validators.Validator], key: str, value: Any) -> dict[str, Any]:
+    """Return an object of the file, whose keys have validators of their own."""
+    known = validators.choice(*rows)
+    return {known(key, own): rows[own](f"{key}.{own}", item) for own, item in validators.mapping(key, value).items()}
+
+
+def _times(key: str, value: Any) -> list[time.struct_time]:
+    with contextlib.suppress(ValueError):
+        found = [_time(text) for text in _texts(key, value)]
+        if len(found) in (0, 2) and found == sorted(found):
+            return found
+    refuse(key, value, 'an empty list, or a time and a later one as in "Dec03_21-34-40"')
+
+
 def _format(key: str, value: Any) -> str:
     if value != "csv":
         _log.warning("TrainerMon: %s is %s; csv is written", key, printable(repr(value)))
@@ -107,7 +135,12 @@ _ROWS: Mapping[str, Callable[[str, Any], Any]] = {
     "ops": _ops, "start_step": _whole(0, 10**9), "step_interval": _whole(1, 10**9),
     "collect_times": _whole(0, 10**9), "step_count_per_record": _whole(1, 10**6),
     "module_ranks": validators.list_of(_whole(0, 10**6), "a list of numbers"), "eps": _number,
-    "ndigits": _whole(1, 20), "alert": _alert, "format": _format,
+    "ndigits": _whole(1, 20), "alert": _alert, "format": _format, "append_output": _times,
+    "l2_targets": partial(_mapping, dict.fromkeys(L2_HOOKS, _texts)),
+    "sa_order": lambda key, value: validators.choice("s,b,h,d", "b,s,h,d")(key, str(value).replace(" ", "")),
+    "cc_distribution": partial(_mapping, {
+        **dict.fromkeys(("enable", "cc_pre_hook", "cc_log_only"), validators.boolean), "cc_codeline": _texts,
+    }),
 }  # fmt: skip
 
 
@@ -120,6 +153,8 @@ def load(path: str) -> TrainerConfig:
     content, values = file_reader.read(path), {}
     with errors_about(path):
         for key, value in content.items():
+            if key == "monitors":
+                refuse(key, value, "the keys of TrainerMon; this one is of TrainerMonitorV2, which probe does not have")
             if key in _ROWS:
                 if value is not None:
                     values[key] = _ROWS[key](key, value)
@@ -140,7 +175,8 @@ class ConfigSource:
     """The settings file. With the variable DYNAMIC_MONITOR it is read again after each edit.
 
     Attributes:
-        first: the settings that hold from the first step on; None where measuring begins with an edit.
+        config: the settings at the beginning.
+        first: those that hold from the first step on; None where measuring begins with an edit.
 
     Raises:
         SettingsError: when the file cannot be read, or a value in it is wrong.
@@ -149,7 +185,8 @@ class ConfigSource:
     def __init__(self, path: Any) -> None:
         self._path = validators.path("config_file_path", path)
         is_dynamic = os.environ.get("DYNAMIC_MONITOR", "").lower() == "true"
-        self.first = None if is_dynamic else load(self._path)
+        self.config = load(self._path)
+        self.first = None if is_dynamic else self.config
         self._file = EditedFile(self._path if is_dynamic else None, is_read=False)
 
     def changed(self) -> TrainerConfig | None:
@@ -168,3 +205,17 @@ class ConfigSource:
             with open(self._path, "w", encoding="utf-8") as file:
                 json.dump(content, file, indent=2)
             self._file.is_edited()  # this edit is ours
+
+
+def folder_between(base: str, rank: int, times: Sequence[time.struct_time]) -> str:
+    """Return the newest folder of a rank below ``base`` whose time is between two; "" if there is none."""
+    found = []
+    for name in os.listdir(base) if times and os.path.isdir(base) else ():
+        when, mark, _ = name.partition(f"-rank{rank}-")
+        with contextlib.suppress(ValueError):
+            found += [(_time(when), name)] if mark and times[0] <= _time(when) <= times[1] else []
+    return os.path.join(base, max(found)[1]) if found else ""
+
+
+def _time(text: str) -> time.struct_time:
+    return time.strptime(f"2000 {text}", f"%Y {TIME}")  # a leap year

@@ -10,13 +10,13 @@ import uuid
 import weakref
 from typing import Any
 
-from probe.config.settings import PathLike, Settings
+from probe.config.settings import PathLike
 from probe.errors import UsageError, raised_at_caller
 from probe.monitor.alarms import Alerts
-from probe.monitor.cell_values import CellValues
 from probe.monitor.monitor import Watch
-from probe.monitor.msprobe.config import ConfigSource, TrainerConfig
-from probe.monitor.msprobe.values import Models, TrainerValues, Watched, chosen_cells, chosen_parameters, watched
+from probe.monitor.msprobe.cell_rows import CellRows
+from probe.monitor.msprobe.config import TIME, ConfigSource, TrainerConfig, folder_between
+from probe.monitor.msprobe.values import Models, TrainerValues, Watched, chosen_parameters, watched
 from probe.monitor.numbers import new_numbers
 from probe.process.rank import RankResolver
 from probe.process.signals import call_in_forked_child
@@ -54,7 +54,7 @@ class TrainerMon:
     ) -> None:
         self._source = ConfigSource(config_file_path)
         base = os.path.abspath(os.environ.get(_OUTPUT) or _DEFAULT)
-        self._folder = os.path.join(base, time.strftime("%b%d_%H-%M-%S", time.gmtime(time.time() + _CLOCK)))
+        self._folder = os.path.join(base, time.strftime(TIME, time.gmtime(time.time() + _CLOCK)))
         self._parts = Watched([], [], 1, None, None)
         self._watch: Watch | None = None
 
@@ -87,7 +87,8 @@ class TrainerMon:
         if self._parts.models:
             raise UsageError("set_monitor(): this TrainerMon watches a training already: make another one")
         self._parts, self._step, self._rank = parts, start_iteration, RankResolver().rank() or 0
-        self._folder += f"-rank{self._rank}-{uuid.uuid4().hex[:8]}"
+        found = folder_between(os.path.dirname(self._folder), self._rank, self._source.config.append_output)
+        self._folder = found or f"{self._folder}-rank{self._rank}-{uuid.uuid4().hex[:8]}"
         self._errors = ErrorLog(self._folder, set())
         call_in_forked_child(weakref.WeakMethod(self._detach))
         first = self._source.first
@@ -118,21 +119,13 @@ class TrainerMon:
 
     def _new_watch(self, config: TrainerConfig) -> Watch:
         parts, errors, numbers, is_used = self._parts, self._errors, new_numbers(), bool(config.collect_times)
-        every = config.all_xy or not config.targets
         parameters = chosen_parameters(parts.models, config.targets) if is_used else {}
-        has_cells = is_used and config.xy_distribution and not (config.forward_only and config.backward_only)
-        cells = chosen_cells(parts.models, config.targets, every) if has_cells else {}
+        cells = CellRows(config, parts, numbers, errors, is_first=True)
         values = TrainerValues(config, parts, parameters, cells, numbers, errors, self._ended)
-        modes = {"input", "output", "forward", "backward"}
-        modes -= {"backward"} if config.forward_only else {"forward"} if config.backward_only else set()
-        settings = Settings(
-            level="L0", extra_info=False, optimizer="off", snapshot=False, data_mode=frozenset(modes),
-            list=() if every else tuple(f"{key}." for key in cells),
-        )  # fmt: skip
         alerts = Alerts(config.alert, os.path.dirname(self._folder), self._rank)
         files = CsvFiles(self._folder, config.ndigits, config.step_count_per_record)
-        of_cells = CellValues(settings, errors, values.note_cell) if cells else None
-        watch = Watch(values, numbers, errors, of_cells, files.write, alerts.look)
+        watch = Watch(values, numbers, errors, files.write, alerts.look)
+        watch.cells = cells.watching(values.note_cell)
         watch.hooks.watch(parameters if config.wg_distribution else {})
         watch.hooks.install()
         return watch
@@ -152,6 +145,12 @@ class TrainerMon:
             self._left -= 1
             watch.end_step(self._step)
             watch.end_cells()
+            cells = watch.values.cells
+            if cells.structure is not None:  # it is complete: fewer Cells are watched
+                with self._errors.guard("writing stack_info.csv and module_struct.json"):
+                    cells.structure.write(self._folder, self._rank)
+                watch.values.cells = cells = CellRows(self._config, self._parts, watch.numbers, self._errors)
+                watch.cells = cells.watching(watch.values.note_cell)
         self._step += 1
         edited = self._source.changed()
         if edited is not None:

@@ -13,6 +13,7 @@ from probe.capture.pynative.cells import is_cell_or_cells
 from probe.capture.training.events import optimizer_kinds
 from probe.capture.training.optimizer_values import OptimizerValues
 from probe.errors import UsageError
+from probe.monitor import features
 from probe.monitor.msprobe.config import TrainerConfig
 from probe.monitor.numbers import FOUR, HostNumbers, Later, single
 from probe.naming import ADAM_STATES, CELL, clean
@@ -145,56 +146,64 @@ class StepTables(NamedTuple):
 
     def _row(self, found: Mapping[str, Any], fetched: list[float]) -> dict[str, Cell]:
         row = {op: single(cell.of(fetched)) if isinstance(cell, Later) else cell for op, cell in found.items()}
-        if isinstance(found["norm"], Later) and math.isnan(row["norm"]):  # the others of a device may leave NaN out
+        if isinstance(found.get("norm"), Later) and math.isnan(row["norm"]):  # the others of a device may leave NaN out
             row.update(dict.fromkeys(FOUR, math.nan))
-        return {op: row[op] for op in self.ops}
+        return {op: row[op] for op in self.ops if op in row} or row  # a feature
 
 
 class TrainerValues:
     """The numbers of the step that is open; see ``events.Observer``. The loss and its scale are in no file.
 
-    ``parameters`` are by their names; ``cells`` have names and Cells by the keys of their calls. ``ended`` is called
-    when the last optimizer has ended. ``is_on`` says whether this step is measured.
+    ``parameters`` are by their names. ``ended`` is called when the last optimizer has ended. ``is_on`` says whether
+    this step is measured.
     """
 
     def __init__(
-        self, config: TrainerConfig, watched: Watched, parameters: Mapping[str, Any],
-        cells: Mapping[str, tuple[str, Any]], numbers: HostNumbers, errors: ErrorLog, ended: Callable[[], None],
+        self, config: TrainerConfig, watched: Watched, parameters: Mapping[str, Any], cells: Any,
+        numbers: HostNumbers, errors: ErrorLog, ended: Callable[[], None],
     ) -> None:  # fmt: skip
-        self._config, self._watched, self._cells, self._numbers, self._errors = config, watched, cells, numbers, errors
+        self._config, self._watched, self.cells, self._numbers, self._errors = config, watched, cells, numbers, errors
         self._names = {id(parameter): name for name, parameter in parameters.items()}
         self._backwards: dict[str, int] = defaultdict(int)  # those of this step, by parameter
-        self._calls: dict[str, dict[str, int]] = defaultdict(dict)  # Cell -> number of the call -> place in the step
         self._tables: dict[str, dict[Place, Mapping[str, Any]]] = defaultdict(dict)
         self._ended, self.is_on = ended, False
 
     def end(self) -> StepTables:
         """End the step and return its numbers."""
         tables, self._tables, self.is_on = self._tables, defaultdict(dict), False
-        self._calls.clear()
+        self.cells.forget()
         return StepTables(tables, self._numbers.take(), self._config.ops)
 
     def _note(self, kind: str, name: str | None, tensor: Any, part: str = "") -> None:
         if name is not None:
-            found = self._numbers.several(tensor, self._config.ops, self._config.eps)
-            dtype = str(tensor.dtype)
-            dtype = "BFloat16" if dtype == "bfloat16" else dtype[:1].upper() + dtype[1:]  # numpy's, as MindSpore's
-            self._tables[kind][name, part] = {**found, "shape": str(tuple(tensor.shape)), "dtype": dtype}
+            self._tables[kind][name, part] = self._measured(tensor)
+
+    def _measured(self, tensor: Any) -> dict[str, Any]:
+        found = self._numbers.several(tensor, self._config.ops, self._config.eps)
+        return {**found, "shape": str(tuple(tensor.shape)), "dtype": dtype_of(tensor)}
 
     def _note_parameters(self, kind: str, optimizer: OptimizerValues) -> None:
         for parameter in optimizer.parameters.values():
             self._note(kind, self._names.get(id(parameter)), parameter)
 
+    def _note_updates(self, optimizer: OptimizerValues) -> None:
+        """Measure the updates that Adam makes of its moments: the mean by the root of the mean square."""
+        common, moments = optimizer.scalars(lambda tensor: tensor, {}), _moments(optimizer)
+        for group in [{**common, **group} for group in common.get("groups", [common])]:
+            for key in group["parameters"] if {"beta1", "beta2", "eps", "global_step"} <= group.keys() else ():
+                name, own = self._name(optimizer, key), [states[key] for states in moments.values() if key in states]
+                if name is not None and len(own) == 2:
+                    made = self._numbers.made(features.adam, *own, group["global_step"], group)
+                    self._note("ur_distribution", f"{name}.update", made[0])
+                    self._note("ur_distribution", f"{name}.ratio", made[1])
+
     # -- the hooks ------------------------------------------------------------------------------------------------
 
     def note_cell(self, slot: Slot, tensor: Any) -> None:
-        """Measure a tensor of a Cell, or the gradient of one; not of a call that trains nothing."""
-        if not self.is_on or slot.cell not in self._cells:
-            return
-        (name, cell), calls = self._cells[slot.cell], self._calls[slot.cell]
-        if slot.call in calls or cell.training:
-            part = calls.setdefault(slot.call, len(calls)) % self._watched.accumulated
-            self._note("actv_grad" if slot.is_backward else "actv", f"{name}.{slot.in_cell}", tensor, str(part))
+        """Measure a tensor of a Cell or of a collective, or the gradient of one."""
+        if self.is_on:
+            for kind, name, part, row in self.cells.rows(slot, tensor, self._measured):
+                self._tables[kind][name, part] = row
 
     def differentiated(self, *_: Any, **__: Any) -> None:
         """Note nothing; see ``Observer``."""
@@ -218,28 +227,52 @@ class TrainerValues:
             return
         self._numbers.ready()
         with self._errors.guard("reading an optimizer", name):
-            if self._config.wg_distribution:
-                given = (leaf for leaf in leaves(gradients) if hasattr(leaf, "asnumpy"))
-                for parameter, gradient in zip(optimizer.parameters.values(), given):
-                    if not self._watched.is_duplicate(parameter):
-                        self._note("grad_reduced", self._names.get(id(parameter)), gradient)
-            for key, state in optimizer.states.items() if self._config.mv_distribution else ():
-                kind, _, parameter = key.partition(".")
-                if kind in ADAM_STATES:
-                    self._note(ADAM_STATES[kind], self._names.get(id(optimizer.parameters[parameter])), state)
+            given = (leaf for leaf in leaves(gradients) if hasattr(leaf, "asnumpy"))
+            moments = _moments(optimizer)
+            for key, gradient in zip(optimizer.parameters, given):
+                known = self._name(optimizer, key)
+                if self._config.wg_distribution and not self._watched.is_duplicate(optimizer.parameters[key]):
+                    self._note("grad_reduced", known, gradient)
+                if self._config.mg_direction and known is not None and key in moments["exp_avg"]:
+                    row = self._numbers.computed(features.direction, moments["exp_avg"][key], gradient)
+                    self._tables["mg_direction"][known, ""] = row
+            for kind, states in moments.items() if self._config.mv_distribution else ():
+                for key, state in states.items():
+                    self._note(kind, self._name(optimizer, key), state)
             if self._config.param_distribution:
                 self._note_parameters("param_origin", optimizer)
 
     def after_update(self, name: str, optimizer: OptimizerValues) -> None:
-        """Measure the parameters, and end the step with the last optimizer."""
-        if self.is_on and self._config.param_distribution and self._is_watched(optimizer):
+        """Measure the parameters and their updates, and end the step with the last optimizer."""
+        if self.is_on and self._is_watched(optimizer):
             self._numbers.ready()
             with self._errors.guard("reading parameters", name):
-                self._note_parameters("param_updated", optimizer)
+                if self._config.param_distribution:
+                    self._note_parameters("param_updated", optimizer)
+                if self._config.ur_distribution:
+                    self._note_updates(optimizer)
         if optimizer.is_of(self._watched.optimizers[-1]):
             with self._errors.guard("ending a step"):
                 self._ended()
             self._numbers.raise_pending()
 
+    def _name(self, optimizer: OptimizerValues, parameter: str) -> str | None:
+        return self._names.get(id(optimizer.parameters[parameter]))
+
     def _is_watched(self, optimizer: OptimizerValues) -> bool:
         return any(optimizer.is_of(known) for known in self._watched.optimizers)
+
+
+def _moments(optimizer: OptimizerValues) -> dict[str, dict[str, Any]]:
+    """Return the first and the second moments by the names of the parameters."""
+    found: dict[str, dict[str, Any]] = {"exp_avg": {}, "exp_avg_sq": {}}
+    for key, state in optimizer.states.items():
+        kind, _, parameter = key.partition(".")
+        found.get(ADAM_STATES.get(kind, ""), {})[parameter] = state
+    return found
+
+
+def dtype_of(tensor: Any) -> str:
+    """Return the dtype of a tensor or an array, as MindSpore writes it."""
+    dtype = str(tensor.dtype)
+    return "BFloat16" if dtype == "bfloat16" else dtype[:1].upper() + dtype[1:]

@@ -13,6 +13,7 @@ import pytest
 from mindspore import Tensor, nn
 
 from probe.monitor.alarms import Alerts
+from probe.monitor.msprobe.cell_rows import CellRows
 from probe.monitor.msprobe.config import TrainerConfig
 from probe.monitor.msprobe.values import TrainerValues, chosen_cells, chosen_parameters, shortened
 from probe.monitor.numbers import HostNumbers
@@ -124,14 +125,14 @@ def test_calls_of_a_cell_belong_to_the_parts_of_a_step(tmp_path, accumulated, pa
     net = nn.Dense(2, 2)
     net.set_train()
     watched = SimpleNamespace(models=[net], accumulated=accumulated)
+    config = TrainerConfig(ops=["norm"], xy_distribution=True)
     numbers, errors = HostNumbers(lambda: None, on_cpu=True), ErrorLog(str(tmp_path), set())
-    values = TrainerValues(
-        TrainerConfig(ops=["norm"]), watched, {}, {"Cell.Dense": ("0:fc", net)}, numbers, errors, lambda: None
-    )
+    cells = CellRows(config, watched, numbers, errors)
+    values = TrainerValues(config, watched, {}, cells, numbers, errors, lambda: None)
     for _ in range(2):
         values.is_on = True
         for call in range(4):
-            values.note_cell(slot_of(f"Cell.Dense.forward.{call}.input.0"), Tensor(np.ones((1, 2), np.float32)))
+            values.note_cell(slot_of(f"Cell.0.Dense.forward.{call}.input.0"), Tensor(np.ones((1, 2), np.float32)))
         assert [part for _, part in values.end().tables["actv"]] == list(dict.fromkeys(parts))
 
 

@@ -63,11 +63,12 @@ def watched(name, drifts=False):
 
 
 def trainer_mon():
-    """Train under TrainerMon; return the kinds of csv files that this rank has written."""
+    """Train under TrainerMon; return the csv files that this rank has written, and the rows of its collectives."""
     os.environ["MONITOR_OUTPUT_DIR"] = os.path.join(OUT, "csv")
     path = os.path.join(OUT, f"trainer.{RANK}.json")
     with open(path, "w") as file:
-        json.dump({"wg_distribution": True, "ops": ["norm"]}, file)
+        collectives = {"enable": True, "cc_pre_hook": True, "cc_codeline": ["in reduced"]}
+        json.dump({"wg_distribution": True, "ops": ["norm"], "cc_distribution": collectives}, file)
     net = nets.Digits()
     net.set_train()
     optimizer, loss_of = nn.Momentum(net.trainable_params(), 0.05, 0.9), nn.CrossEntropyLoss()
@@ -78,11 +79,16 @@ def trainer_mon():
         optimizer(reduced(gradient(*batch)[1]))
     monitor.close()
     (own,) = [name for name in os.listdir(os.environ["MONITOR_OUTPUT_DIR"]) if f"-rank{RANK}-" in name]
-    return sorted(os.listdir(os.path.join(OUT, "csv", own)))
+    folder = os.path.join(OUT, "csv", own)
+    with open(os.path.join(folder, "cc_distribution_1-1.csv")) as file:
+        rows = file.read().splitlines()
+    return sorted(os.listdir(folder)), rows
 
 
 bare = train()
 same, quiet = watched("healthy")
 _, alarms = watched("drifting", drifts=True)
 with open(os.path.join(OUT, f"rank{RANK}.json"), "w") as file:
-    json.dump({"bits": same == bare, "healthy": quiet, "drifting": alarms, "csv": trainer_mon()}, file)
+    written, collectives = trainer_mon()
+    said = {"healthy": quiet, "drifting": alarms, "csv": written, "collectives": collectives}
+    json.dump({"bits": same == bare, **said}, file)
