@@ -243,7 +243,11 @@ class BackwardEntry:
         last = min(graph.inner, key=lambda inner: inner.sequence_nr, default=None)
         self._position = (LEAF if last is None else last.sequence_nr), self._position[1]
         met: Counter[int] = Counter()
-        find = functools.partial(_crossings, inputs=graph.inputs, results=graph.results)
+        of_inputs, of_results = graph.inputs, graph.results
+
+        def find(keys: Sequence[Key | None]) -> _Found:
+            return _edges_to(keys, of_inputs), _edges_to(keys, of_results)
+
         for place, (node, wanted) in enumerate(graph.arrivals):
             node.register_prehook(self._on_arrival(node._sequence_nr(), wanted, place == 0, last is None))
         for inner in graph.inner:
@@ -334,11 +338,6 @@ class BackwardEntry:
                     self._outputs[leaf] = recorder.task.gradient_sum(call, self._out_layout.slots[leaf], total)
             recorder.end_backward(call, self._in_layout, self._inputs, self._out_layout, self._outputs)
         self._input_sums, self._inner_sums, self._inputs, self._outputs = {}, {}, [], []
-
-
-def _crossings(keys: Sequence[Key | None], inputs: dict[Key, int], results: dict[Key, int]) -> _Found:
-    """Return the edges into inputs of the call, and those into its results, among the edges that lead to these keys."""
-    return _edges_to(keys, inputs), _edges_to(keys, results)
 
 
 def _edges_to(keys: Sequence[Key | None], leaves: dict[Key, int]) -> list[tuple[int, int]]:

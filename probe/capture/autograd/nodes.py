@@ -48,7 +48,8 @@ class AutogradNodes:
         self.tensor: type = mindspore.Tensor
         names = "float16 float32 float64 bfloat16 complex64 complex128".split()
         self.continuous = frozenset(getattr(mindspore, name) for name in names)
-        self.identify: Callable[[Node], Any] = _by_name
+        #: below MindSpore 2.9; ``_unique_id`` since
+        self.identify: Callable[[Node], Any] = lambda node: (node.name(), node._sequence_nr())
         self.grad_enabled: Callable[[], bool] = bool
         self.is_differentiated = self.grad_enabled
         self.synchronize: Callable[[], None] = executor.sync
@@ -114,10 +115,6 @@ class AutogradNodes:
         if seen != expected:
             raise RuntimeError(seen.get("error") or f"the self-test of the node API saw {seen} instead of {expected}")
         return True
-
-
-def _by_name(node: Node) -> Any:  # MindSpore below 2.9
-    return node.name(), node._sequence_nr()
 
 
 def _is_inside_mindspore() -> bool:

@@ -270,11 +270,7 @@ def _hidden(cell: Any) -> dict[str, Any]:
     """Return the attributes that hide a Cell's own bprop: its stand-in has it, inside of the reports."""
     if not callable(getattr(cell, "bprop", None)):
         return {}
-    return {"__class__": type(type(cell).__name__, (type(cell),), {"bprop": property(_no_bprop)})}
-
-
-def _no_bprop(cell: Any) -> None:
-    raise AttributeError("bprop")
+    return {"__class__": type(type(cell).__name__, (type(cell),), {"bprop": property()})}  # it raises AttributeError
 
 
 def _stand_in(cell: Any) -> Any:

@@ -122,10 +122,10 @@ def structure(inferred: Mapping[str, Any], path: Path = ()) -> Any:
     shape, dtype, value = inferred["shape"], inferred["dtype"], inferred["value"]
     if isinstance(dtype, (tuple, list)):
         return _container(shape, dtype, value, path)
-    element = _tensor_dtype(dtype)
-    if element is None:
+    element = getattr(dtype, "element_type", None)
+    if element is None or not str(dtype).startswith(("Tensor[", "Ref[Tensor[")):
         return value
-    return Leaf(path, element, (-2,) if shape is None else tuple(shape))
+    return Leaf(path, str(element()), (-2,) if shape is None else tuple(shape))
 
 
 def _container(shape: Any, dtype: Any, value: Any, path: Path) -> Any:
@@ -139,14 +139,6 @@ def _container(shape: Any, dtype: Any, value: Any, path: Path) -> Any:
     if isinstance(value, dict):
         return dict(zip(keys, items))
     return items if isinstance(dtype, list) else tuple(items)
-
-
-def _tensor_dtype(dtype: Any) -> str | None:
-    """Return the name of a tensor's dtype, or None where it is no tensor's."""
-    element = getattr(dtype, "element_type", None)
-    if element is None or not str(dtype).startswith(("Tensor[", "Ref[Tensor[")):
-        return None
-    return str(element())
 
 
 class Plans:

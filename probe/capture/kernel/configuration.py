@@ -34,6 +34,7 @@ DEVICE_STATISTICS = ("max", "min", "avg", "l2norm")
 CATEGORIES = (*(name for name in STATISTICS if name != "mean"), *HASHES)
 #: the largest iteration that MindSpore's counter holds, less the one that stands for "no step"
 LAST_STEP = 2**32 - 2
+_EVERY_STEP = f"0-{LAST_STEP}"
 
 
 def _numbers(*allowed: int) -> Validator:
@@ -59,6 +60,7 @@ class Key(NamedTuple):
     section: str  # the object it stands in
     kind: str  # its type, as JSON has it
     check: Validator
+    default: Any  # its value in a file without it; None where it is not in the file then
     platforms: tuple[str, ...] = ALL  # the platforms that know it
     levels: tuple[str, ...] = LEVELS  # the jit levels that know it
 
@@ -66,28 +68,37 @@ class Key(NamedTuple):
 _STATISTIC_LIST = f"a list of some of {', '.join(map(repr, CATEGORIES))}"
 #: every key of MindSpore 2.10
 KEYS: Mapping[str, Key] = {
-    "op_debug_mode": Key(COMMON, "number", _numbers(DUMP_ALL, OVERFLOW, EXCEPTION)),
-    "dump_mode": Key(COMMON, "number", _numbers(0, 1, 2)),
-    "path": Key(COMMON, "text", _text(r"/[A-Za-z0-9_/-]*", "an absolute path of letters, digits, '-', '_' and '/'")),
-    "net_name": Key(COMMON, "text", _text(r"[A-Za-z0-9_-]+", "letters, digits, '-' and '_'")),
-    "iteration": Key(COMMON, "text", _text(r"all|\d+(-\d+)?(\|\d+(-\d+)?)*", '"all", or a text such as "0|5-8|100"')),
-    "saved_data": Key(COMMON, "text", choice("tensor", "statistic", "full")),
-    "input_output": Key(COMMON, "number", _numbers(0, 1, 2)),
-    "kernels": Key(COMMON, "list of texts", _list(lambda item: isinstance(item, str), "a list of texts")),
-    "support_device": Key(
-        COMMON, "list of numbers", _list(lambda item: type(item) is int and item >= 0, "a list of numbers from 0")
+    "op_debug_mode": Key(COMMON, "number", _numbers(DUMP_ALL, OVERFLOW, EXCEPTION), DUMP_ALL),
+    "dump_mode": Key(COMMON, "number", _numbers(0, 1, 2), 0),
+    "path": Key(
+        COMMON, "text", _text(r"/[A-Za-z0-9_/-]*", "an absolute path of letters, digits, '-', '_' and '/'"), ""
     ),
-    "statistic_category": Key(COMMON, "list of texts", _list(lambda item: item in CATEGORIES, _STATISTIC_LIST)),
-    "overflow_number": Key(COMMON, "number", _whole(), (ASCEND,)),
-    "initial_iteration": Key(COMMON, "number", _whole()),
-    "file_format": Key(COMMON, "text", choice("npy", "bin"), (ASCEND,), WHOLE_GRAPH),
-    "enable": Key(E2E, "boolean", boolean, ALL, KERNEL_BY_KERNEL),
-    "trans_flag": Key(E2E, "boolean", boolean, ALL, KERNEL_BY_KERNEL),
-    "stat_calc_mode": Key(E2E, "text", choice("host", "device"), ALL, KERNEL_BY_KERNEL),
-    "device_stat_precision_mode": Key(E2E, "text", choice("high", "low"), (ASCEND,), KERNEL_BY_KERNEL),
-    "sample_mode": Key(E2E, "number", _numbers(0, 1), (ASCEND,), KERNEL_BY_KERNEL),
-    "sample_num": Key(E2E, "number", _whole(1), (ASCEND,), KERNEL_BY_KERNEL),
-    "save_kernel_args": Key(E2E, "boolean", boolean, (ASCEND,), KERNEL_BY_KERNEL),
+    "net_name": Key(COMMON, "text", _text(r"[A-Za-z0-9_-]+", "letters, digits, '-' and '_'"), "Net"),
+    "iteration": Key(
+        COMMON, "text", _text(r"all|\d+(-\d+)?(\|\d+(-\d+)?)*", '"all", or a text such as "0|5-8|100"'), _EVERY_STEP
+    ),
+    "saved_data": Key(COMMON, "text", choice("tensor", "statistic", "full"), "tensor"),
+    "input_output": Key(COMMON, "number", _numbers(0, 1, 2), 0),
+    "kernels": Key(COMMON, "list of texts", _list(lambda item: isinstance(item, str), "a list of texts"), []),
+    "support_device": Key(
+        COMMON,
+        "list of numbers",
+        _list(lambda item: type(item) is int and item >= 0, "a list of numbers from 0"),
+        list(range(16)),
+    ),
+    "statistic_category": Key(
+        COMMON, "list of texts", _list(lambda item: item in CATEGORIES, _STATISTIC_LIST), [*DEVICE_STATISTICS]
+    ),
+    "overflow_number": Key(COMMON, "number", _whole(), None, (ASCEND,)),
+    "initial_iteration": Key(COMMON, "number", _whole(), 0),
+    "file_format": Key(COMMON, "text", choice("npy", "bin"), None, (ASCEND,), WHOLE_GRAPH),
+    "enable": Key(E2E, "boolean", boolean, True, ALL, KERNEL_BY_KERNEL),
+    "trans_flag": Key(E2E, "boolean", boolean, True, ALL, KERNEL_BY_KERNEL),
+    "stat_calc_mode": Key(E2E, "text", choice("host", "device"), "host", ALL, KERNEL_BY_KERNEL),
+    "device_stat_precision_mode": Key(E2E, "text", choice("high", "low"), "high", (ASCEND,), KERNEL_BY_KERNEL),
+    "sample_mode": Key(E2E, "number", _numbers(0, 1), 0, (ASCEND,), KERNEL_BY_KERNEL),
+    "sample_num": Key(E2E, "number", _whole(1), 100, (ASCEND,), KERNEL_BY_KERNEL),
+    "save_kernel_args": Key(E2E, "boolean", boolean, False, (ASCEND,), KERNEL_BY_KERNEL),
 }
 
 
@@ -197,30 +208,6 @@ def _of_debug_mode(values: Values) -> Iterator[tuple[str, str]]:
 _DEBUG_MODES = {"overflow_check": OVERFLOW, "exception_dump": EXCEPTION}
 #: settings that choose calls or parts of arrays, for which MindSpore's dump has no key
 _WITHOUT_KEY = ("scope", "exclude", "tensor_list", "when", "slice")
-_EVERY_STEP = f"0-{LAST_STEP}"
-#: the keys that need a value in the file, and those whose default is worth seeing there
-_COMMON_DEFAULTS: Mapping[str, Any] = {
-    "op_debug_mode": DUMP_ALL,
-    "dump_mode": 0,
-    "path": "",
-    "net_name": "Net",
-    "iteration": _EVERY_STEP,
-    "saved_data": "tensor",
-    "input_output": 0,
-    "kernels": [],
-    "support_device": list(range(16)),
-    "statistic_category": ["max", "min", "avg", "l2norm"],
-    "initial_iteration": 0,
-}
-_E2E_DEFAULTS: Mapping[str, Any] = {
-    "enable": True,
-    "trans_flag": True,
-    "stat_calc_mode": "host",
-    "device_stat_precision_mode": "high",
-    "sample_mode": 0,
-    "sample_num": 100,
-    "save_kernel_args": False,
-}
 
 
 class Configuration(NamedTuple):
@@ -253,12 +240,12 @@ def configuration(settings: Settings, platform: Platform, path: str) -> Configur
     names.update({key: (f"kernel_dump.{key}", value) for key, value in direct.items()})
     check_values(values, platform, names)
     unknown = {key: value for key, value in direct.items() if key not in KEYS}  # of a later MindSpore
-    common = {**_COMMON_DEFAULTS, **_of_section(COMMON, values), **unknown}
+    common = {**_of_section(COMMON, values), **unknown}
     if common["op_debug_mode"] == EXCEPTION:
         common["iteration"] = "all"  # MindSpore warns of anything else
     if platform.is_whole_graph:
         return Configuration({"file_format": "npy", **common}, None)
-    return Configuration(common, {**_E2E_DEFAULTS, **_of_section(E2E, values), **unknown})
+    return Configuration(common, {**_of_section(E2E, values), **unknown})
 
 
 def warn_of_unknown(settings: Settings) -> None:
@@ -271,7 +258,8 @@ def warn_of_unknown(settings: Settings) -> None:
 
 
 def _of_section(section: str, values: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in values.items() if key in KEYS and KEYS[key].section == section}
+    found = {key: values.get(key, row.default) for key, row in KEYS.items() if row.section == section}
+    return {key: value for key, value in found.items() if value is not None}
 
 
 #: the values by key; and by key the setting that it comes from, and its value there

@@ -61,12 +61,6 @@ def iter_cells(models: Any) -> Iterator[tuple[str, Any]]:
             yield path, cell
 
 
-def find_optimizers(models: Any) -> list[tuple[str, Any]]:
-    """Return the optimizers below the models with their paths."""
-    kinds = optimizer_kinds()
-    return [(path, cell) for path, cell in _all_cells(models) if isinstance(cell, kinds)]
-
-
 def _all_cells(models: Any) -> Iterator[tuple[str, Any]]:
     if isinstance(models, ModelAndLoss):
         models = models.model
@@ -220,8 +214,8 @@ class OptimizerHooks(HookGroup):
         for name, number in (("get_lr", "learning_rate"), ("get_weight_decay", "weight_decay")):
             self.add(Patch(nn.Optimizer, name, around(self._noting(number))))
         self._context, self._mode = context, mode
-        self._below = find_optimizers(models)  # held: identities stay unique
-        self._paths = {id(cell): path for path, cell in self._below}
+        below = [(path, cell) for path, cell in _all_cells(models) if isinstance(cell, optimizer_kinds())]
+        self._paths, self._below = {id(cell): path for path, cell in below}, below  # held: identities stay unique
         self._known = KnownOptimizers(may_run=get_context("device_target") == "CPU")
         self._used: dict[int, dict[str, Any]] = {}
 
