@@ -51,8 +51,7 @@ class Backends:
     def prepare(self, settings: Settings, models: Any, token_range: Any) -> None:
         """Watch what MindSpore compiles, from the first start on: later the graphs cannot be changed.
 
-        Raises:
-            UsageError: in GRAPH_MODE, for settings that it does not support, and if the model is compiled already.
+        Raise UsageError in GRAPH_MODE, for settings that it does not support, and if the model is compiled already.
         """
         is_graph = is_graph_mode()
         if is_graph:
@@ -78,11 +77,7 @@ class Backends:
         self._prepared = models
 
     def select(self, settings: Settings) -> CaptureBackend:
-        """Return the backend for these settings.
-
-        Raises:
-            UsageError: for level "debug" in GRAPH_MODE, which needs no start.
-        """
+        """Return the backend for these settings; raise UsageError for level "debug" in GRAPH_MODE."""
         if self.current is None:
             if not is_graph_mode():
                 self.current = PyNativeCapture(settings, self._graphs if self._has_compiled_cells else None)

@@ -37,8 +37,7 @@ class SupportedApi:
 def load_supported_apis(path: str | None) -> list[SupportedApi]:
     """Return the listed APIs that the installed MindSpore has; path is the user's list, or None for the shipped one.
 
-    Raises:
-        SettingsError: when the list cannot be read or is malformed.
+    Raise SettingsError when the list cannot be read or is malformed.
     """
     return list(_resolve(_read(path)))
 

@@ -59,8 +59,7 @@ class _HeldSource(NamedTuple):
 class GoldenRun:
     """The dump of a golden run, for one rank of this run.
 
-    Raises:
-        UsageError: when there is none that this rank can be compared with; the message says what to do instead.
+    Raise UsageError when there is none that this rank can be compared with; the message says what to do instead.
     """
 
     def __init__(self, path: str, rank: int | None, world_size: int) -> None:
@@ -89,8 +88,7 @@ class GoldenRun:
     def differs(self, kept: KeptStep) -> bool:
         """Return whether ``probe compare`` names a difference in a step.
 
-        Raises:
-            UsageError: when the golden run's step cannot be read, or is of another model.
+        Raise UsageError when the golden run's step cannot be read, or is of another model.
         """
         golden = self.folder(kept.step)
         if golden is None:

@@ -50,14 +50,10 @@ class Held:
 
 
 class KeptTensors:
-    """Keeps the tensors of the last ``most`` entries, and copies of at most as many that may be the first difference.
-
-    Attributes:
-        held: name -> an entry that may differ, or a maker of its inputs.
-    """
+    """Keeps the tensors of the last ``most`` entries, and copies of as many that may be the first difference."""
 
     def __init__(self, most: int, exact: bool) -> None:
-        self.held: dict[str, Held] = {}
+        self.held: dict[str, Held] = {}  # name -> an entry that may differ, or a maker of its inputs
         self._most, self._exact = most, exact
         self._tensors: deque[list[tuple[Any, Any]]] = deque([[]], maxlen=most + 1)
         self._entries: deque[Entry] = deque(maxlen=most)

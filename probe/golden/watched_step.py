@@ -133,9 +133,6 @@ class GoldenEntries:
 
     Entries that come in the order of the file are compared where they stand, and none is kept in memory. After the
     first other name, and where the file has another form, all are in memory until the step ends.
-
-    Attributes:
-        in_order: so far the entries have come in the order of the file.
     """
 
     def __init__(self, folder: DumpFolder) -> None:
@@ -144,7 +141,7 @@ class GoldenEntries:
         self._at = self._file.tell() if self._file else 0
         self._texts: dict[str, str] = {}
         self._asked: set[str] = set()
-        self.in_order = True
+        self.in_order = True  # so far the entries have come in the order of the file
 
     def find(self, name: str, text: str) -> str | None:
         """Return the text of an entry: ``text`` itself where the file has it so; None where it has no such entry."""
@@ -214,16 +211,11 @@ class WatchedStep:
     """Takes the entries of a step before their writer, which keeps them in memory until one may be a difference.
 
     From then on each is in the journal too. ``probe compare`` decides at the end of the step.
-
-    Attributes:
-        writer: collects the entries.
-        golden: the entries of the golden run.
-        kept: the tensors of the last entries.
-        is_suspect: an entry may be a difference, or a change of the calls.
     """
 
     def __init__(self, writer: DumpWriter, golden: GoldenEntries, kept: KeptTensors) -> None:
-        self.writer, self.golden, self.kept, self.is_suspect = writer, golden, kept, False
+        self.writer, self.golden, self.kept = writer, golden, kept
+        self.is_suspect = False  # an entry may be a difference, or a change of the calls
         self._agreement = Agreement()
         self._queue: MeasurementQueue | None = None
         self._measurer: Measurer | None = None

@@ -203,9 +203,7 @@ class AwaitedImport:
 class ServedMsprobe:
     """Imports probe in place of ``msprobe`` and those of its modules that hold names which probe has.
 
-    Args:
-        own: returns the classes that probe serves in place of its own, by name.
-        is_forced: whether an installed msprobe is hidden.
+    ``own`` returns the classes that probe serves, by name. If ``is_forced``, an installed msprobe is hidden.
     """
 
     def __init__(self, own: Callable[[], dict[str, type]], is_forced: bool) -> None:
@@ -218,9 +216,8 @@ class ServedMsprobe:
     def find_spec(self, name: str, path: Sequence[str] | None = None, target: Any = None) -> Any:
         """Return the spec of a module.
 
-        Raises:
-            ImportError: for a module, or a name of one, that probe lacks. Python asks for a module where a package
-                has no such name.
+        Raise ImportError for a module, or a name of one, that probe lacks. Python asks for a module where a package has
+        no such name.
         """
         top, _, below = name.partition(".")
         loader = getattr(getattr(sys.modules.get(top), "__spec__", None), "loader", None)

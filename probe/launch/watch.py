@@ -98,16 +98,11 @@ class Steps:
 
 
 class _InTraining(threading.local):
-    """The place of this thread in the training.
+    """The place of this thread in the training."""
 
-    Attributes:
-        in_model: a model is running: the Cells below it are of no interest.
-        in_trainer: a Cell with an optimizer, or a compiled step, is running.
-        updates: the depth of optimizers that are running.
-    """
-
-    in_model = in_trainer = False
-    updates = 0
+    in_model = False  # a model is running: the Cells below it are of no interest
+    in_trainer = False  # a Cell with an optimizer, or a compiled step, is running
+    updates = 0  # the depth of optimizers that are running
 
 
 class Watch(HookGroup):

@@ -25,12 +25,7 @@ AlarmFunction = Callable[[Alarm], object]
 
 
 class Alarms:
-    """Lets the rules look at each step, and tells what they say.
-
-    Args:
-        folder: the folder of alarms.jsonl.
-        errors: reports errors of the tool, and of the user's function.
-    """
+    """Lets the rules look at each step, and tells what they say, also in alarms.jsonl in a folder."""
 
     def __init__(self, folder: str, errors: ErrorLog) -> None:
         self._folder, self._errors = folder, errors
@@ -70,11 +65,7 @@ _SAME = 1e-5
 
 
 class Neighbour:
-    """The next rank. Parameters that differ from the first comparison on are shards, and not compared.
-
-    Args:
-        folder: the folder of this rank's file.
-    """
+    """The next rank. Parameters that differ from the first comparison on are shards, and not compared."""
 
     def __init__(self, folder: str) -> None:
         self._above, self._own = os.path.split(folder)

@@ -127,13 +127,7 @@ class HeldCall:
 
 
 class HeldCalls:
-    """The calls of gradient functions of the step that is open, outermost ones only.
-
-    Attributes:
-        calls: those that have ended.
-        reason: why they cannot be made again, or NOTHING.
-        nbytes: the bytes of all copies of the last step.
-    """
+    """The calls of gradient functions of the step that is open, outermost ones only."""
 
     def __init__(self, on_cpu: bool, errors: ErrorLog) -> None:
         from mindspore.ops.composite import base
@@ -143,8 +137,9 @@ class HeldCalls:
         self._hooks = HookGroup([Patch(kind, "__call__", around(self._made)) for kind in kinds])
         self._obstacles = HookGroup(self._find_obstacles())
         self._is_inside = self._is_open = self._stays = False
-        self.calls: list[HeldCall] = []
-        self.reason, self.nbytes = NOTHING, 0
+        self.calls: list[HeldCall] = []  # those that have ended
+        self.reason = NOTHING  # why they cannot be made again
+        self.nbytes = 0  # the bytes of all copies of the last step
 
     def _find_obstacles(self) -> Iterator[Patch]:
         """Yield patches of all that a second call would not do again."""

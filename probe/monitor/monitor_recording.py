@@ -229,11 +229,7 @@ def refusal(held: HeldCalls) -> Sentence:
 def again(monitor: Monitor, held: HeldCalls, dump: DumpRecording, first: Run) -> Sentence:
     """Make the gradient functions of a step again and record them; return what that says. All is put back.
 
-    Args:
-        monitor: has measured the step.
-        held: the calls of its gradient functions.
-        dump: the recording that makes dumps; it is used again only with new settings.
-        first: the step itself.
+    ``first`` is the step itself. ``dump`` is used again only with new settings.
     """
     settings, parts, runs = dump.settings, dump.parts, [first]
     home = parts.root if first.folder else settings.dump_path

@@ -23,12 +23,8 @@ _GENERATORS = ("random", "numpy.random", "mindspore.common.generator")
 class Reached:
     """All that some objects lead to: through closures, globals and attributes, also those of objects in objects.
 
-    ``left_out`` has the classes of objects that no gradient function uses, or whose attributes hold nothing.
-    ``common`` has the names of attributes that each Cell has: whoever installs hooks writes them.
-
-    Attributes:
-        tensors: all tensors, each once.
-        generators: objects with a state of random numbers.
+    ``left_out`` has the classes of objects that no gradient function uses, or whose attributes hold nothing. ``common``
+    has the names of attributes that each Cell has: whoever installs hooks writes them.
     """
 
     def __init__(
@@ -36,8 +32,8 @@ class Reached:
     ) -> None:
         self.roots, self._tensor, self._cell, self._left_out, self._common = roots, tensor, cell, left_out, common
         self._seen: dict[int, Any] = {}  # held, so that identities stay unique
-        self.tensors: list[Any] = []
-        self.generators: list[Any] = []
+        self.tensors: list[Any] = []  # all tensors, each once
+        self.generators: list[Any] = []  # objects with a state of random numbers
         self._objects: list[Any] = []
         self._iterators: list[Any] = []
         waiting = deque[tuple[Any, int]]((root, 0) for root in roots)

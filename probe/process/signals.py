@@ -15,9 +15,8 @@ from typing import Any
 class SigtermHandler:
     """Saves a dump when SIGTERM comes, and hands the signal on to the handler that had it before.
 
-    Args:
-        finish: ends the recording and writes the dump: the process ends. Never raises.
-        save: writes the dump and goes on: a handler of the training's decides. Never raises.
+    ``finish`` ends the recording and writes the dump: the process ends. ``save`` writes the dump and goes on: a handler
+    of the training's decides. Neither raises.
     """
 
     def __init__(self, finish: Callable[[], None], save: Callable[[], None]) -> None:

@@ -19,17 +19,7 @@ _NAMES = {Kind.API: call_names, Kind.CELL: cell_names}
 class Call:
     """One call of an API, a Primitive, a jit function, a collective or a Cell, from its begin to its last gradient.
 
-    Args:
-        key: the names of its entries without number and direction.
-        number: its number among the calls of this key.
-
-    Attributes:
-        recorded: whether its forward entry is recorded.
-        watched: whether its backward entry may be recorded.
-        parts: the parts of its forward entry so far.
-        frame: the caller's frame, while the call runs.
-        stack: the number of its stack, or -1.
-        micro: the number of the micro-batch of a pipeline, or None; a text, as msprobe's compare fails on numbers.
+    ``key`` has the names of its entries without number and direction, ``number`` is that among the calls of this key.
     """
 
     __slots__ = ("kind", "key", "number", "forward", "backward", "cell",
@@ -38,10 +28,12 @@ class Call:
     def __init__(self, kind: Kind, key: str, number: int, cell: Call | None) -> None:
         self.kind, self.key, self.number, self.cell = kind, key, number, cell
         self.forward, self.backward = _NAMES[kind](key, number)
-        self.recorded = self.watched = False
-        self.frame: FrameType | None = None
-        self.stack, self.micro = -1, cast("str | None", None)
-        self.parts: dict[str, Any] = {}
+        self.recorded = self.watched = False  # its forward entry is recorded; its backward entry may be
+        self.frame: FrameType | None = None  # the caller's frame, while the call runs
+        self.stack = -1  # the number of its stack
+        #: the number of the micro-batch of a pipeline; a text, as msprobe's compare fails on numbers
+        self.micro = cast("str | None", None)
+        self.parts: dict[str, Any] = {}  # the parts of its forward entry so far
 
     def __repr__(self) -> str:
         return f"Call({self.forward!r})"
@@ -68,19 +60,11 @@ class GradientUse(enum.Enum):
 
 
 class Task:
-    """Selects the parts of every entry of one step. One object per step. The base class keeps no value.
+    """Selects the parts of every entry of one step. One object per step. The base class keeps no value."""
 
-    Attributes:
-        records_forward: whether forward entries are recorded.
-        gradients: the use of gradients, if the setting ``data_mode`` has backward.
-        records_updates: whether the updates of optimizers are entries.
-        has_values: whether entries have parts; otherwise only construct.json and stack.json name the calls.
-        needs_complete_entries: an entry is put only after its communication has finished.
-    """
-
-    records_updates = True
-    has_values = False
-    needs_complete_entries = False
+    records_updates = True  # whether the updates of optimizers are entries
+    has_values = False  # whether entries have parts; otherwise only construct.json and stack.json name the calls
+    needs_complete_entries = False  # an entry is put only after its communication has finished
 
     def __init__(self, modes: frozenset[str], gradients: GradientUse) -> None:
         self.records_forward = "forward" in modes

@@ -32,9 +32,8 @@ class CallStacks:
     def number(self, frame: FrameType | None, cell: Call | None) -> tuple[int, FrameType | None]:
         """Return the number of the stack of a call, innermost frame first, and the frame that made the call.
 
-        Args:
-            frame: the innermost frame; those of the tool, and those between a Cell's caller and its hooks, are skipped.
-            cell: the innermost running Cell call; the stack from its frame outwards is known.
+        ``frame`` is the innermost one. Those of the tool, and those between a Cell's caller and its hooks, are skipped.
+        ``cell`` is the innermost running Cell call; the stack from its frame outwards is known.
         """
         while frame is not None:
             code = frame.f_code

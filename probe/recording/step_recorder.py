@@ -113,20 +113,16 @@ class Sink(Protocol):
 
 
 class StepRecorder:
-    """Records one step of one rank.
-
-    Attributes:
-        closed: the step is over; later calls and gradients are ignored.
-        companion: records the compiled Cells of the same step into a tree of its own, or None.
-        snapshot: notes the inputs of the model and its optimizers, or None.
-    """
+    """Records one step of one rank."""
 
     def __init__(
         self, settings: Settings, task: Task, queue: MeasurementQueue,
         sink: Sink, stacks: CallStacks, name_filter: NameFilter,
     ) -> None:  # fmt: skip
-        self.closed, self.companion = False, cast("StepRecorder | None", None)
-        self.snapshot: Snapshot | None = None
+        self.closed = False  # the step is over; later calls and gradients are ignored
+        #: records the compiled Cells of the same step into a tree of its own
+        self.companion = cast("StepRecorder | None", None)
+        self.snapshot: Snapshot | None = None  # notes the inputs of the model and its optimizers
         self.task, self.queue, self.sink = task, queue, sink
         self._stacks, self._filter = stacks, name_filter
         self._counters: defaultdict[str | tuple[str, str], Iterator[int]] = defaultdict(itertools.count)

@@ -50,13 +50,10 @@ def tensors_of(call: CallDescription) -> list[dict[str, Any]]:
 
 
 def fill(tree: Any, tensors: Iterator[Any], cast: Callable[[str], str], as_list: bool) -> Any:
-    """Return a described value as Python has it.
+    """Return a described value as Python has it, with the tensors in it, which come in order.
 
-    Args:
-        tree: the description.
-        tensors: the tensors in it, in order.
-        cast: returns the dtype that stands for a recorded one.
-        as_list: whether lists are lists; the record does not tell them from tuples.
+    ``cast`` returns the dtype that stands for a recorded one. ``as_list``: lists are lists; the record does not tell
+    them from tuples.
     """
     if isinstance(tree, list):
         made = [fill(item, tensors, cast, as_list) for item in tree]

@@ -70,11 +70,7 @@ def _line(names: Iterable[str]) -> bytes:
 
 
 def _names(line: bytes) -> tuple[str, ...]:
-    """Return the columns that the line of a section names.
-
-    Raises:
-        ValueError: when it names none.
-    """
+    """Return the columns that the line of a section names; raise ValueError when it names none."""
     try:
         names = json.loads(line)["names"]
     except (ValueError, KeyError, RecursionError):

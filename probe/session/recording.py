@@ -57,14 +57,10 @@ def serialized(method: Method) -> Method:
 
 
 class OpenStep:
-    """The dump of one step: its recorder and its files, and then those of its compiled Cells.
-
-    Attributes:
-        trees: all of them.
-        recorder, writer: those of the calls in PyNative mode, or of the graph in GRAPH_MODE.
-    """
+    """The dump of one step: its recorder and its files, and then those of its compiled Cells."""
 
     def __init__(self, trees: Sequence[tuple[StepRecorder, DumpWriter]]) -> None:
+        #: all of them; and those of the calls in PyNative mode, or of the graph in GRAPH_MODE
         self.trees, (self.recorder, self.writer) = trees, trees[0]
         if len(trees) > 1:
             self.recorder.companion = trees[1][0]
@@ -79,16 +75,11 @@ class OpenStep:
 
 
 class StepWindow:
-    """Counts steps. The number of a step is the loop count plus the init step.
-
-    Attributes:
-        state: IDLE, RECORDING or PAUSED.
-        open_step: the dump of the step that is open, or None.
-    """
+    """Counts steps. The number of a step is the loop count plus the init step."""
 
     def __init__(self) -> None:
-        self._loop, self.state = 0, State.IDLE
-        self.open_step: OpenStep | None = None
+        self._loop, self.state = 0, State.IDLE  # or RECORDING or PAUSED
+        self.open_step: OpenStep | None = None  # the dump of the step that is open
         self.init_step = -1  # the number that ``begin_at`` gave, or -1
 
     @property
@@ -118,21 +109,15 @@ _log = logging.getLogger("probe")
 
 
 class RunReport:
-    """Collects what one session has seen.
-
-    Attributes:
-        starts, steps: the numbers of calls of start() and step().
-        is_reached: whether start() was called in a step of the setting step.
-        has_model: whether start() was given a model.
-        is_made_again: the program has made its debugger again, as a notebook does.
-        token_range: the last one that start() was given, or None.
-        said: the line was said, or is not needed.
-    """
+    """Collects what one session has seen."""
 
     def __init__(self) -> None:
-        self.starts = self.steps = 0
-        self.is_reached = self.has_model = self.is_made_again = self.said = False
-        self.token_range: object = None
+        self.starts = self.steps = 0  # the numbers of calls of start() and step()
+        self.is_reached = False  # start() was called in a step of the setting step
+        self.has_model = False  # start() was given a model
+        self.is_made_again = False  # the program has made its debugger again, as a notebook does
+        self.said = False  # the line was said, or is not needed
+        self.token_range: object = None  # the last one that start() was given
         self._folders: dict[str, int] = {}
         self._lost: list[int] = []
         self._has_lost = False
@@ -187,30 +172,22 @@ class RunReport:
 class SessionParts:
     """The parts that a session and its recording share.
 
-    Args:
-        sigterm: saves the dump when SIGTERM comes.
-        before: those of the session that this one replaces.
-        continues: that session is not closed: this one goes on with its report, snapshot and functions.
-
-    Attributes:
-        folders, backends, report, snapshot, ranks, window: see their classes.
-        kernels: the kernel dump of this process, or None: MindSpore reads its dump configuration once.
-        models: those that start() was given last, or None.
-        logged: messages that were logged already.
-        root: the folder of the run: ``dump_path``, or one beside it.
-        last_folder: the rank folder of the last step with statistics, or "".
+    ``sigterm`` saves the dump when SIGTERM comes. ``before`` has those of the session that this one replaces. If it
+    ``continues`` that session, which is not closed, this one goes on with its report, snapshot and functions.
     """
 
     def __init__(self, root: str, sigterm: SigtermHandler, before: SessionParts | None, continues: bool) -> None:
         self.folders: RunFolders = before.folders if before else RunFolders()
+        #: the kernel dump of this process, or None: MindSpore reads its dump configuration once
         self.kernels: KernelDump | None = before.kernels if before else None
         self.backends: Backends = Backends(before.backends if before else None, continues)
         self.report: RunReport = before.report if before and continues else RunReport()
         self.snapshot: Snapshot = before.snapshot if before and continues else Snapshot()
         self.ranks, self.window, self.sigterm = RankResolver(), StepWindow(), sigterm
-        self.models: Any = None
-        self.logged: set[str] = set()
-        self.root, self.last_folder = root, ""
+        self.models: Any = None  # those that start() was given last
+        self.logged: set[str] = set()  # messages that were logged already
+        self.root = root  # the folder of the run: ``dump_path``, or one beside it
+        self.last_folder = ""  # the rank folder of the last step with statistics
 
     def unless_disabled(self, doing: str, action: Callable[[], None]) -> None:
         """Run an action. An error of ours is logged once; the training continues without a dump of this step."""

@@ -28,10 +28,8 @@ _log = logging.getLogger("probe")
 class Session:
     """Implements start, stop and step for one set of settings. Thread-safe.
 
-    Args:
-        source: reads new settings, if their file is edited while the training runs.
-        kind: the class of its recording.
-        before: the session that this one replaces.
+    ``source`` reads new settings, if their file is edited while the training runs. ``kind`` is the class of its
+    recording. ``before`` is the session that this one replaces.
     """
 
     def __init__(
@@ -78,11 +76,9 @@ class Session:
         self._parts.logged.clear()
 
     def _check_dump_path(self, settings: Settings) -> None:
-        """Make sure that ``dump_path`` can be written, if this rank records.
+        """Make sure that ``dump_path`` can be written, if this rank records; else raise SettingsError.
 
-        Raises:
-            SettingsError: when it cannot.
-            UsageError: when processes were launched together and it holds another run's dump of this rank.
+        Raise UsageError when processes were launched together and it holds another run's dump of this rank.
         """
         path, rank = settings.dump_path, self._parts.ranks.rank()
         if not wants_rank(settings, rank):

@@ -22,18 +22,9 @@ _ENTRY, _KEY, _ITEM = "  ", "   ", "    "
 class JsonDocuments:
     """Builds dump.json, stack.json and construct.json of one step and rank. Entries are kept as JSON text, in order.
 
-    Args:
-        folder: the rank folder.
-        header: the keys that stand before "data" in dump.json. At level "debug" the document is debug.json, whose
-            entries are values, not parts.
-        stack_texts: the formatted stacks, by number; more may come.
-        extra: whether stack.json and construct.json are wanted.
-        journal: whether every entry is also appended to a journal until the documents are written.
-
-    Attributes:
-        folder: see above.
-        has_journal: whether there is a journal.
-        journal: the journal; nothing opens it where none is wanted.
+    The ``header`` has the keys that stand before "data" in dump.json. At level "debug" the document is debug.json,
+    whose entries are values, not parts. ``stack_texts`` are the formatted stacks, by number; more may come. ``extra``
+    asks for stack.json and construct.json, ``journal`` for a journal of every entry until the documents are written.
     """
 
     def __init__(
@@ -42,6 +33,7 @@ class JsonDocuments:
         self.folder, self.has_journal = folder, journal
         self._header, self._stack_texts, self._extra = dict(header), stack_texts, extra
         self._debug = header.get("level") == "debug"
+        #: nothing opens it where none is wanted
         self.journal = Journal(folder, json.dumps({"header": self._header, "extra_info": extra, "debug": self._debug}))
         self._journaled: set[int] = set()  # the stacks that the journal has
         self._entries: dict[str, dict[str, str]] = {}  # a value of debug.json has one text, under ""
@@ -57,15 +49,11 @@ class JsonDocuments:
     def entry(self, name: str, parts: Any, stack: int = -1, construct: Iterable[Parent] = ()) -> None:
         """Add an entry, or further keys to the entry of this name.
 
-        Args:
-            name: its name.
-            parts: its keys and values; None for one that only construct.json and stack.json will name. In debug.json
-                any JSON shape.
-            stack: the number of its stack, for the journal; ``stack`` puts it into the documents.
-            construct: the items that it adds to construct.json.
+        ``parts`` has its keys and values; None for one that only construct.json and stack.json will name. In debug.json
+        it is any JSON shape. ``stack`` is the number of its stack, for the journal; the method ``stack`` puts it into
+        the documents. ``construct`` has the items that it adds to construct.json.
 
-        Raises:
-            OSError: when the journal cannot be written; the entry is kept nevertheless.
+        Raise OSError when the journal cannot be written; the entry is kept nevertheless.
         """
         texts = None
         if self._debug:
@@ -114,10 +102,8 @@ class JsonDocuments:
     def write(self, ends: bool = True) -> bool:
         """Write the documents if anything came since they were last written, and end the journal.
 
-        ``ends`` is False where the entries go on: the journal stays as it is. Return whether they were written.
-
-        Raises:
-            OSError: when one cannot be written; the one that stood there before is untouched, the journal remains.
+        ``ends`` is False where the entries go on: the journal stays as it is. Return whether they were written. Raise
+        OSError when one cannot be written; the one that stood there before is untouched, the journal remains.
         """
         changes = self._unwritten
         if changes:

@@ -36,9 +36,7 @@ class Journal:
     def open(self) -> None:
         """Begin the journal, unless it is open.
 
-        Raises:
-            UsageError: when another process is writing there.
-            OSError: when the file cannot be made.
+        Raise UsageError when another process is writing there, OSError when the file cannot be made.
         """
         if self._file >= 0:
             return

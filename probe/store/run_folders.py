@@ -29,9 +29,7 @@ class RunFolders:
 
         ``first_step`` is the number that set_init_step() gave, or -1. Above every step on disk the run continues there.
         ``overwrite`` replaces the dump of another run; ``steps_aside`` writes beside it: ``{dump_path}-2``, ``-3``, …
-
-        Raises:
-            UsageError: when there is the dump of another run and neither is allowed, or its process lives.
+        Raise UsageError when neither is allowed, or its process lives.
         """
         known = self._roots.get((dump_path, name))
         if known is not None and not self._is_of_other_run(names.rank_folder(known, step, name)):

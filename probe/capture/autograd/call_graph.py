@@ -19,24 +19,16 @@ from probe.pytree import TensorTree, leaves as leaves_of
 
 
 class GraphInputs:
-    """The places of a call's inputs in the graph before it ran (an in-place call moves them).
-
-    Attributes:
-        tree: the tensors among the inputs.
-        keys: place in the graph -> the input leaves at this place.
-        non_differentiable: leaves of a dtype that has no gradient.
-        made_before: the sequence number of a node that was made before the call, where that is needed.
-        is_compiled: whether a compiled function is called.
-        begins_graph: the call itself begins the graph.
-    """
+    """The places of a call's inputs in the graph before it ran (an in-place call moves them)."""
 
     __slots__ = ("_held", "begins_graph", "is_compiled", "keys", "made_before", "non_differentiable", "tree")
 
     def __init__(self, tree: TensorTree, nodes: AutogradNodes, is_compiled: bool = False) -> None:
-        self.tree, self.is_compiled, self.begins_graph = tree, is_compiled, False
-        self.keys: dict[Key, list[int]] = {}
-        self.non_differentiable: set[int] = set()
-        self.made_before = -1
+        self.tree = tree  # the tensors among the inputs
+        self.is_compiled, self.begins_graph = is_compiled, False  # of a compiled function; the call itself begins one
+        self.keys: dict[Key, list[int]] = {}  # place in the graph -> the input leaves at this place
+        self.non_differentiable: set[int] = set()  # leaves of a dtype that has no gradient
+        self.made_before = -1  # the sequence number of a node that was made before the call, where that is needed
         self._held: list[Node] = []  # else another node could take over an identity during the call
         for leaf, tensor in enumerate(tree.tensors):
             node = tensor._grad_node

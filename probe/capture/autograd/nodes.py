@@ -27,35 +27,27 @@ _by_unique_id: Callable[[Node], Any] = operator.methodcaller("_unique_id")
 
 
 class AutogradNodes:
-    """Access to the graph nodes of tensors (``_grad_node``).
-
-    Attributes:
-        works: whether this MindSpore's node API passed the self-test; otherwise it is not used.
-        reason: why the self-test failed, or "".
-        identify: node -> a value that is equal for two wrappers of the same node.
-        grad_enabled: returns whether MindSpore records the graph now.
-        is_differentiated: returns whether a function that is differentiated has begun.
-        synchronize: waits for asynchronous work. It raises a pending error of the training, once. So the tool calls
-            it before it reads a tensor, and never in a guard.
-        tensor: the class of tensors.
-        continuous: the dtypes that have gradients. Tensors of others (argmax) may have nodes too.
-    """
+    """Access to the graph nodes of tensors (``_grad_node``)."""
 
     def __init__(self) -> None:
         import mindspore
 
         executor = pynative_executor()
-        self.tensor: type = mindspore.Tensor
+        self.tensor: type = mindspore.Tensor  # the class of tensors
+        #: the dtypes that have gradients. Tensors of others (argmax) may have nodes too.
         names = "float16 float32 float64 bfloat16 complex64 complex128".split()
         self.continuous = frozenset(getattr(mindspore, name) for name in names)
-        #: below MindSpore 2.9; ``_unique_id`` since
+        #: node -> a value that is equal for two wrappers of the same node; this one is for MindSpore below 2.9
         self.identify: Callable[[Node], Any] = lambda node: (node.name(), node._sequence_nr())
-        self.grad_enabled: Callable[[], bool] = bool
-        self.is_differentiated = self.grad_enabled
+        self.grad_enabled: Callable[[], bool] = bool  # returns whether MindSpore records the graph now
+        self.is_differentiated = self.grad_enabled  # returns whether a function that is differentiated has begun
+        #: waits for asynchronous work. It raises a pending error of the training, once. So the tool calls it before it
+        #: reads a tensor, and never in a guard.
         self.synchronize: Callable[[], None] = executor.sync
         self._view = mindspore.Tensor.view
         self._anchor = mindspore.Parameter(mindspore.Tensor([1.0, 2.0], mindspore.float32), name="probe_anchor")
         parts = installed_parts()
+        #: whether this MindSpore's node API passed the self-test, and why not: otherwise it is not used
         self.works = parts.make("gradients", lambda: self._is_right(executor), False)
         self.reason = parts.reason("gradients")
 

@@ -121,12 +121,9 @@ Values = Mapping[str, Any]
 
 
 def check_values(values: Values, platform: Platform, names: Mapping[str, tuple[str, Any]]) -> None:
-    """Check the values of a configuration, and their combination on a platform.
+    """Check the values of a configuration, and their combination on a platform; raise SettingsError with the reason.
 
     ``names`` has for each key the setting that it comes from and its value there, for messages.
-
-    Raises:
-        SettingsError: naming the setting, its value and the reason.
     """
     for key, value in values.items():
         if key in KEYS:
@@ -229,8 +226,7 @@ class Configuration(NamedTuple):
 def configuration(settings: Settings, platform: Platform, path: str) -> Configuration:
     """Return the configuration that the settings mean on a platform; MindSpore writes into ``path``.
 
-    Raises:
-        SettingsError: for a value or combination that the platform refuses, with the reason.
+    Raise SettingsError for a value or combination that the platform refuses, with the reason.
     """
     values, names = _of_settings(settings, platform, path)
     direct = dict(settings.kernel_dump or {})

@@ -44,19 +44,13 @@ def current_platform() -> Platform:
 class KernelDump:
     """Level L2. MindSpore reads its configuration once in a process, so there is one of these.
 
-    Attributes:
-        root: the folder of the run; "" before the first start.
-        is_foreign: whether the user's own configuration is in force.
-        is_configured: whether MindSpore has its configuration.
-        is_empty: whether no kernel was dumped yet.
-
-    Raises:
-        SettingsError: for settings that this platform refuses, with the reason.
+    Raise SettingsError for settings that this platform refuses, with the reason.
     """
 
     def __init__(self, settings: Settings) -> None:
-        self.settings, self.root, self.is_foreign = settings, "", bool(os.environ.get(VARIABLE))
-        self.is_configured, self.is_empty = False, True
+        self.settings, self.root = settings, ""  # the folder of the run, from the first start on
+        self.is_foreign = bool(os.environ.get(VARIABLE))  # the user's own configuration is in force
+        self.is_configured, self.is_empty = False, True  # MindSpore has its configuration; no kernel was dumped yet
         self._rank_folder, self._net_name = "", "Net"
         self._described: Any = self  # no model yet
         self._watcher: FolderWatcher | None = None
@@ -72,9 +66,8 @@ class KernelDump:
     def configure(self, rank: int | None, step: int) -> None:
         """Write the configuration and let MindSpore read it, before it compiles anything.
 
-        Raises:
-            UsageError: when it is too late, or ``dump_path`` holds another run's dump.
-            SettingsError: for settings that this platform refuses.
+        Raise UsageError when it is too late, or ``dump_path`` holds another run's dump, and SettingsError for settings
+        that this platform refuses.
         """
         self.is_configured = self.is_foreign
         if self.is_foreign:
@@ -229,10 +222,7 @@ def choose_root(dump_path: str, first_step: int, overwrite: bool, steps_aside: b
     """Return the folder that a run writes in place of ``dump_path``.
 
     The run continues there if its first step is above every step on disk. ``overwrite`` replaces the dump of another
-    run. ``steps_aside`` writes beside it, in ``{dump_path}-2``, ``-3``, …
-
-    Raises:
-        UsageError: when there is the dump of another run and neither is allowed.
+    run. ``steps_aside`` writes beside it, in ``{dump_path}-2``, ``-3``, …. If neither is allowed, UsageError is raised.
     """
     for number in itertools.count(1):
         root = dump_path if number == 1 else f"{dump_path}-{number}"

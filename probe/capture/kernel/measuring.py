@@ -59,11 +59,8 @@ class ArrayMeasurer:
 class FolderWatcher:
     """Measures the arrays of one rank while MindSpore writes them, on a thread of its own.
 
-    Args:
-        net_folder: ``{path}/rank_{rank}/{net_name}``: below it are the graphs, and in them the steps.
-        measurer: makes the rows; None leaves the arrays as they are.
-        keep: whether the arrays stay.
-        note_size: called with the bytes of arrays of the step that are on disk.
+    Below ``net_folder``, ``{path}/rank_{rank}/{net_name}``, are the graphs, and in them the steps. A ``measurer`` of
+    None leaves the arrays as they are. ``note_size`` is called with the bytes of arrays of the step that are on disk.
     """
 
     def __init__(

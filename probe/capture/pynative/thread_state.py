@@ -48,20 +48,15 @@ class ReplayLog:
 
 
 class ThreadState(threading.local):
-    """One per capture; every thread sees its own values.
-
-    Attributes:
-        in_recorded_call: a listed API is running, or the tool itself. Listed APIs that it calls are not recorded.
-        cells: the Cell calls that are open, outermost first.
-        logs: recomputed Cells that run for the first time; they log the calls inside them.
-        micro: the number of the micro-batch that a pipeline runs, or None.
-        replays: recomputed Cells that run again, outermost first: the calls of their first runs.
-    """
+    """One per capture; every thread sees its own values."""
 
     def __init__(self) -> None:
-        self.in_recorded_call, self.micro = False, cast("str | None", None)
-        self.cells: list[OpenCall] = []
-        self.logs: list[ReplayLog] = []
+        #: a listed API is running, or the tool itself. Listed APIs that it calls are not recorded.
+        self.in_recorded_call = False
+        self.micro = cast("str | None", None)  # the number of the micro-batch that a pipeline runs
+        self.cells: list[OpenCall] = []  # the Cell calls that are open, outermost first
+        self.logs: list[ReplayLog] = []  # recomputed Cells that run for the first time; they log the calls inside them
+        #: recomputed Cells that run again, outermost first: the calls of their first runs
         self.replays: list[ReplayLog] = []
 
     @property

@@ -77,13 +77,12 @@ class OptimizerValues:
     def scalars(self, read: ReadNumber, used: Mapping[str, Any]) -> dict[str, Any]:
         """Return the numbers of this update.
 
+        They have the field's words. "parameters" has the names in the order of the gradients. If there are groups,
+        "groups" has the numbers and names of each.
+
         Args:
             read: turns a tensor of one element, which updates may change, into a number or into its record.
             used: numbers that the optimizer has computed for this update, such as those of a schedule.
-
-        Returns:
-            The numbers by the field's words, and "parameters", the names in the order of the gradients. If there are
-            groups: "groups", with the numbers and names of each.
         """
         held, parameters = vars(self._optimizer), self._optimizer._params
         names = self._names.get((tuple(held), len(parameters))) or self._find_names(held, parameters)

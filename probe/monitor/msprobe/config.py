@@ -145,10 +145,9 @@ _ROWS: Mapping[str, Callable[[str, Any], Any]] = {
 
 
 def load(path: str) -> TrainerConfig:
-    """Return the settings of a file. A key that is not served has one warning.
+    """Return the settings of a file, with one warning for each key that is not served.
 
-    Raises:
-        SettingsError: when the file cannot be read, or a value is wrong.
+    Raise SettingsError when the file cannot be read, or a value is wrong.
     """
     content, values = file_reader.read(path), {}
     with errors_about(path):
@@ -174,18 +173,14 @@ def _warn(key: Any) -> None:
 class ConfigSource:
     """The settings file. With the variable DYNAMIC_MONITOR it is read again after each edit.
 
-    Attributes:
-        config: the settings at the beginning.
-        first: those that hold from the first step on; None where measuring begins with an edit.
-
-    Raises:
-        SettingsError: when the file cannot be read, or a value in it is wrong.
+    Raise SettingsError when the file cannot be read, or a value in it is wrong.
     """
 
     def __init__(self, path: Any) -> None:
         self._path = validators.path("config_file_path", path)
         is_dynamic = os.environ.get("DYNAMIC_MONITOR", "").lower() == "true"
-        self.config = load(self._path)
+        self.config = load(self._path)  # the settings at the beginning
+        #: those that hold from the first step on; None where measuring begins with an edit
         self.first = None if is_dynamic else self.config
         self._file = EditedFile(self._path if is_dynamic else None, is_read=False)
 

@@ -49,11 +49,7 @@ class Watched(NamedTuple):
 
 
 def watched(model: Any, optimizer: Any, accumulated: Any, tensor_group: Any, data_group: Any) -> Watched:
-    """Return the parts of a training.
-
-    Raises:
-        UsageError: when one is wrong.
-    """
+    """Return the parts of a training; raise UsageError when one is wrong."""
     if not is_cell_or_cells(model):
         raise UsageError(f"set_monitor(): model is {type(model).__name__}. Allowed: a Cell, a list of Cells")
     if type(accumulated) is not int or accumulated < 1:
