@@ -48,13 +48,10 @@ def tree_map(
     leaf_type: type | tuple[type, ...] = (),
     _around: tuple[int, ...] = (),
 ) -> Any:
-    """Return the same structure with every leaf replaced.
+    """Return the same structure with every leaf replaced by ``function(leaf, place)``.
 
-    Args:
-        function: (leaf, place) -> its replacement.
-        value: any value; mappings, namedtuples and dataclasses become dicts, lists and tuples become lists.
-        place: the place of ``value``; its items have ``f"{place}.{key}"``.
-        leaf_type: values of these types are leaves, also if they are containers.
+    Mappings, namedtuples and dataclasses become dicts, lists and tuples become lists. The items of ``value`` have the
+    place ``f"{place}.{key}"``. Values of ``leaf_type`` are leaves, also if they are containers.
 
     >>> tree_map(lambda leaf, place: f"{place}={leaf}", {"a": (1, 2)}, "x")
     {'a': ['x.a.0=1', 'x.a.1=2']}
@@ -148,15 +145,8 @@ class SlotLayout(NamedTuple):
 class TensorTree:
     """The tensors of some values, in order, and how they are nested. Non-tensors are skipped.
 
-    Args:
-        tensor: the class of tensors.
-        values: positional arguments, or the outputs of a call.
-        is_input: whether their gradients are inputs of the backward, as those of a call's outputs are.
-        keywords: keyword arguments.
-
-    Attributes:
-        tensors: the leaves.
-        slot_layout: the places of their gradients. It holds no tensor.
+    ``values`` are positional arguments, or the outputs of a call, whose gradients are inputs of the backward
+    (``is_input``).
     """
 
     __slots__ = ("_is_input", "_tensor", "slot_layout", "tensors")
@@ -165,7 +155,7 @@ class TensorTree:
         self, tensor: type, values: Sequence[Any], is_input: bool, keywords: Mapping[str, Any] | None = None
     ) -> None:
         self._tensor, self._is_input = tensor, is_input
-        self.tensors: list[Any] = []
+        self.tensors: list[Any] = []  # the leaves
         slots: list[Slot] = []
         layout: list[Any] = []
         is_flat = True
@@ -188,7 +178,7 @@ class TensorTree:
         if keywords:
             found = {name: self._inner(value, f"output_kwargs.{name}", slots) for name, value in keywords.items()}
             named = {name: inner for name, inner in found.items() if inner is not None}
-        self.slot_layout = SlotLayout(slots, layout, named, is_flat)
+        self.slot_layout = SlotLayout(slots, layout, named, is_flat)  # the places of their gradients, no tensor
 
     def _inner(self, value: Any, place: str, slots: list[Slot]) -> Any:
         """Add the tensors inside a value and return its layout; positions count the items that hold tensors."""

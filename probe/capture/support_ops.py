@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import pkgutil
 from collections.abc import Iterator
@@ -72,7 +73,9 @@ def _shipped() -> dict[Any, Any]:
 def _resolve(sections: dict[str, list[str]]) -> Iterator[SupportedApi]:
     seen: set[tuple[int, str]] = set()
     for section, names in sections.items():
-        namespace = _namespace(section)
+        namespace = None
+        with contextlib.suppress(ImportError, AttributeError):
+            namespace = pkgutil.resolve_name(f"mindspore.{'Tensor' if section == 'tensor' else section}")
         for dotted in names:
             *path, name = dotted.split(".")
             owner = functools.reduce(lambda owner, part: getattr(owner, part, None), path, namespace)
@@ -81,13 +84,6 @@ def _resolve(sections: dict[str, list[str]]) -> Iterator[SupportedApi]:
                 seen.add((id(owner), name))
                 key = clean(f"{PREFIXES[section]}.{name}")
                 yield SupportedApi(owner, name, _ONE_NAME.get(key, key))
-
-
-def _namespace(section: str) -> Any:
-    try:
-        return pkgutil.resolve_name(f"mindspore.{'Tensor' if section == 'tensor' else section}")
-    except (ImportError, AttributeError):
-        return None
 
 
 def _is_function(value: Any) -> bool:

@@ -10,13 +10,9 @@ from probe.findings.sentence import Sentence
 
 
 class Finding:
-    """Something that is told to the user. A kind of finding is a dataclass derived from this.
+    """Something that is told to the user. A kind of finding is a dataclass derived from this."""
 
-    Attributes:
-        said: one sentence about it.
-    """
-
-    said: Sentence
+    said: Sentence  # one sentence about it
 
     @property
     def sentence(self) -> str:

@@ -28,30 +28,23 @@ _FRAME = re.compile(r'File "[^"]*?([^/"]+)", line (\d+) in (\w+)')
 
 
 class EndedError(Exception):
-    """The process has ended.
-
-    Attributes:
-        status: its exit status; negative for the signal that ended it.
-        frame: file, line and function of the innermost frame of a crash; () where no output is kept.
-        words: the last line that it has printed, or "".
-    """
+    """The process has ended."""
 
     def __init__(self, status: int, output: str) -> None:
         super().__init__(status)
         found = _FRAME.search(output, max(output.find("Fatal Python error"), 0)) if status < 0 else None
-        self.status, self.frame = status, found.groups() if found else ()
+        self.status = status  # its exit status; negative for the signal that ended it
+        #: file, line and function of the innermost frame of a crash, and the last line that it has printed
+        self.frame = found.groups() if found else ()
         self.words = next((line.strip() for line in reversed(output.splitlines()) if line.strip()), "")
 
 
 class Isolated:
     """A process of its own, in a session of its own and outside of a launcher's job.
 
-    Args:
-        main: the function that it runs, as "probe.doctor.checks:main". It takes the task, an iterator of the requests,
-            and a function that tells an answer.
-        task: a value of JSON.
-        folder: its working folder, which also keeps its output for ``EndedError``; "" for this one, and no output.
-        **variables: further variables of its environment.
+    It runs the function ``main``, as "probe.doctor.checks:main". This takes the task, a value of JSON, an iterator of
+    the requests, and a function that tells an answer. ``folder`` is its working folder, which also keeps its output for
+    ``EndedError``; "" for this one, and no output. ``variables`` are further ones of its environment.
     """
 
     def __init__(self, main: str, task: dict[str, Any], folder: str = "", **variables: str) -> None:
@@ -75,9 +68,7 @@ class Isolated:
     def receive(self, limit: float) -> Any:
         """Return the next answer, within a limit of seconds.
 
-        Raises:
-            TimeoutError: when it takes longer.
-            EndedError: when the process has ended without one.
+        Raise TimeoutError when it takes longer, EndedError when the process has ended without one.
         """
         end = time.monotonic() + limit
         with selectors.DefaultSelector() as selector:

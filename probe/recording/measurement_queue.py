@@ -50,16 +50,9 @@ class MeasurementQueue:
     * ``flush`` waits, completes the pending records and passes on the waiting entries.
     * ``communication_started`` and ``communication_finished`` count handles.
 
-    Args:
-        measurer: obtains numbers while reading is allowed.
-        copier: copies tensors otherwise; a deferred measurer is its own copier.
-        wait: waits for asynchronous work; raises a pending error of the training.
-        complete_only: ``accept`` takes only complete entries.
-
-    Attributes:
-        lock: held while entries are passed on.
-        pending_error: raised at the next ``synchronize``: an error of the training that our read received first, or
-            an error that a task wants to raise.
+    The measurer obtains numbers while reading is allowed; the copier copies tensors otherwise, and a deferred measurer
+    is its own. ``wait`` waits for asynchronous work; it raises a pending error of the training. If ``complete_only``,
+    ``accept`` takes only complete entries.
     """
 
     def __init__(
@@ -73,7 +66,9 @@ class MeasurementQueue:
         self._has_copied = not measurer.is_immediate
         self._waiting: list[Entry] = []
         self._completing: list[Entry] = []
-        self.lock = threading.RLock()  # a signal may come while it is held, and ends the step
+        #: held while entries are passed on; a signal may come meanwhile, and ends the step
+        self.lock = threading.RLock()
+        #: raised at the next ``synchronize``: an error of the training that our read received first, or one of a task
         self.pending_error: BaseException | None = None
 
     # -- tensors ------------------------------------------------------------------------------------------------

@@ -166,19 +166,13 @@ def last_step(path: str) -> int:
 class SeriesTail:
     """Follows a file that another process writes: each call returns the rows that came since the last.
 
-    Args:
-        path: the file.
-        place: where the first new row begins.
-        names: the columns there.
-        number: the number of the file in its file system; 0 where it is not known.
-
-    Attributes:
-        is_restarted: whether the last call began at the start, as the file was replaced or cut.
+    The first new row begins at ``place``, with the columns ``names``. ``number`` is that of the file in its file
+    system, or 0.
     """
 
     def __init__(self, path: str, place: int = 0, names: tuple[str, ...] = (), number: int = 0) -> None:
         self._path, self._place, self._names, self._number = path, place, names, number
-        self.is_restarted = False
+        self.is_restarted = False  # whether the last call began at the start, as the file was replaced or cut
 
     def new_rows(self) -> list[tuple[int, dict[str, float]]]:
         """Return the new rows: step, and name -> value; raise OSError or ValueError when it cannot be read."""

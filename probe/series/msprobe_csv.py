@@ -36,13 +36,7 @@ _OF_CELLS = ("actv", "actv_grad")
 
 
 class CsvFiles:
-    """Appends the rows of steps to the files of one rank.
-
-    Args:
-        folder: their folder, which is made with the first row.
-        digits: the decimals of a number.
-        steps: the number of steps of one file.
-    """
+    """Appends the rows of steps to the files of one rank, each of so many ``steps``, with ``digits`` decimals."""
 
     def __init__(self, folder: str, digits: int, steps: int) -> None:
         self._folder, self._digits, self._steps = folder, digits, steps
@@ -100,11 +94,7 @@ _Series = dict[str, dict[Place, dict[int, dict[str, float]]]]
 def write_msprobe_csv(ranks: Iterable[RankSeries], folder: str) -> list[str]:
     """Write csv files with the names and columns of msprobe's monitor, in one folder for each rank.
 
-    Returns:
-        Their paths.
-
-    Raises:
-        UsageError: when one cannot be written.
+    Return their paths; raise UsageError when one cannot be written.
     """
     written: list[str] = []
     for rank in ranks:

@@ -74,17 +74,10 @@ class FirstNonFinite:
     * Attention masks: a Cell, a sum, a product or a cast may make -inf, and a number of -inf may be an argument.
     * A backward is found that receives NaN/Inf although the recorded backward before it returned finite gradients:
       an operation between them is not recorded.
-
-    Args:
-        settings: how many entries are kept, and whether the training is to be stopped.
-        hits: the number of findings in earlier steps.
-
-    Attributes:
-        found: the name of the entry that was found, or "".
-        queue: hands entries to this object, and takes an error for the training.
+    * ``hits`` is the number of findings in earlier steps.
     """
 
-    queue: MeasurementQueue
+    queue: MeasurementQueue  # hands entries to this object, and takes an error for the training
 
     def __init__(
         self, measurer: ExtremaMeasurer, writer: DumpWriter, stacks: CallStacks, settings: Settings, hits: int
@@ -98,7 +91,7 @@ class FirstNonFinite:
         self._cell_stacks: dict[str, int] = {}  # by Cell: it explains the gradients of its parameters
         self._first_inf: Entry | None = None  # the first that made Inf on purpose, as far as is known
         self._warnings: list[str] = []
-        self.found = ""
+        self.found = ""  # the name of the entry that was found
 
     def accept(self, entry: Entry) -> None:
         """Check a finished entry."""

@@ -143,7 +143,7 @@ class OperationHooks:
                 result = original(*args, **kwargs)
                 if not (key and self._has_tensor(result)):
                     return result
-                original = _returning(result)
+                original = lambda *_, **__: result  # noqa: E731
             return self._apis.call(key, original, args, kwargs, inputs, primitive)
         finally:
             state.in_recorded_call = False
@@ -181,10 +181,6 @@ class _ClassMethodPatch(Patch):
 
     def _stand_in(self, current: Any) -> Any:
         return classmethod(self._wrap(current.__func__))
-
-
-def _returning(result: Any) -> Callable[..., Any]:
-    return lambda *args, **kwargs: result
 
 
 def _is_other_function(value: Any) -> bool:
