@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import collections
 import ctypes
+import functools
 import json
 import os
 import sys
@@ -29,30 +30,17 @@ _TOOL = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _WAITS = frozenset(["sync", "synchronize", "asnumpy", "item"])
 
 
-class _Counter:
-    """Counts the operations and the waits of a thread, between ``__enter__`` and ``__exit__``."""
-
-    def __init__(self) -> None:
-        self.found: collections.Counter[str] = collections.Counter()
-
-    def __enter__(self) -> _Counter:
-        sys.setprofile(self._count)
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        sys.setprofile(None)
-
-    def _count(self, frame: Any, event: str, argument: Any) -> None:
-        if event == "c_call":
-            name = argument.__name__
-        elif event == "call" and not frame.f_code.co_filename.startswith(_TOOL):
-            name = frame.f_code.co_name
-        else:
-            return
-        if name.startswith("pyboost_") or name in ("run_op_async", "real_run_op"):
-            self.found["operations"] += 1
-        elif name in _WAITS:
-            self.found["waits"] += 1
+def _count(found: collections.Counter[str], frame: Any, event: str, argument: Any) -> None:
+    if event == "c_call":
+        name = argument.__name__
+    elif event == "call" and not frame.f_code.co_filename.startswith(_TOOL):
+        name = frame.f_code.co_name
+    else:
+        return
+    if name.startswith("pyboost_") or name in ("run_op_async", "real_run_op"):
+        found["operations"] += 1
+    elif name in _WAITS:
+        found["waits"] += 1
 
 
 def launches(bench: Bench) -> CheckResult:
@@ -69,12 +57,15 @@ def launches(bench: Bench) -> CheckResult:
 
     def counted() -> tuple[collections.Counter[str], dict[str, int]]:
         _drain()
-        before = read()
-        with _Counter() as counter:
+        before, found = read(), collections.Counter[str]()
+        sys.setprofile(functools.partial(_count, found))
+        try:
             step()
+        finally:
+            sys.setprofile(None)
         _drain()  # as many waits in both steps
         after = read()
-        return counter.found, {name: after[name] - before.get(name, 0) for name in after}
+        return found, {name: after[name] - before.get(name, 0) for name in after}
 
     step()
     bare, bare_device = counted()

@@ -43,8 +43,9 @@ class Values:
     def copy(self, earlier: Values | None = None, trains: bool | None = None) -> None:
         """Copy the tensors that train, those that do not, or all. Equal copies of an earlier moment are shared."""
         for tensor in self._reached.tensors:
-            is_wanted = trains is None or trains == self._copier.trains(tensor)
-            if is_wanted and id(tensor) not in self.copies and not _is_unfilled(tensor):
+            is_filled = tensor.size and not getattr(tensor, "has_init", False)  # else no operation may take it
+            is_wanted = trains in (None, self._copier.trains(tensor))
+            if is_wanted and is_filled and id(tensor) not in self.copies:
                 known = earlier and earlier.copies.get(id(tensor))
                 is_equal = known and self._copier.on_cpu and same_bits(tensor, known[1])
                 self.copies[id(tensor)] = known if known and is_equal else (tensor, self._copier.copy(tensor))
@@ -63,11 +64,6 @@ class Values:
             self._copier.run(put)
         if lost:
             raise ValueError(f"these do not take their values again: {', '.join(lost)}")
-
-
-def _is_unfilled(tensor: Any) -> bool:
-    """Return whether a tensor has no memory: no operation may take it."""
-    return bool(getattr(tensor, "has_init", False)) or not tensor.size
 
 
 def same_bits(tensor: Any, copy: Any) -> bool:

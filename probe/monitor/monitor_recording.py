@@ -305,7 +305,8 @@ def first_apart(left: Dump, right: Dump) -> Tensor | None:
     """Return the first tensor of ``right`` whose bits differ; of Cells only where no other call differs."""
     cells: list[tuple[Tensor, str]] = []
     for own, other in _pairs(left, right):
-        found = _apart(own, other)
+        tensors = zip(own.tensors(), other.tensors())
+        found = next((b for a, b in tensors if a.md5 != b.md5 and not (b.record or {}).get("unwritten")), None)
         if found is not None and other.parts.kind != entry_name.CELL:
             return found
         if found is not None:
@@ -313,11 +314,6 @@ def first_apart(left: Dump, right: Dump) -> Tensor | None:
     outputs = [item for item in cells if not item[0].place.startswith("input")] or cells
     inner = (item for item in outputs if not any(path.startswith(f"{item[1]}.") for _, path in outputs))
     return next((tensor for tensor, _ in inner), None)
-
-
-def _apart(own: Call, other: Call) -> Tensor | None:
-    pairs = zip(own.tensors(), other.tensors())
-    return next((b for a, b in pairs if a.md5 != b.md5 and not (b.record or {}).get("unwritten")), None)
 
 
 def _pairs(left: Dump, right: Dump) -> Iterator[tuple[Call, Call]]:

@@ -49,11 +49,14 @@ def describe(call: Call) -> CallDescription:
     kwargs = {str(k): reader.value(v, f"kwargs.{k}") for k, v in _dict(entry.get("input_kwargs")).items()}
     attributes = {str(k): reader.value(v, k) for k, v in _dict(entry.get("attributes")).items()}
     refuse_random(call.parts.key, [*args, *kwargs.values()])
-    _name_dtype(call.parts.key, args, entry)
+    outputs = _list(entry.get("output"))
+    is_cast = bare(call.parts.key) == "Cast" and len(args) > 1 and type(args[1]) is int
+    if is_cast and any(map(values.is_tensor, outputs[:1])):  # MindSpore hands its dtype on as a number
+        args[1] = {"dtype": _dtype(str(outputs[0].get("dtype")))}
     if backward:
         sens, expected, places = gradients(call, forward)
     else:
-        leaves = _flat(_list(entry.get("output")), "output")
+        leaves = _flat(outputs, "output")
         sens, expected = None, [_expected(forward, leaf, place) for place, leaf in leaves]
         places = [place for place, _ in leaves]
     if not any(expected):
@@ -91,13 +94,6 @@ def refuse_random(key: str, given: list[Any]) -> None:
     )
     if word in RANDOM and not is_idle:
         raise CannotReplayError("replay.random")
-
-
-def _name_dtype(key: str, args: list[Any], entry: dict[str, Any]) -> None:
-    """Name the dtype of a Cast, which MindSpore hands on as a number."""
-    outputs = _list(entry.get("output"))
-    if bare(key) == "Cast" and len(args) > 1 and type(args[1]) is int and any(map(values.is_tensor, outputs[:1])):
-        args[1] = {"dtype": _dtype(str(outputs[0].get("dtype")))}
 
 
 class _Describer:

@@ -15,8 +15,6 @@ from mindspore import Tensor, ops
 
 from probe.replaying.described import CallDescription
 
-_SQRT_HALF = math.sqrt(0.5)
-
 
 def reference_of(call: CallDescription) -> Callable[..., Any] | None:
     """Return the reference of a described call, or None."""
@@ -219,7 +217,7 @@ def gelu(x: Tensor, approximate: Any = "none") -> Tensor:
     """Return x times the normal distribution function of x, or its approximation by tanh."""
     if approximate == "tanh" or approximate is True:
         return 0.5 * x * (1 + ops.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x)))
-    return 0.5 * x * (1 + ops.erf(x * _SQRT_HALF))
+    return 0.5 * x * (1 + ops.erf(x * math.sqrt(0.5)))
 
 
 _PRIMITIVES: dict[str, Callable[..., Any]] = {

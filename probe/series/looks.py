@@ -105,11 +105,6 @@ def is_rough(values: Sequence[float]) -> bool:
     return len(changes) >= LEAST_STEPS and statistics.median(changes) > _ROUGH
 
 
-def _is_hard_sample(history: History, value: float) -> bool:
-    """Return whether a loss of single samples is no higher than that of others before."""
-    return history.kinds == "loss" and value <= history.highest and is_rough(history.recent)
-
-
 def logarithms(values: Iterable[float]) -> list[float]:
     """Return the logarithms of the positive values."""
     return [math.log(value) for value in values if value > 0]
@@ -138,9 +133,10 @@ def not_a_number(key: str, history: History, value: float, limit: float, now: No
 def spike(key: str, is_each: bool, history: History, value: float, limit: float, now: Now) -> Sentence:
     """A value far above those before; where each step is known also by a factor, and above the highest."""
     highest = max(history.recent) if is_each else 0.0
-    if value <= 0 or value <= highest or _is_hard_sample(history, value):
+    is_loss = history.kinds == "loss"  # of single samples no spike where others before were as hard
+    if value <= 0 or value <= highest or (is_loss and value <= history.highest and is_rough(history.recent)):
         return NOTHING
-    if history.kinds == "loss":
+    if is_loss:
         if value > max(2 * limit * highest, 0.5 * history.first):  # of a loss near zero z is small
             before = say("alarm.at_most", value=highest, count=len(history.recent))
             return say(key, value=value, before=before, step=now.step)

@@ -273,7 +273,8 @@ class DumpRecording(Recording):
         name_filter = NameFilter(settings)
         shared = self._stacks, self._hits, self.queues(writer)
         parts = StepParts(settings, measurers, capture.wait, writer, name_filter, *shared)
-        return StepRecorder(settings, *build_task(parts), writer, self._stacks, name_filter), writer
+        build = _BUILDERS["debug" if settings.level == "debug" else settings.task]
+        return StepRecorder(settings, *build(parts), writer, self._stacks, name_filter), writer
 
     def _begin_snapshot(self, opened: OpenStep, capture: CaptureBackend) -> None:
         """Note the circumstances of the run, unless they are on disk. Task nan_check has written nothing yet."""
@@ -305,11 +306,6 @@ class StepParts(NamedTuple):
     def queue(self, accept: Callable[[Entry], None], complete_only: bool = False) -> MeasurementQueue:
         """Return a queue that passes entries on to ``accept``."""
         return self.make_queue(*self.measurers, self.wait, accept, self.writer.errors.guard, complete_only)
-
-
-def build_task(parts: StepParts) -> tuple[Task, MeasurementQueue]:
-    """Return the task that the settings name, and its queue."""
-    return _BUILDERS["debug" if parts.settings.level == "debug" else parts.settings.task](parts)
 
 
 def _statistics(parts: StepParts) -> tuple[Task, MeasurementQueue]:

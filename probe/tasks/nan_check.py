@@ -142,7 +142,8 @@ class FirstNonFinite:
         arrived = before is not Severity.FINITE and entry.is_backward
         if given or arrived or before is Severity.NAN or (before is Severity.INF and self._nonfinite_inputs):
             return self._check_arrival(entry, before)
-        if after is Severity.NEGATIVE_INF and not entry.is_backward and _may_make_mask(entry):
+        may_be_mask = entry.kind is Kind.CELL or _MASK_APIS.search(entry.key)
+        if after is Severity.NEGATIVE_INF and not entry.is_backward and may_be_mask:
             self._first_inf = self._first_inf or entry
             return False
         if gradient is not None:
@@ -225,10 +226,6 @@ class FirstNonFinite:
         _log.warning("%s; its record and the calls before it are in %s", message, self._writer.folder)
         if self._raises:
             self.queue.raise_later(NonFiniteError(f"{message} ({self._writer.folder})"))
-
-
-def _may_make_mask(entry: Entry) -> bool:
-    return entry.kind is Kind.CELL or _MASK_APIS.search(entry.key) is not None
 
 
 def _extrema_in(value: Any) -> Iterator[TensorExtrema]:

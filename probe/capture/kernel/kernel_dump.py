@@ -192,10 +192,8 @@ class KernelDump:
 
     def detach(self) -> None:
         """Forget everything in a forked child: the dump is the parent's."""
-        self._watcher, self.is_foreign = None, True
-        if self._lock >= 0:
-            os.close(self._lock)
-            self._lock = -1
+        self.root, self._watcher, self.is_foreign = "", None, True
+        self.close()
 
 
 def _set_iteration(step: int) -> None:
