@@ -102,7 +102,6 @@ class _Errors(logging.Handler):
         self.texts: list[str] = []
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Keep the text of an error."""
         self.texts.append(record.getMessage().partition("\n")[0])
 
 

@@ -122,7 +122,6 @@ class _Forms(string.Formatter):
     """Formats facts; a text in the place of a number stays as it is."""
 
     def format_field(self, value: Any, format_spec: str) -> Any:
-        """Return one fact as text."""
         return value if isinstance(value, str) else super().format_field(value, format_spec)
 
 

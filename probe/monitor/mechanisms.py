@@ -89,7 +89,6 @@ class Mechanisms(CellTask):
             self._compute(slot.cell, features.router, tensor)
 
     def _compute(self, name: str, function: Callable[..., features.Scalars], *arguments: Any) -> None:
-        """Put numbers under the name of a Cell or parameter."""
         found = self._numbers.computed(function, *arguments)
         self._values.put({f"{name}.{MECHANISMS[key]}": number for key, number in found.items() if key in MECHANISMS})
 

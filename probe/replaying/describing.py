@@ -97,14 +97,11 @@ def refuse_random(key: str, given: list[Any]) -> None:
 
 
 class _Describer:
-    """Describes the values of one entry."""
-
     def __init__(self, call: Call) -> None:
         self._call = call
         self.unsure = ""  # the places of values that the record does not hold
 
     def value(self, value: Any, place: str) -> Any:
-        """Return the description of one value."""
         if isinstance(value, list):
             return [self.value(item, f"{place}.{i}") for i, item in enumerate(value)]
         if not isinstance(value, dict):
@@ -242,7 +239,6 @@ class _Composer:
                 self._made[content_key(made[2])].append(((place, number), made))
 
     def _inside(self) -> Iterator[int]:
-        """Yield the calls that may be a part of it."""
         flow = self._flow
         around = self._forward.name if self._forward.kind == CELL else flow.cells[self._end]
         for place in range(self._end):
@@ -323,7 +319,6 @@ class _Composer:
 
 
 def _is_same(one: _At, other: _At) -> bool:
-    """Return whether two tensors have the same bytes."""
     if content_key(one[2]) != content_key(other[2]) or one[2].get("shape") != other[2].get("shape"):
         return False
     described = [tensor(call, record, place) for call, place, record in (one, other)]

@@ -209,8 +209,6 @@ def _signs(seed: int, array: Array) -> Array:
 
 
 class _Check:
-    """Compares the gradient of one input."""
-
     def __init__(self, function: _Composed, number: int, load: Load, own: Array) -> None:
         program = function.program
         self._function, self._number, self._place = function, number, program.places[number]
@@ -219,7 +217,6 @@ class _Check:
         self._gradient = np.asarray(sum(load(leaf).astype(np.float64) for leaf in program.gradients[number]))
 
     def judged(self) -> Iterator[Judged]:
-        """Yield the verdict, if there is an element to vary."""
         if not self._x.size:
             return
         found: list[Judged] = []
@@ -290,7 +287,6 @@ class _Check:
 
 
 def _remark(slope: Slope, recorded: float, allowed: float) -> Sentence:
-    """Return a remark on a wrong gradient, where its kind is plain."""
     if abs(slope.value) <= allowed:
         return say("replay.constant")
     if abs(recorded) <= allowed:

@@ -89,7 +89,6 @@ class Maker:
                 self.arrays[place] = to_array(to_tensor(self.arrays[place], kind))
 
     def _rounded(self, found: Outputs) -> Outputs:
-        """Return outputs of float32 in the recorded dtypes."""
         leaves = [self.call.expected[place] for place in (self.wanted or range(len(self.call.expected)))]
         return [
             (to_array(to_tensor(item[0], leaf["dtype"])), leaf["dtype"])
@@ -128,7 +127,6 @@ class Maker:
         return tried
 
     def _fits(self, found: Outputs) -> bool:
-        """Return whether outputs have the shapes and dtypes of the recorded ones."""
         recorded = [self.call.expected[place] for place in self.wanted] if self.sens else self.call.expected
         if len(found) != len(recorded):
             return False

@@ -208,7 +208,6 @@ def replay(
 
 
 def _judged(chosen: Sequence[Call], options: dict[str, str], device: str, jobs: int, limit: float) -> list[Any]:
-    """Make calls again, perhaps on a device first, and judge their outputs."""
     with tempfile.TemporaryDirectory(prefix="probe-replay-") as folder:
         calls = [_described(entry) for entry in chosen]
         if device:
@@ -303,7 +302,6 @@ class Pool:
                 process.close()
 
     def _answer(self, call: CallDescription | Program, share: str) -> Answer:
-        """Return the answer of a process, or why there is none."""
         if self._failure:
             return self._failure
         try:

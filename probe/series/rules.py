@@ -46,7 +46,6 @@ def _on(threshold: float, kinds: str, warm_up: int, *look: Any, least: int = LEA
 
 
 def _live(source: str, *condition: Any) -> Rule:
-    """Return a rule of the monitor alone."""
     return Rule(source, None, _on(*condition))
 
 

@@ -241,7 +241,6 @@ class Constructs:
             object.__setattr__(cell, name, replacement)
 
     def _cell(self, key: str, cell: Any) -> dict[str, Any]:
-        """Return the attributes of a Cell while MindSpore compiles."""
         plans, operators, parameters = self._plans, self._operators, by_last_part(cell.parameters_dict(recurse=False))
         names, inner, hidden = tuple(parameters), cell.construct, _hidden(cell)
         if hidden:
@@ -284,7 +283,6 @@ def _stand_in(cell: Any) -> Any:
 
 
 def _optimizers(owners: Mapping[int, Any]) -> list[Any]:
-    """Return the living optimizers of these parameters."""
     found = living(*optimizer_kinds())
     return [item for item in found if any(id(parameter) in owners for parameter in getattr(item, "parameters", ()))]
 

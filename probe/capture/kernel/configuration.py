@@ -153,7 +153,6 @@ def _refusals(values: Values, platform: Platform) -> Iterator[tuple[str, str]]:
 
 
 def _of_platform(values: Values, platform: Platform) -> Iterator[tuple[str, str]]:
-    """Yield the keys that this platform does not have."""
     get = values.get
     if platform.device != ASCEND:
         words = {OVERFLOW: "detection of overflow", EXCEPTION: "dump of exceptions"}
@@ -177,7 +176,6 @@ def _of_platform(values: Values, platform: Platform) -> Iterator[tuple[str, str]
 
 
 def _of_debug_mode(values: Values) -> Iterator[tuple[str, str]]:
-    """Yield the keys that do not fit op_debug_mode."""
     get = values.get
     mode = get("op_debug_mode", DUMP_ALL)
     if mode != OVERFLOW and "overflow_number" in values:

@@ -250,7 +250,6 @@ def lock(folder: str) -> int:
 
 
 def _kernel_folders(root: str) -> list[str]:
-    """Return the folders of ranks in which MindSpore writes."""
     root = glob.escape(root)
     return glob.glob(os.path.join(root, "rank_*")) + glob.glob(os.path.join(root, "rank[0-9]*", "rank_*"))
 

@@ -134,7 +134,6 @@ class FolderWatcher:
 
 
 def _append(folder: str, header: list[str], row: list[Any]) -> None:
-    """Add a row to a table; a new table begins with the header."""
     path = os.path.join(folder, TABLE)
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
