@@ -101,8 +101,8 @@ class Sink(Protocol):
     def accept(self, entry: Entry) -> None:
         """Take a finished entry, or further keys of one."""
 
-    def draft(self, record: str, /) -> None:
-        """Take the journal's record of an entry that is not finished."""
+    def draft(self, entry: Entry) -> None:
+        """Take an entry that is not finished."""
 
     def has_parent(self, name: str) -> bool:
         """Return whether construct.json will have this name as a key."""
@@ -284,6 +284,13 @@ class StepRecorder:
             f"{call.backward}: MindSpore does not tell which arguments the gradients of this compiled call belong to; "
             "gradients of such calls are null",
         )
+
+    def draft(self, call: Call, parts: dict[str, Any], backward: bool = False) -> None:
+        """Append an entry as it is now to the journal: a value is safe there as soon as its report has returned."""
+        if self.closed or not (self.task.has_values and parts):
+            return
+        with self.sink.errors.guard("writing the journal", call.name(backward)), self.queue.lock:
+            self.sink.draft(call.entry(parts, backward, call.stack, self._new_parents(call, backward)))
 
     def note_later_pass(self, call: Call, passes: int) -> None:
         """Note that gradients reached a finished backward entry again, for the ``passes``-th time."""

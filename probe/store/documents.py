@@ -59,12 +59,16 @@ class JsonDocuments:
         if self._debug:
             texts = {"": encode(parts, _ENTRY)}
         elif parts is not None:
-            texts = {key: f"{_KEY}{_quote(key)}: {_values(value)}" for key, value in parts.items()}
+            texts = _texts(parts)
         if texts is not None:
             self._entries.setdefault(name, {}).update(texts)
         self.construct(construct)
         if self.has_journal:
             self._append(name, texts, stack, construct)
+
+    def draft(self, name: str, parts: Mapping[str, Any], stack: int, construct: Iterable[Parent]) -> None:
+        """Append an entry that goes on to the journal: a later record of its name replaces it."""
+        self._append(name, _texts(parts), stack, construct, ',"draft":true')
 
     def stack(self, name: str, number: int) -> None:
         """Note the stack of a forward entry."""
@@ -135,8 +139,10 @@ class JsonDocuments:
         inner = ",\n".join(texts.values())
         return f"{{\n{inner}\n{_ENTRY}}}" if inner else "{}"
 
-    def _append(self, name: str, texts: dict[str, str] | None, stack: int, construct: Iterable[Parent]) -> None:
-        body = "" if texts is None else f',"entry":{self._text(texts)}'
+    def _append(
+        self, name: str, texts: dict[str, str] | None, stack: int, construct: Iterable[Parent], mark: str = ""
+    ) -> None:
+        body = mark if texts is None else f'{mark},"entry":{self._text(texts)}'
         if stack >= 0:
             body += f',"stack":{stack}'
             if stack not in self._journaled:
@@ -146,6 +152,10 @@ class JsonDocuments:
             body += f',"construct":{{{",".join(places)}}}'
         self.journal.append(f'{{"name":{_quote(name)}{body}}}')
         self._journaled.add(stack)
+
+
+def _texts(parts: Mapping[str, Any]) -> dict[str, str]:
+    return {key: f"{_KEY}{_quote(key)}: {_values(value)}" for key, value in parts.items()}
 
 
 def _values(value: Any) -> str:

@@ -48,9 +48,9 @@ class DumpWriter:
             with self.errors.guard("writing an entry", entry.name):
                 self.documents.entry(entry.name, {"error": message_of(error)})
 
-    def draft(self, record: str) -> None:
-        """Append the record of an entry that is not finished to the journal."""
-        self.documents.journal.append(record)
+    def draft(self, entry: Entry) -> None:
+        """Append an entry that is not finished to the journal."""
+        self.documents.draft(entry.name, entry.parts, -1 if entry.is_backward else entry.stack, entry.parents)
 
     def array(self, name: str, array: Any) -> str:
         """Write an array and return the name of its file, or "": one that cannot be written leaves its numbers."""

@@ -4,10 +4,9 @@
 from __future__ import annotations
 
 import itertools
-import json
 import logging
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from probe.capture.graph.sites import OUTPUT, Plan, Plans
@@ -16,7 +15,6 @@ from probe.measure.tensor_reader import Array
 from probe.pytree import SlotLayout
 from probe.recording.call import Call
 from probe.recording.step_recorder import StepRecorder
-from probe.store.documents import encode
 from probe.store.error_log import ErrorGuard
 
 _log = logging.getLogger("probe")
@@ -110,7 +108,7 @@ class GraphCall:
     def _write_draft(self) -> None:
         in_layout, inputs, out_layout, outputs = self._slots()
         filled = in_layout.fill(inputs), out_layout.fill(outputs), out_layout.fill_keywords(outputs)
-        write_draft(self.recorder, self.call, self.recorder.task.backward(*filled), backward=True)
+        self.recorder.draft(self.call, self.recorder.task.backward(*filled), backward=True)
 
     def end_backward(self) -> None:
         """Write the backward entry; slots without a gradient are null."""
@@ -165,7 +163,7 @@ class GraphCalls:
             if call is None:
                 return 0
             if call.recorded:
-                write_draft(recorder, call, call.parts, stack=site.stack)
+                recorder.draft(call, call.parts)
             number = next(self._numbers)
             opened = self._calls[number] = GraphCall(recorder, call, site)
             self._running.append((number, opened))
@@ -279,29 +277,3 @@ class GraphCalls:
             else:
                 opened.end_backward()
         self._backward = kept[::-1]
-
-
-def write_draft(
-    recorder: StepRecorder, call: Call, parts: Mapping[str, Any], backward: bool = False, stack: Sequence[str] = ()
-) -> None:
-    """Append an entry as it is now to the journal. The record of the finished entry replaces it.
-
-    A value is safe there as soon as its report has returned.
-    """
-    if recorder.closed or not (recorder.task.has_values and parts):
-        return
-    with recorder.sink.errors.guard("writing the journal", call.name(backward)), recorder.queue.lock:
-        head: dict[str, Any] = {"name": call.name(backward), "draft": True, "construct": _parents(call, backward)}
-        if call.stack >= 0 and not backward:
-            head.update(stack=call.stack, lines=list(stack))
-        recorder.sink.draft(f'{json.dumps(head)[:-1]}, "entry": {encode(dict(parts), "")}}}')
-
-
-def _parents(call: Call, backward: bool) -> dict[str, str | None]:
-    """Return the items of construct.json from a call up to the outermost."""
-    found: dict[str, str | None] = {}
-    current: Call | None = call
-    while current is not None:
-        found[current.name(backward)] = None if current.cell is None else current.cell.name(backward)
-        current = current.cell
-    return found
