@@ -31,18 +31,19 @@ _RANDOM, _OTHERS = ("Dropout", "Random", "Multinomial"), ("Ext", "Grad", "DoMask
 
 
 class Values:
-    """The values of tensors at one moment, and the states of generators. ``put`` puts them back."""
+    """The values of tensors at one moment, and the states of generators, of a call ``run``. ``put`` puts them back."""
 
-    def __init__(self, copier: Copier, reached: Reached) -> None:
-        self._copier, self._reached = copier, reached
+    def __init__(self, copier: Copier, reached: Reached, run: Any = None) -> None:
+        self._copier, self.reached, self.run = copier, reached, run
         self._attributes = reached.attributes()
         self._states: list[Callable[[], Any]] = copier.states(reached.generators)
+        self.positions = reached.positions()
         #: tensors with their copies
         self.copies: dict[int, tuple[Any, Any]] = {}
 
     def copy(self, earlier: Values | None = None, trains: bool | None = None) -> None:
         """Copy the tensors that train, those that do not, or all. Equal copies of an earlier moment are shared."""
-        for tensor in self._reached.tensors:
+        for tensor in self.reached.tensors:
             is_filled = tensor.size and not getattr(tensor, "has_init", False)  # else no operation may take it
             is_wanted = trains in (None, self._copier.trains(tensor))
             if is_wanted and is_filled and id(tensor) not in self.copies:
@@ -113,15 +114,6 @@ class Copier:
         self._seeds.update(seeds)
 
 
-class HeldCall:
-    """One call of a gradient function: how to make it again, and its values."""
-
-    def __init__(self, run: Callable[[], Any], reached: Reached, copier: Copier) -> None:
-        self.run, self.reached, self.values = run, reached, Values(copier, reached)
-        self.values.copy(trains=False)
-        self.positions = reached.positions()
-
-
 class HeldCalls:
     """The calls of gradient functions of the step that is open, outermost ones only."""
 
@@ -133,7 +125,7 @@ class HeldCalls:
         self._hooks = HookGroup([Patch(kind, "__call__", around(self._made)) for kind in kinds])
         self._obstacles = HookGroup(self._find_obstacles())
         self._is_inside = self._is_open = self._stays = False
-        self.calls: list[HeldCall] = []  # those that have ended
+        self.calls: list[Values] = []  # those that have ended
         self.reason = NOTHING  # why they cannot be made again
         self.nbytes = 0  # the bytes of all copies of the last step
 
@@ -177,7 +169,7 @@ class HeldCalls:
 
     def end_step(self) -> None:
         """Let go of all, but note the bytes of all copies."""
-        copies = {id(copy): copy for call in self.calls for _, copy in call.values.copies.values()}
+        copies = {id(copy): copy for call in self.calls for _, copy in call.copies.values()}
         self._is_open, self.nbytes = False, sum(copy.nbytes for copy in copies.values())
         self.calls, self.reason = [], NOTHING
 
@@ -190,7 +182,7 @@ class HeldCalls:
     def make_again(self) -> None:
         """Make all calls once more, in their order, each with its values."""
         for call in self.calls:
-            call.values.put()
+            call.put()
             call.run()
 
     @contextlib.contextmanager
@@ -222,7 +214,8 @@ class HeldCalls:
         try:
             with self._errors.guard("holding a gradient function"):
                 reached = self._copier.reached(roots, args, kwargs)
-                held = HeldCall(functools.partial(function, *args, **kwargs), reached, self._copier)
+                held = Values(self._copier, reached, functools.partial(function, *args, **kwargs))
+                held.copy(trains=False)
             result = function(*args, **kwargs)
             has_ended = True
             return result
@@ -232,13 +225,13 @@ class HeldCalls:
                 if has_ended:
                     self._end(held)
 
-    def _end(self, held: HeldCall | None) -> None:
+    def _end(self, held: Values | None) -> None:
         if held is None:
             self._refuse(say("again.unheld"))
             return
         if held.positions != held.reached.positions():
             self._refuse(say("again.draws", name="iterator"))
-        held.values.copy(self.calls[-1].values if self.calls else None, trains=True)
+        held.copy(self.calls[-1] if self.calls else None, trains=True)
         self.calls.append(held)
 
 

@@ -151,7 +151,9 @@ class MonitorRecording(Recording):
         own, monitor = self.settings, self._monitor
         if monitor is None or monitor.held is None or (own.max_alarms and self._count >= own.max_alarms):
             return
-        reason = refusal(monitor.held)
+        held = monitor.held
+        reason = held.reason or (NOTHING if held.calls else say("again.unseen"))
+        reason = say("again.ranks") if world_size() > 1 else reason
         if reason:
             self.parts.log_once(str(reason))
             return
@@ -160,7 +162,7 @@ class MonitorRecording(Recording):
         dump = self._dump.with_settings(replace(self._chosen(), keep_steps=0, snapshot=own.snapshot and not kept))
         said = say("again.raised")
         with monitor.errors.guard("making a step again"):
-            said = again(monitor, monitor.held, dump, Run(monitor.watch.row, kept))
+            said = again(monitor, held, dump, Run(monitor.watch.row, kept))
         _log.warning("%s", say("again.line", step=step, said=said))
         monitor.alarms.tell(Alarm("again", alarm.series, step, said))
 
@@ -219,13 +221,6 @@ class Run(NamedTuple):
     folder: str  # the dump, or "" where it was not recorded
 
 
-def refusal(held: HeldCalls) -> Sentence:
-    """Return why a step cannot be made again; NOTHING where it can."""
-    if world_size() > 1:
-        return say("again.ranks")
-    return held.reason or (NOTHING if held.calls else say("again.unseen"))
-
-
 def again(monitor: Monitor, held: HeldCalls, dump: DumpRecording, first: Run) -> Sentence:
     """Make the gradient functions of a step again and record them; return what that says. All is put back.
 
@@ -244,7 +239,7 @@ def again(monitor: Monitor, held: HeldCalls, dump: DumpRecording, first: Run) ->
 
 
 def _repeat(monitor: Monitor, held: HeldCalls, dump: DumpRecording) -> Run:
-    held.calls[0].values.put()  # before the circumstances of the run are noted
+    held.calls[0].put()  # before the circumstances of the run are noted
     window, folder = dump.parts.window, ""
     try:
         dump.start(None)

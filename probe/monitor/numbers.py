@@ -91,7 +91,7 @@ class HostNumbers:
         return float(self._read(tensor).reshape(-1)[0])
 
     def made(self, compute: Callable[..., Any], *arguments: Any) -> Any:
-        """Return what a function of ``features`` makes of tensors, and of other arguments."""
+        """Return what a function of ``mechanisms`` makes of tensors, and of other arguments."""
         return self._own.run(compute, *map(local_tensor, arguments))
 
     def computed(self, compute: Callable[..., Mapping[str, Any]], *arguments: Any) -> dict[str, Number]:

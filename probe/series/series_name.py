@@ -10,7 +10,7 @@ _ENDS = (".max", ".min")
 #: numbers of msprobe's csv files that no rule looks at
 FEATURES = ("entropy", "softmax", "sr", "kernel_norm", "router_weight_similarity", "per_token_expert_entropy", "tokens",
             "mg_direction")  # fmt: skip
-#: numbers of ``monitor/features`` -> the kinds of series that ``monitor/mechanisms`` makes of them
+#: numbers of ``monitor/mechanisms`` -> the kinds of series that it makes of them
 MECHANISMS = {"entropy": "attention_entropy", "logits": "attention_logits", "largest": "expert_largest",
               "smallest": "expert_smallest", "per_token_expert_entropy": "expert_entropy",
               "stable_rank": "stable_rank"}  # fmt: skip

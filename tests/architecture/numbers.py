@@ -31,7 +31,7 @@ OTHER_BACKENDS = ("probe.capture.kernel", "probe.session.kernel_recording", "pro
 #: task monitor, which records no entry, has a limit of its own, with what it sees of a training
 MONITOR = ("probe.monitor", "probe.capture.training.events")
 #: what the monitor knows of attention, routers and weights
-MECHANISMS = ("probe.monitor.features", "probe.monitor.mechanisms")
+MECHANISMS = ("probe.monitor.mechanisms",)
 #: so has the comparison with a golden run
 GOLDEN = ("probe.golden",)
 #: and the snapshot of a run
