@@ -139,9 +139,7 @@ class CodePatch:
         own = attributes.get("__signature__")
         if other is not None and own is other.__dict__.get("__signature__"):
             own = None
-        if own is not None or "__wrapped__" in attributes:
-            return None
-        return _signature_of(_Parts(original))
+        return None if own is not None or "__wrapped__" in attributes else _signature_of(_Parts(original))
 
 
 class CodePatches:

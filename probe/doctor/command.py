@@ -103,11 +103,7 @@ class Runner:
         self._chosen = os.path.abspath(chosen) if chosen else ""  # the checks run in another folder
 
     def rows(self, checks: Iterable[DoctorCheck]) -> Iterator[CheckRow]:
-        """Yield the result of each check.
-
-        Yields:
-            ``{"name": …, "result": …, "fact": …, "seconds": …, "device": …, "details": {…}}``
-        """
+        """Yield the result of each check: its name, result, fact, seconds, device and details."""
         is_needed = {check.name: check.is_needed for check in checks}
         waiting = list(is_needed)
         with contextlib.ExitStack() as cleanup:

@@ -98,9 +98,8 @@ def outputs_of(result: Any) -> list[Any]:
     """Return the tensors and plain values that a call returned, in order."""
     if isinstance(result, dict):
         result = list(result.values())
-    if isinstance(result, (list, tuple)):
-        return [leaf for item in result for leaf in outputs_of(item)]
-    return [result]
+    several = isinstance(result, (list, tuple))
+    return [leaf for item in result for leaf in outputs_of(item)] if several else [result]
 
 
 @dataclass
@@ -125,10 +124,7 @@ class Replayer:
         return found
 
     def backward(self, sens: Sequence[tuple[int, Array]], wanted: Sequence[int]) -> list[tuple[Array, str]]:
-        """Return the gradients of the wanted tensors.
-
-        ``sens`` has numbers of outputs, among those that are tensors, and their gradients.
-        """
+        """Return the gradients of the wanted tensors; ``sens`` has numbers of output tensors, and their gradients."""
         tensors = self._tensors()
         found = _only_tensors(self._run(self._tensors()))
         chosen = [number for number, _ in sens]

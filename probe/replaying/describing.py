@@ -29,10 +29,7 @@ _At = tuple[Call, str, values.Record]
 
 
 def describe(call: Call) -> CallDescription:
-    """Return the description of a call, forward or backward.
-
-    Raise CannotReplayError when the call cannot be made again; the message says why.
-    """
+    """Return the description of a call, forward or backward; raise CannotReplayError where it cannot be made again."""
     refuse_kind(call)
     backward = call.direction == entry_name.BACKWARD
     forward = call.dump.get(call.parts.forward) if backward else call

@@ -54,10 +54,7 @@ class Maker:
         return [leaf and (self.load(leaf), leaf["dtype"]) for leaf in here.outputs], here.as_list
 
     def here(self) -> tuple[Outputs, bool]:
-        """Return the outputs in the recorded dtypes, and whether lists are lists.
-
-        Raise CannotReplayError when the call cannot be made again.
-        """
+        """Return the outputs in the recorded dtypes, and whether lists are lists, or raise CannotReplayError."""
         errors: list[Exception] = []
         fitting: tuple[Outputs, bool] | None = None
         for as_list in (False, True):

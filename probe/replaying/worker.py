@@ -89,10 +89,7 @@ def save(folder: str, array: np.ndarray[Any, Any]) -> str:
 
 
 def load(leaf: dict[str, Any]) -> np.ndarray[Any, Any]:
-    """Return the values of a described tensor; bfloat16 as float32.
-
-    Raise CannotReplayError when the array is only a part of the tensor.
-    """
+    """Return the values of a described tensor, bfloat16 as float32; raise CannotReplayError where it is a part."""
     if not leaf["array"]:
         return np.array(leaf["value"])
     array = load_array(leaf["array"], leaf["dtype"])

@@ -208,10 +208,7 @@ class Series(NamedTuple):
 
 
 class RankSeries:
-    """The series of one rank, which is None where communication was not initialised.
-
-    Raise UsageError when the file cannot be read.
-    """
+    """The series of one rank, which is None without communication. Raise UsageError when the file cannot be read."""
 
     def __init__(self, path: str, rank: Rank) -> None:
         self.path, self.rank = path, rank

@@ -163,10 +163,7 @@ def _holding(series: str, history: History, rules: list[_Chosen], value: float, 
 
 
 class OnlineRules:
-    """Looks at the numbers of each step, and keeps only the last values of each series.
-
-    A rule whose other threshold is None does not look.
-    """
+    """Looks at the numbers of each step, with the last values of each series. A rule without threshold does not look."""
 
     def __init__(self, thresholds: Mapping[str, float | None] | None = None) -> None:
         limits = {**{name: rule.threshold for name, rule in ONLINE.items()}, **(thresholds or {})}

@@ -224,10 +224,7 @@ class DiskBudget:
         return not self.exhausted_reason
 
     def reserve(self, folder: str, size: int) -> bool:
-        """Return whether an array of this size may be written to this folder, and count it.
-
-        Raise OSError when the folder cannot be looked at.
-        """
+        """Return whether an array of this size may be written, and count it; OSError comes from a look at the folder."""
         if self.exhausted_reason:
             return False
         size += _HEADER

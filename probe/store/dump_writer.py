@@ -81,10 +81,7 @@ class DumpWriter:
                 file_io.append(path, line + "\n")
 
     def open(self) -> None:
-        """Begin the journal: from here on this process alone writes into the folder.
-
-        Raise UsageError when another process does.
-        """
+        """Begin the journal: this process alone writes into the folder now. Raise UsageError when another one does."""
         if self.documents.has_journal:
             self.documents.journal.open()
 

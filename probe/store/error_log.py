@@ -16,10 +16,7 @@ _log = logging.getLogger("probe")
 
 
 class ErrorLog:
-    """Reports errors of the tool in one step. Nothing here ever raises.
-
-    The steps of a run share the kinds that were on the log already.
-    """
+    """Reports errors of the tool in one step; never raises. The steps of a run share kinds that were on the log."""
 
     def __init__(self, folder: str, logged_kinds: set[tuple[str, str]]) -> None:
         self._folder, self._logged_kinds = folder, logged_kinds

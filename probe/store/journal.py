@@ -34,10 +34,7 @@ class Journal:
         self.size = 0
 
     def open(self) -> None:
-        """Begin the journal, unless it is open.
-
-        Raise UsageError when another process is writing there, OSError when the file cannot be made.
-        """
+        """Begin the journal, unless it is open; raise UsageError where another process writes, or OSError."""
         if self._file >= 0:
             return
         folder = file_io.make_dirs(os.path.dirname(self._path))

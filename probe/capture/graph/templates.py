@@ -107,10 +107,7 @@ def cell_construct(
 
 
 def optimizer_construct(inner: Any, describe: Any, report: Any) -> Callable[..., Any]:
-    """Return the construct of an optimizer whose gradients are reported.
-
-    While MindSpore compiles, ``describe`` makes the plan of (gradients,).
-    """
+    """Return the construct of an optimizer that reports its gradients; ``describe`` makes the plan of (gradients,)."""
     import mindspore
 
     Tensor, int32 = mindspore.Tensor, mindspore.int32

@@ -116,10 +116,7 @@ class ApiHooks:
         self, key: str, original: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any],
         inputs: Sequence[Any] | None = None, primitive: Any = None,
     ) -> Any:  # fmt: skip
-        """Run the original and record the call.
-
-        ``inputs`` are the positional inputs, where they are not ``args`` (a Primitive's self is none).
-        """
+        """Run the original and record the call; ``inputs`` are the positional ones where a Primitive's self is none."""
         context, inputs = self._context, args if inputs is None else tuple(inputs)
         opened = context.begin(key, inputs, kwargs, **self._flags)
         if opened is None:
