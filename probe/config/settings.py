@@ -239,13 +239,10 @@ def load(config_path: PathLike | None = None, **arguments: Any) -> Settings:
 
 
 def _section(given: Any, rows: _Rows, prefix: str = "", task: Any = None) -> dict[str, Any]:
-    """Return the checked values of one section.
+    """Return the checked values of one section, whose keys have these validators.
 
-    Args:
-        given: the section.
-        rows: the validators of its keys.
-        prefix: "tensor." under a task's name, or empty at the top.
-        task: the task of the file, for examples in messages.
+    The prefix is "tensor." under a task's name, or empty at the top. The ``task`` of the file is for examples in
+    messages.
     """
     if not isinstance(given, (Mapping, type(None))):
         refuse(prefix[:-1], given, "an object with the keys " + ", ".join(rows))
@@ -372,14 +369,9 @@ class EditedFile:
 
 
 class ConfigFile(EditedFile):
-    """A settings file with the arguments that win over it; notices edits.
+    """A settings file with the arguments that win over it, see ``load``; notices edits.
 
-    Args:
-        config_path: the file, or None. A relative path belongs to the folder that is current now.
-        **arguments: values that win over the file; see ``load``.
-
-    Raises:
-        SettingsError: when config_path is not a path.
+    A relative path belongs to the folder that is current now. Raise SettingsError when ``config_path`` is no path.
     """
 
     def __init__(self, config_path: PathLike | None, **arguments: Any) -> None:

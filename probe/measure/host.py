@@ -26,11 +26,8 @@ _REMEMBERED = 4096
 class HostMeasurer:
     """Reads a tensor when it is given.
 
-    Args:
-        md5: whether a tensor's record carries the CRC-32 of its bytes.
-        chosen: takes other statistics than the four, or None.
-        exact: whether bfloat16 is stored as it is.
-        kept: decides which arrays are written, and how much of them; None for all.
+    If ``md5``, the record of a tensor has the CRC-32 of its bytes; if ``exact``, bfloat16 is stored as it is.
+    ``chosen`` takes other statistics than the four; ``kept`` decides which arrays are written, and how much of them.
     """
 
     is_immediate = True

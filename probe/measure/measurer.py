@@ -178,16 +178,8 @@ class Measurer(Protocol):
 class GradientSum:
     """A sum of gradients in their own dtype, as the framework would add them.
 
-    While tensors may not be read, terms are copied and added later: the order of addition stays the order of arrival.
-
-    Args:
-        read: tensor -> array.
-        copy: tensor -> copy of the tensor, made without waiting.
-        may_read: tells whether tensors may be read now.
-
-    Attributes:
-        array: the sum of the terms that were read, or None.
-        dtype: the name of its dtype in MindSpore.
+    While tensors may not be read, terms are copied without waiting and added later: the order of addition stays the
+    order of arrival.
     """
 
     __slots__ = ("_copies", "_copy", "_may_read", "_minuend", "_read", "array", "dtype")
@@ -196,8 +188,8 @@ class GradientSum:
         self._read, self._copy, self._may_read = read, copy, may_read
         self._copies: list[Any] = []
         self._minuend: Any = None
-        self.array: Array | None = None
-        self.dtype = ""
+        self.array: Array | None = None  # the sum of the terms that were read
+        self.dtype = ""  # the name of its dtype in MindSpore
 
     def __bool__(self) -> bool:
         """Return whether anything was added."""

@@ -59,8 +59,7 @@ class Reductions:
     def four(self, tensor: Any, values: Any, kind: str) -> tuple[Scalars, Scalars]:
         """Return the floats and the integers from which the four numbers follow, all still on the device.
 
-        Returns:
-            ([max, min,] mean, norm or its square, [scale]) of kind "float", and [max, min] of "int".
+        These are ([max, min,] mean, norm or its square, [scale]) of kind "float", and [max, min] of "int".
         """
         ops = self._ops
         source = values if kind == "float" else tensor

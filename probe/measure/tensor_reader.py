@@ -46,11 +46,9 @@ def local_tensor(tensor: Any) -> Any:
 
 
 def layout_of(shell: Any) -> dict[str, Any]:
-    """Return how a shell is laid out over the ranks, as far as its attributes tell.
+    """Return how a shell is laid out over the ranks, as far as its attributes tell; the shape is that of the whole.
 
-    Returns:
-        ``{"mesh": {"dp": 2, "tp": 4}, "coordinate": [0, 3], "placements": ["Shard(0)", "Replicate"],
-        "shape": [16, 8]}``; the shape is that of the whole.
+    ``{"mesh": {"dp": 2, "tp": 4}, "coordinate": [0, 3], "placements": ["Shard(0)", "Replicate"], "shape": [16, 8]}``
     """
     mesh, found = getattr(shell, "_device_mesh", None), dict[str, Any]()
     sizes = getattr(mesh, "mesh_shape", None)

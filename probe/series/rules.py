@@ -163,7 +163,7 @@ def _holding(series: str, history: History, rules: list[_Chosen], value: float, 
 
 
 class OnlineRules:
-    """Looks at the numbers of each step, with the last values of each series. A rule without threshold does not look."""
+    """Looks at the numbers of each step, beside the last of each series. A rule without threshold does not look."""
 
     def __init__(self, thresholds: Mapping[str, float | None] | None = None) -> None:
         limits = {**{name: rule.threshold for name, rule in ONLINE.items()}, **(thresholds or {})}

@@ -224,7 +224,7 @@ class DiskBudget:
         return not self.exhausted_reason
 
     def reserve(self, folder: str, size: int) -> bool:
-        """Return whether an array of this size may be written, and count it; OSError comes from a look at the folder."""
+        """Return whether an array of this size may be written, and count it; a look at the folder may raise OSError."""
         if self.exhausted_reason:
             return False
         size += _HEADER
