@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from probe.series.rules import Alarm
     from probe.session.session import Session
 
-    #: the Cell whose calls are recorded, or several
-    Models = Union[nn.Cell, list[nn.Cell], tuple[nn.Cell, ...]]
+    Models = Union[nn.Cell, list[nn.Cell], tuple[nn.Cell, ...]]  # the Cell whose calls are recorded, or several
 
 _log = logging.getLogger("probe")
 

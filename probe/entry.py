@@ -7,8 +7,7 @@ import enum
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Optional
 
-#: a key of construct.json and its value
-Parent = tuple[str, Optional[str]]
+Parent = tuple[str, Optional[str]]  # a key of construct.json and its value
 
 
 class Kind(enum.Enum):

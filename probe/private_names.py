@@ -22,8 +22,7 @@ _PRIM = "mindspore.ops.auto_generate.gen_ops_prim:{0}"
 
 Made = TypeVar("Made")
 
-#: the first MindSpore that was tested, and the first that was not
-TESTED = ("2.7.2", "2.11")
+TESTED = ("2.7.2", "2.11")  # the first MindSpore that was tested, and the first that was not
 
 
 @dataclass(frozen=True)

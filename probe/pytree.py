@@ -10,10 +10,8 @@ from typing import Any, NamedTuple
 
 _log = logging.getLogger("probe")
 
-#: deeper than this, and inside a cycle, a container is None; no argument of a real API comes near
-_MAX_DEPTH = 40
-#: a container's items beyond this number are left out
-MAX_ITEMS = 4096
+_MAX_DEPTH = 40  # deeper than this, and inside a cycle, a container is None; no argument of a real API comes near
+MAX_ITEMS = 4096  # a container's items beyond this number are left out
 _SCALARS = frozenset((int, float, bool, str, type(None)))
 
 

@@ -21,8 +21,7 @@ _OTHER_BITS = (
 )
 
 
-#: a way to see a training
-CaptureBackend = Union[PyNativeCapture, CompiledGraphs]
+CaptureBackend = Union[PyNativeCapture, CompiledGraphs]  # a way to see a training
 
 
 class Backends:

@@ -18,12 +18,9 @@ from probe.config.validators import names as list_of_names
 from probe.naming import PREFIXES, clean
 
 _FILE = "support_ops.yaml"
-#: msprobe's name of a section -> ours
-_ALIASES = {"mint.ops": "mint"}
-#: astype runs to, under whose name msprobe records it
-_ONE_NAME = {"Tensor.astype": "Tensor.to"}
-#: the tool itself reads tensors with it
-_NEVER = frozenset({"asnumpy"})
+_ALIASES = {"mint.ops": "mint"}  # msprobe's name of a section -> ours
+_ONE_NAME = {"Tensor.astype": "Tensor.to"}  # astype runs to, under whose name msprobe records it
+_NEVER = frozenset({"asnumpy"})  # the tool itself reads tensors with it
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,7 @@ OK, WARNING, FAILED, NOT_RUN = "ok", "warning", "failed", "not run"
 
 Entries = dict[str, Any]
 
-#: characters of the message of an error
-_LONGEST = 240
+_LONGEST = 240  # characters of the message of an error
 
 
 @dataclass(frozen=True)

@@ -28,8 +28,7 @@ from probe.errors import UsageError
 from probe.process.isolated import EndedError, Isolated
 
 _DEVICES = ("CPU", "GPU", "Ascend")
-#: seconds; the first operations on a device may compile for long
-_LIMIT = 120.0
+_LIMIT = 120.0  # seconds; the first operations on a device may compile for long
 _FORMAT = 1
 
 

@@ -21,13 +21,11 @@ from typing import Any
 from probe.doctor.bench import FAILED, OK, Bench, CheckResult
 
 COUNTERS = "PROBE_DOCTOR_COUNTERS"
-#: calls, and tensors that probe measures in them: the input and the output of each
-_CALLS, _TENSORS = 10, 20
+_CALLS, _TENSORS = 10, 20  # calls, and tensors that probe measures in them: the input and the output of each
 #: the most operations for one tensor, on CPU and on a device: CPU lacks the kernel of a norm
 _MOST = {True: 5, False: 4}
 _TOOL = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-#: functions of MindSpore
-_WAITS = frozenset(["sync", "synchronize", "asnumpy", "item"])
+_WAITS = frozenset(["sync", "synchronize", "asnumpy", "item"])  # functions of MindSpore
 
 
 def _count(found: collections.Counter[str], frame: Any, event: str, argument: Any) -> None:

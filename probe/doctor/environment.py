@@ -19,8 +19,7 @@ from probe.errors import UsageError
 from probe.private_names import PRIVATE_PARTS, TESTED as MINDSPORE, is_between, missing_names
 from probe.process.isolated import EndedError, Isolated
 
-#: the function of the second process
-_SECOND = "probe.doctor.environment:record"
+_SECOND = "probe.doctor.environment:record"  # the function of the second process
 _OURS, _OTHERS = "Functional.relu.0.forward", "Functional.tanh.0.forward"
 _LIMIT = 100
 

@@ -97,8 +97,7 @@ def _tensors() -> Iterator[tuple[str, str, Any, Array]]:
 
 
 _MEASURED = "bool int8 int32 int64 uint8 float16 bfloat16 float32 float64 complex64"
-#: a small tensor is copied to the host, a large one is reduced on the device
-_SIZES = (12, 3000)
+_SIZES = (12, 3000)  # a small tensor is copied to the host, a large one is reduced on the device
 #: the greatest error of Mean, relative to the largest magnitude, and of Norm, relative to itself
 _BOUNDS = {"host": 2e-7, "device": 1e-6}
 

@@ -15,10 +15,8 @@ if TYPE_CHECKING:
 
 _LEVELS = ("L0", "L1", "mix")
 _STEPS = 2
-#: calls of a round, and rounds with and without probe in turn
-_CALLS, _ROUNDS = 100, 5
-#: microseconds that a recorded call adds: more is unusual, and far more is a fault
-_SLOW, _TOO_SLOW = 5_000, 50_000
+_CALLS, _ROUNDS = 100, 5  # calls of a round, and rounds with and without probe in turn
+_SLOW, _TOO_SLOW = 5_000, 50_000  # microseconds that a recorded call adds: more is unusual, and far more is a fault
 
 
 def bits(bench: Bench) -> CheckResult:

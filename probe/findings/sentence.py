@@ -85,8 +85,7 @@ class Sentence:
         return cls(given["key"], {name: _read(fact) for name, fact in given["facts"].items()})
 
 
-#: no sentence
-NOTHING = Sentence("")
+NOTHING = Sentence("")  # no sentence
 
 
 def say(key: str, /, **facts: Any) -> Sentence:

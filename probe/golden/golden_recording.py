@@ -34,8 +34,7 @@ from probe.session.recording import OpenStep, Recording, SessionParts
 from probe.store import file_io, file_names
 from probe.store.dump_writer import DumpWriter
 
-#: so many ranks are compared together; of more each is compared alone
-_MOST_RANKS = 16
+_MOST_RANKS = 16  # so many ranks are compared together; of more each is compared alone
 
 
 class KeptStep(NamedTuple):

@@ -22,8 +22,7 @@ _PARTS = {
     "output_kwargs": "output_kwargs",
 }  # fmt: skip
 _MADE = ("output", "output_kwargs")
-#: at most so many tensors of one entry are kept: an update has those of the whole model
-_MOST = 64
+_MOST = 64  # at most so many tensors of one entry are kept: an update has those of the whole model
 
 
 class Held:

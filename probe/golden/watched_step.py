@@ -34,12 +34,10 @@ from probe.store.dump_writer import DumpWriter
 
 #: the numbers of a record; each stands on a line of its own
 _NUMBERS = re.compile(r'"Max": (.*),\n *"Min": (.*),\n *"Mean": (.*),\n *"Norm": ([^,\n]*)(?:,\n *"md5": "(\w*)")?')
-#: the numbers of one record, and the text before the next one
-_STRIDE = 6
+_STRIDE = 6  # the numbers of one record, and the text before the next one
 #: dtype and shape, which stand before the numbers
 _FORM = re.compile(r'"dtype": "([^"]*)",\s+"shape": (\[[^\]]*\]),\s+$')
-#: pairs of tensors that are remembered: an output is the input of the next calls
-_REMEMBERED = 4096
+_REMEMBERED = 4096  # pairs of tensors that are remembered: an output is the input of the next calls
 
 
 class Agreement:

@@ -18,10 +18,8 @@ Result = TypeVar("Result")
 
 #: a batch is measured when it holds this many tensors: they wait in memory, and a killed process loses them
 _MOST_TENSORS = 1024
-#: and when its copies have this many bytes, as they wait in the device's memory
-_MOST_BYTES = 64 << 20
-#: the names of the API that fills a tensor of an initializer
-_FILLS = "Tensor.assign_value."
+_MOST_BYTES = 64 << 20  # and when its copies have this many bytes, as they wait in the device's memory
+_FILLS = "Tensor.assign_value."  # the names of the API that fills a tensor of an initializer
 #: and of the API whose outputs share the memory of MindSpore's random generator
 _SHARES = "Functional.speed_fusion_attention."
 

@@ -16,10 +16,8 @@ from probe.naming import escape_formula
 from probe.pytree import MAX_ITEMS, tree_map
 
 Shape = Union[dict[str, Any], list[Any], TensorRecord, ScalarRecord, PendingRecord, None]
-#: tensor, file name, sink of arrays, role -> record
-Measure = Callable[[Any, str, Union[ArraySink, None], Role], Any]
-#: Python refuses to write larger numbers in decimal
-_MAX_BITS = 8192
+Measure = Callable[[Any, str, Union[ArraySink, None], Role], Any]  # tensor, file name, sink of arrays, role -> record
+_MAX_BITS = 8192  # Python refuses to write larger numbers in decimal
 _LISTS = (list, tuple)
 
 

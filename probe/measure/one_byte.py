@@ -10,8 +10,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-#: the bytes of HiFloat8, which ml_dtypes lacks too
-HIFLOAT8 = np.dtype([("hifloat8", np.uint8)])
+HIFLOAT8 = np.dtype([("hifloat8", np.uint8)])  # the bytes of HiFloat8, which ml_dtypes lacks too
 #: dtypes that numpy does not compute with: they become float32, exactly
 NARROW = tuple(map(np.dtype, (ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2, HIFLOAT8)))
 #: the dtype in a record -> that of its elements in numpy. A byte of Int4 holds two numbers; MindSpore takes it for int8

@@ -20,8 +20,7 @@ from probe.measure.measurer import ITEM, ArraySink, Role
 from probe.measure.reductions import Reductions
 from probe.measure.tensor_reader import TensorReader, local_tensor
 
-#: words of a row
-_ROW = 512
+_ROW = 512  # words of a row
 
 
 def checksum(data: Any) -> int:
@@ -82,8 +81,7 @@ class DeviceChecksums:
         return None if integers is None else self._operations.run(self._reduce, tensor, integers)
 
     def _reduce(self, tensor: Any, integers: Any) -> Any:
-        # true and false are added as they are
-        is_ready = tensor._dtype in (integers, self._flag)
+        is_ready = tensor._dtype in (integers, self._flag)  # true and false are added as they are
         return self._reductions.count(tensor if is_ready else self._view(tensor, integers))
 
     def values(self, taken: Iterable[Any]) -> list[int]:
@@ -96,8 +94,7 @@ Checksums = Union[HostChecksums, DeviceChecksums]
 #: tensors that are looked at when an output is made, and calls that run one inside of the other
 _MOST_ALIVE, _MOST_CALLS = 2048, 64
 _OUTPUT = ".forward.output"
-#: more tensors than a call has
-ALL = 1_000_000
+ALL = 1_000_000  # more tensors than a call has
 #: calls that write their first tensor, and those that write any of them
 _WRITES_FIRST = re.compile(
     r"(?<!_)_$|__i(add|sub|mul|truediv|floordiv|mod|pow|matmul|and|or|xor|lshift|rshift)__$|__setitem__|[Aa]ssign|[Ii]nplace"

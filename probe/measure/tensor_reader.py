@@ -78,8 +78,7 @@ Array = np.ndarray[Any, Any]
 #: MindSpore hands bfloat16, and floats of one byte, to numpy as dtypes of its own, of this kind
 _FOREIGN_KIND = "V"
 _READ_ONLY = 0x100  # PyBUF_READ
-#: numpy's name for float32; such tensors are read fastest
-SINGLE = np.dtype(np.float32)
+SINGLE = np.dtype(np.float32)  # numpy's name for float32; such tensors are read fastest
 
 
 class MeasureError(Exception):

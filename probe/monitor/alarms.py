@@ -20,8 +20,7 @@ from probe.store.file_names import SERIES, rank_name, rank_of
 
 _log = logging.getLogger("probe")
 
-#: takes an alarm
-AlarmFunction = Callable[[Alarm], object]
+AlarmFunction = Callable[[Alarm], object]  # takes an alarm
 
 
 class Alarms:
@@ -60,8 +59,7 @@ class Alarms:
 
 
 RULE = "ranks apart"
-#: norms of equal parameters are equal on all ranks; this allows for other processors
-_SAME = 1e-5
+_SAME = 1e-5  # norms of equal parameters are equal on all ranks; this allows for other processors
 
 
 class Neighbour:
@@ -105,8 +103,7 @@ class Neighbour:
         return self._tail
 
 
-#: most alarms in anomaly.json, which is written anew with each
-_MOST = 1000
+_MOST = 1000  # most alarms in anomaly.json, which is written anew with each
 #: the words of msprobe for the kinds of numbers, where they are not those of the files
 _TAGS = {"grad_unreduced": "acc_grad", "grad_reduced": "post_grad"}
 

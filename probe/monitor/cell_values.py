@@ -20,8 +20,7 @@ from probe.recording.step_recorder import NameFilter, Sink, StepRecorder
 from probe.series.series_name import Slot as SeriesSlot
 from probe.store.error_log import ErrorLog
 
-#: takes the place of a tensor in a call, and its values
-Note = Callable[[SeriesSlot, Any], None]
+Note = Callable[[SeriesSlot, Any], None]  # takes the place of a tensor in a call, and its values
 #: settings that watch calls, and nothing beside them
 ONLY = Settings(extra_info=False, optimizer="off", snapshot=False, unlisted=False)
 

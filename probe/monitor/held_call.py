@@ -38,8 +38,7 @@ class Values:
         self._attributes = reached.attributes()
         self._states: list[Callable[[], Any]] = copier.states(reached.generators)
         self.positions = reached.positions()
-        #: tensors with their copies
-        self.copies: dict[int, tuple[Any, Any]] = {}
+        self.copies: dict[int, tuple[Any, Any]] = {}  # tensors with their copies
 
     def copy(self, earlier: Values | None = None, trains: bool | None = None) -> None:
         """Copy the tensors that train, those that do not, or all. Equal copies of an earlier moment are shared."""

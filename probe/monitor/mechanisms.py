@@ -22,10 +22,8 @@ from probe.recording.call import Call
 from probe.series.series_name import MECHANISMS, Slot
 from probe.store.error_log import ErrorLog
 
-#: number -> a tensor of one element
-Scalars = dict[str, Any]
-#: a gate by that of an even router, but for its rounding
-_EVEN = 1 - 1e-5
+Scalars = dict[str, Any]  # number -> a tensor of one element
+_EVEN = 1 - 1e-5  # a gate by that of an even router, but for its rounding
 #: so small a number divides by no zero, and a kernel may take the logarithm of a smaller one as that of zero
 _TINY = 1e-30
 
@@ -128,10 +126,8 @@ def matrix_of(cell: Any) -> Any:
 _SOFTMAX = frozenset(("softmax", "softmax_ext", "Softmax"))
 _MODES = frozenset(("forward", "input", "output"))
 _FUSED = frozenset(("flash_attention_score", "speed_fusion_attention"))
-#: the first arguments of a fused attention
-_ARGUMENTS = ("query", "key", "value", "head_num", "input_layout")
-#: most experts of a router
-_MOST_EXPERTS = 512
+_ARGUMENTS = ("query", "key", "value", "head_num", "input_layout")  # the first arguments of a fused attention
+_MOST_EXPERTS = 512  # most experts of a router
 
 
 class Mechanisms(CellTask):

@@ -24,8 +24,7 @@ from probe.series.rules import Alarm
 from probe.store.error_log import ErrorLog
 from probe.store.file_names import MONITOR
 
-#: takes a step and its numbers, and may return alarms
-Take = Callable[[int, Any], Optional[list[Alarm]]]
+Take = Callable[[int, Any], Optional[list[Alarm]]]  # takes a step and its numbers, and may return alarms
 
 
 class Watch:

@@ -210,8 +210,7 @@ class MonitorRecording(Recording):
         self._dump.detach()
 
 
-#: numbers of the monitor are equal up to this part of them: its norms are sums in float32
-_SAME = 1e-6
+_SAME = 1e-6  # numbers of the monitor are equal up to this part of them: its norms are sums in float32
 
 
 class Run(NamedTuple):

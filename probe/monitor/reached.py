@@ -11,10 +11,8 @@ from collections.abc import Callable, Iterator, Mapping
 from types import CodeType, FunctionType, GeneratorType, MethodType, ModuleType
 from typing import Any
 
-#: a longer list holds data, which no function uses whole
-_MOST_ITEMS = 4096
-#: objects that are no Cells, one in the other: a trainer has a loss scaler, which has its scale
-_MOST_DEPTH = 1
+_MOST_ITEMS = 4096  # a longer list holds data, which no function uses whole
+_MOST_DEPTH = 1  # objects that are no Cells, one in the other: a trainer has a loss scaler, which has its scale
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), type, ModuleType)
 _FOREIGN = ("mindspore.", "numpy.", "probe.")
 _GENERATORS = ("random", "numpy.random", "mindspore.common.generator")

@@ -74,8 +74,7 @@ def world_size() -> int:
     return int(get_group_size()) if getattr(GlobalComm, "INITED", False) else sibling_count()
 
 
-#: rises when a reader has to know of a change of the files
-FORMAT = 1
+FORMAT = 1  # rises when a reader has to know of a change of the files
 
 
 def run_header(ranks: RankResolver) -> dict[str, Any]:

@@ -47,8 +47,7 @@ class Call:
         return Entry(self.name(backward), parts, self.kind, self.key, self.forward, backward, stack, parents)
 
 
-#: tensor of one element -> its number, or its record
-ReadNumber = Callable[[Any], Any]
+ReadNumber = Callable[[Any], Any]  # tensor of one element -> its number, or its record
 
 
 class GradientUse(enum.Enum):

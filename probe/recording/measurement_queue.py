@@ -13,8 +13,7 @@ from probe.measure.measurer import ArraySink, GradientSum, Guard, Measurer, Role
 from probe.measure.one_byte import ONE_BYTE
 from probe.measure.tensor_reader import MeasureError, layout_text, local_tensor, may_be_shell
 
-#: text found in every error raised by a MindSpore operation
-_MINDSPORE_ERROR = "C++ Call Stack"
+_MINDSPORE_ERROR = "C++ Call Stack"  # text found in every error raised by a MindSpore operation
 
 
 class TrainingWork:

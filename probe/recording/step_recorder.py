@@ -38,8 +38,7 @@ class NameFilter:
         self._exclude = settings.exclude
         items = {*settings.list, *settings.tensor_list, *settings.exclude}
         self._regexes = {item: regex for item in items if (regex := regex_of(item)) is not None}
-        #: there is no scope, or it has begun and not ended
-        self.is_open = not settings.scope
+        self.is_open = not settings.scope  # there is no scope, or it has begun and not ended
         self._unseen = {*settings.scope, *items}
         #: whether any name filter is set; if not, callers skip the check
         self.is_active = bool(settings.scope or settings.list or settings.exclude)

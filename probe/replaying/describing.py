@@ -21,11 +21,9 @@ from probe.replaying.functions import FORBIDDEN, RANDOM, bare
 
 _NUMPY = re.compile(r"^(bool_?|u?int(8|16|32|64)|float(16|32|64))$")
 _KNOWN = frozenset(("bool", "int", "float", "str"))
-#: their output carries no gradient
-_STOPS = frozenset(("stop_gradient", "StopGradient", "detach", "detach_"))
+_STOPS = frozenset(("stop_gradient", "StopGradient", "detach", "detach_"))  # their output carries no gradient
 _FLOATS = ("Float", "BFloat")
-#: a tensor in the dump: the call that has it, its place, and its record
-_At = tuple[Call, str, values.Record]
+_At = tuple[Call, str, values.Record]  # a tensor in the dump: the call that has it, its place, and its record
 
 
 def describe(call: Call) -> CallDescription:

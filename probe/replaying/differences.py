@@ -24,12 +24,10 @@ from probe.replaying.references import reference_of
 #: the steps that are tried, over the size of the input, the first one first
 _STEPS = tuple(0.01 / 8**place for place in range(1, 9))
 _EPS = 2.0**-52
-#: a function that is rougher is tried in elementary operations, or is one in float32
-_ROUGH, _SINGLE = 1e-12, 1e-10
+_ROUGH, _SINGLE = 1e-12, 1e-10  # a function that is rougher is tried in elementary operations, or is one in float32
 #: whole directions for each input; smaller ones where the function has kinks: an element may be clear of them
 _WHOLE, _PARTS = 3, 10
-#: kinks of many elements may cancel in a sum, but hardly to so small a part of the difference
-_SURE = 1e-3
+_SURE = 1e-3  # kinks of many elements may cancel in a sum, but hardly to so small a part of the difference
 #: a composed function may be so far from the recorded outputs, in parts of the greatest element, or in roundings
 _FAR, _FAR_ROUNDINGS = 1e-3, 32.0
 Load = Callable[[dict[str, Any]], Array]
@@ -294,8 +292,7 @@ def _remark(slope: Slope, recorded: float, allowed: float) -> Sentence:
     return say("replay.times", times=recorded / slope.value)
 
 
-#: what the memory holds that a kernel may read or leave unwritten
-_PATTERNS = (np.nan, 0.0, 3e38, -1.0, 1e-30)
+_PATTERNS = (np.nan, 0.0, 3e38, -1.0, 1e-30)  # what the memory holds that a kernel may read or leave unwritten
 _SIDE = 384
 
 

@@ -37,10 +37,8 @@ _TAILS = frozenset("gelu fast_gelu mish".split())
 INDICES = frozenset("argmax argmin argsort sort topk max min median mode kthvalue aminmax cummax cummin".split())
 #: outputs that a kernel keeps for its own gradient: each device puts other values there, or leaves them unwritten
 RESERVED = {"batchnorm": ("output.3", "output.4")}
-#: tensors of fewer elements are looked at again, so many copies side by side
-_SMALL, _COPIES = 4096, 16
-#: fewer roundings of error here are no remark
-_INEXACT = 64.0
+_SMALL, _COPIES = 4096, 16  # tensors of fewer elements are looked at again, so many copies side by side
+_INEXACT = 64.0  # fewer roundings of error here are no remark
 
 
 def plain_name(key: str) -> str:

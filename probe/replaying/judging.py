@@ -17,10 +17,8 @@ from probe.findings.sentence import NOTHING, Sentence, say
 Array = np.ndarray[Any, Any]
 
 OK, WORSE, WRONG, NOT_REPLAYED = "ok", "worse than expected", "wrong", "not replayable"
-#: of repeats
-EQUAL, DIFFERS = "always equal", "differs"
-#: of a gradient that is beside central differences
-KINK, LABEL = "not differentiable here", "central differences"
+EQUAL, DIFFERS = "always equal", "differs"  # of repeats
+KINK, LABEL = "not differentiable here", "central differences"  # of a gradient that is beside central differences
 #: dtype -> the distance of 1 from the next number, an error that means nothing, the greatest number
 FORMATS = {
     "Float16": (2.0**-10, 2.0**-23, 65504.0),
@@ -33,18 +31,14 @@ FORMATS = {
 #: how many roundings of the exact result every kernel may be off
 _ROUNDINGS = {"Float16": 4.0, "BFloat16": 4.0}
 _ROUNDINGS_OTHERS = 8.0
-#: an error here of this size is allowed so many times
-_TIMES_HERE = 1.5
+_TIMES_HERE = 1.5  # an error here of this size is allowed so many times
 #: if so many elements are those of this machine, the same kernel has made them: its error excuses no other
 _SAME_KERNEL = 0.75
 #: beyond this many times the allowed error, and so many roundings of the largest element, an output is wrong
 _WRONG_TIMES, _WRONG_ROUNDINGS = 4.0, 32.0
-#: terms of a sum beyond this number raise nothing any more
-_MOST_TERMS = 2**17
-#: exponents of elements that are told apart, from the largest element down
-_EXPONENTS = 80
-#: fewer elements with near exponents tell too little about the error
-_FEW = 32
+_MOST_TERMS = 2**17  # terms of a sum beyond this number raise nothing any more
+_EXPONENTS = 80  # exponents of elements that are told apart, from the largest element down
+_FEW = 32  # fewer elements with near exponents tell too little about the error
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,7 @@ from probe.replaying.calling import DOUBLE, FLOATS, HALF, Replayer, tensors_of, 
 from probe.replaying.described import CallDescription, CannotReplayError, Made
 from probe.replaying.judging import FORMATS, Array
 
-#: an (array, dtype) for each output, or None
-Outputs = list[Any]
+Outputs = list[Any]  # an (array, dtype) for each output, or None
 
 #: an operation of MindSpore may raise any of these
 RAISED = (

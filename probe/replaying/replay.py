@@ -24,8 +24,7 @@ from probe.replaying.described import CallDescription, CannotReplayError, Made, 
 from probe.replaying.describing import describe, program_of
 from probe.replaying.judging import DIFFERS, EQUAL, KINK, LABEL, NOT_REPLAYED, OK, WORSE, WRONG, Judged
 
-#: the seconds that a call may take
-LIMIT = 60.0
+LIMIT = 60.0  # the seconds that a call may take
 _SAID = {OK: "replay.as_expected", WORSE: "replay.worse", WRONG: "replay.wrong"}
 #: how golden outputs were made, where it is told
 _GOLDEN = {
@@ -33,15 +32,12 @@ _GOLDEN = {
     "the same dtype": "replay.same_dtype",
 }  # fmt: skip
 
-#: the seconds in which a process has to have imported MindSpore
-_START_LIMIT = 300.0
-#: a process makes so many calls: what they leave behind does not grow
-_MOST_CALLS = 1000
+_START_LIMIT = 300.0  # the seconds in which a process has to have imported MindSpore
+_MOST_CALLS = 1000  # a process makes so many calls: what they leave behind does not grow
 #: settings under which calls that differ are made again, in this order -> their form in a training
 SETTINGS = {"deterministic": "mindspore.set_deterministic(True)", "threads": "OMP_NUM_THREADS=1, runtime_num_threads=1"}
 
-#: the verdicts on a call, or its outputs on another device
-Answer = Union[ReplayResult, Made]
+Answer = Union[ReplayResult, Made]  # the verdicts on a call, or its outputs on another device
 
 
 @dataclass(frozen=True)

@@ -24,14 +24,11 @@ from probe.store.file_names import Rank
 
 _log = logging.getLogger("probe")
 
-#: the first bytes of a section
-MARK = b'{"probe series": '
+MARK = b'{"probe series": '  # the first bytes of a section
 _VERSION = 1
-#: stands where a series was not measured: a NaN of these bits, which no operation makes
-NOT_MEASURED_BITS = 0x7FC00001
+NOT_MEASURED_BITS = 0x7FC00001  # stands where a series was not measured: a NaN of these bits, which no operation makes
 _EMPTY = array("f", NOT_MEASURED_BITS.to_bytes(4, "little"))
-#: above every step
-MOST_STEP = 1e15
+MOST_STEP = 1e15  # above every step
 
 
 class Section(NamedTuple):

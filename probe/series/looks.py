@@ -15,15 +15,11 @@ from typing import NamedTuple
 
 from probe.findings.sentence import NOTHING, Sentence, say
 
-#: fewer steps than these are no series
-LEAST_STEPS = 5
+LEAST_STEPS = 5  # fewer steps than these are no series
 WINDOW = 20
-#: robust z of a spike in each step
-_Z = 6.0
-#: so small a part of the first loss is no spike: a batch that is hard when nearly all is learnt
-_SMALL = 0.1
-#: a loss whose logarithm changes so much from one step to the next is that of single samples
-_ROUGH = 0.7
+_Z = 6.0  # robust z of a spike in each step
+_SMALL = 0.1  # so small a part of the first loss is no spike: a batch that is hard when nearly all is learnt
+_ROUGH = 0.7  # a loss whose logarithm changes so much from one step to the next is that of single samples
 #: growth in ten steps, of a weight that drifts; a weight that grows by equal steps from zero on stays below
 _DRIFT = 1.15
 

@@ -20,19 +20,15 @@ from probe.series.series_name import FEATURES, parse, slot_of
 from probe.store import file_io
 from probe.store.file_names import TRAINER_CSV
 
-#: a number, a text, or None where there is no number
-Cell = Union[float, str, None]
+Cell = Union[float, str, None]  # a number, a text, or None where there is no number
 #: the number of the model, ":" and the name of a parameter or Cell; the number of the part of the step, or ""
 Place = tuple[str, str]
-#: of one step: place -> column -> number
-Rows = Mapping[Place, Mapping[str, Cell]]
-#: of one step: the beginning of the file's name -> its rows
-Tables = dict[str, Rows]
+Rows = Mapping[Place, Mapping[str, Cell]]  # of one step: place -> column -> number
+Tables = dict[str, Rows]  # of one step: the beginning of the file's name -> its rows
 Item = TypeVar("Item")
 #: the files of the features that ``l2_targets`` asks for
 L2_HOOKS = ("attention_hook", "linear_hook", "moe_router_weight_hook", "moe_router_logit_hook")
-#: the kinds of Cells
-_OF_CELLS = ("actv", "actv_grad")
+_OF_CELLS = ("actv", "actv_grad")  # the kinds of Cells
 
 
 class CsvFiles:
@@ -87,8 +83,7 @@ def without_lone_numbers(kind: str, rows: Mapping[Place, Item]) -> Mapping[Place
 
 # -- the series of the monitor ----------------------------------------------------------------------------------------
 
-#: kind -> place -> step -> column -> number
-_Series = dict[str, dict[Place, dict[int, dict[str, float]]]]
+_Series = dict[str, dict[Place, dict[int, dict[str, float]]]]  # kind -> place -> step -> column -> number
 
 
 def write_msprobe_csv(ranks: Iterable[RankSeries], folder: str) -> list[str]:

@@ -122,16 +122,11 @@ MSPROBE: dict[str, tuple[tuple[str, ...], Callable[[float, float, Any], bool]]] 
 IN_DUMPS = {name: rule.dump for name, rule in RULES.items() if rule.dump is not None}
 ONLINE = {name: rule.online for name, rule in RULES.items() if rule.online is not None}
 
-#: tensor -> rank -> step -> number
-Trend = dict[str, dict[Rank, dict[int, float]]]
-#: tensor -> rank -> step -> further numbers
-Points = dict[str, dict[Rank, dict[int, Point]]]
-#: rule, values before it looks, threshold, function
-_Chosen = tuple[str, int, float, Look]
-#: so small a part of the step's largest update is rounding: a bias before a BatchNorm has no gradient
-_ROUNDING = 1e-5
-#: the part of the older mean in a running mean
-_KEPT = 0.99
+Trend = dict[str, dict[Rank, dict[int, float]]]  # tensor -> rank -> step -> number
+Points = dict[str, dict[Rank, dict[int, Point]]]  # tensor -> rank -> step -> further numbers
+_Chosen = tuple[str, int, float, Look]  # rule, values before it looks, threshold, function
+_ROUNDING = 1e-5  # so small a part of the step's largest update is rounding: a bias before a BatchNorm has no gradient
+_KEPT = 0.99  # the part of the older mean in a running mean
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-#: how the name of a series ends that is no norm
-_ENDS = (".max", ".min")
+_ENDS = (".max", ".min")  # how the name of a series ends that is no norm
 #: numbers of msprobe's csv files that no rule looks at
 FEATURES = ("entropy", "softmax", "sr", "kernel_norm", "router_weight_similarity", "per_token_expert_entropy", "tokens",
             "mg_direction")  # fmt: skip

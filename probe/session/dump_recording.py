@@ -35,8 +35,7 @@ from probe.tasks.nan_check import FirstNonFinite, NanCheck
 from probe.tasks.values import DebugTask, ValuesTask
 
 _log = logging.getLogger("probe")
-#: writer of a step -> what makes its queue
-Queues = Callable[[DumpWriter], Callable[..., MeasurementQueue]]
+Queues = Callable[[DumpWriter], Callable[..., MeasurementQueue]]  # writer of a step -> what makes its queue
 
 
 class DumpRecording(Recording):

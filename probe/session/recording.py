@@ -28,16 +28,11 @@ from probe.store.run_folders import RunFolders
 class State(enum.Enum):
     """The states of a session."""
 
-    #: no step is open
-    IDLE = "idle"
-    #: a step is open, hooks are installed, calls are recorded
-    RECORDING = "recording"
-    #: a step is open, hooks are removed: between stop() and step()
-    PAUSED = "paused"
-    #: a forked child, or msrun's scheduler: nothing is ever recorded
-    DETACHED = "detached"
-    #: close() was called
-    CLOSED = "closed"
+    IDLE = "idle"  # no step is open
+    RECORDING = "recording"  # a step is open, hooks are installed, calls are recorded
+    PAUSED = "paused"  # a step is open, hooks are removed: between stop() and step()
+    DETACHED = "detached"  # a forked child, or msrun's scheduler: nothing is ever recorded
+    CLOSED = "closed"  # close() was called
 
 
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -213,10 +208,8 @@ class SessionParts:
 class Recording:
     """The work between start and stop, one call after the other. This base class records nothing."""
 
-    #: why an edit of the settings file has no effect, or ""
-    unchangeable: ClassVar[str] = ""
-    #: set_init_step() may come between start and stop
-    may_renumber: ClassVar[bool] = False
+    unchangeable: ClassVar[str] = ""  # why an edit of the settings file has no effect, or ""
+    may_renumber: ClassVar[bool] = False  # set_init_step() may come between start and stop
 
     def __init__(self, settings: Settings, parts: SessionParts) -> None:
         self.settings, self.parts = settings, parts

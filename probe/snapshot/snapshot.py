@@ -33,12 +33,9 @@ from probe.store.error_log import ErrorGuard
 
 Header = Callable[[], Mapping[str, Any]]
 NamedCells = Iterable[tuple[str, Any]]
-#: the types of a Cell's values that are noted
-_PLAIN = frozenset((bool, int, float, str))
-#: the unsigned numbers of so many bytes
-_WORDS = {width: np.dtype(f"u{width}") for width in (1, 2, 4, 8)}
-#: most characters of a note
-_MOST_NOTE = 1_000_000
+_PLAIN = frozenset((bool, int, float, str))  # the types of a Cell's values that are noted
+_WORDS = {width: np.dtype(f"u{width}") for width in (1, 2, 4, 8)}  # the unsigned numbers of so many bytes
+_MOST_NOTE = 1_000_000  # most characters of a note
 
 
 class _Modes:
@@ -237,8 +234,7 @@ _PREFIXES = tuple(
 _CONTEXT = "mode device_target jit_level deterministic pynative_synchronize".split()
 _PACKAGE = re.compile(r"(.+?)-(.+?)(?:-py\d[\d.]*)?\.(?:dist-info|egg-info)")
 _SITE = "site-packages"
-#: at most so many files of the training's code have a checksum
-_MOST_FILES = 300
+_MOST_FILES = 300  # at most so many files of the training's code have a checksum
 
 
 class Surroundings:

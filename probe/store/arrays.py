@@ -96,8 +96,7 @@ def _header(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
 
 _Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 
-#: bytes that are compared at once: so many stay in the processor's cache
-_CHUNK = 262144
+_CHUNK = 262144  # bytes that are compared at once: so many stay in the processor's cache
 #: about so many bytes of an array tell which files may be equal to it, and at most so many files are read
 _SAMPLES, _MOST_FILES = 64, 4
 #: errors of a file system, or of its rules, that allow no links at all

@@ -205,5 +205,4 @@ _SCALARS: dict[type, Callable[[Any], str]] = {
     bool: lambda value: "true" if value else "false",
     type(None): lambda value: "null",
 }
-#: all other types in an entry are records
-_PLAIN = frozenset((list, tuple, dict, *_SCALARS))
+_PLAIN = frozenset((list, tuple, dict, *_SCALARS))  # all other types in an entry are records

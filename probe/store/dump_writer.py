@@ -19,8 +19,7 @@ from probe.store.documents import JsonDocuments
 from probe.store.error_log import ErrorLog
 
 _log = logging.getLogger("probe")
-#: findings of one step on the log, and in its file
-_MOST_LOGGED, _MOST_TOLD = 10, 1000
+_MOST_LOGGED, _MOST_TOLD = 10, 1000  # findings of one step on the log, and in its file
 
 
 class DumpWriter:

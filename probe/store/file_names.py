@@ -13,19 +13,15 @@ ARRAYS, MAPPING, JOURNAL, ERRORS = "dump_tensor_data", "mapping.csv", "dump.jour
 #: the snapshot of the run, in the folder of its first step; the folder of task monitor, and its files of each rank
 RUN, RUN_LINES, MONITOR, SERIES, ALARMS = "run.json", "run.jsonl", "monitor", "series.bin", "alarms.jsonl"
 MONITOR_FILES = (SERIES, ALARMS, ERRORS)
-#: describes a kernel dump of this tool, in the folder of its rank
-KERNEL_RUN = "kernel_run.json"
-#: findings that are known while the training runs, one a line
-FINDINGS = "findings.jsonl"
-#: the comparison with the golden run, of a step that differs
-GOLDEN = "golden.json"
+KERNEL_RUN = "kernel_run.json"  # describes a kernel dump of this tool, in the folder of its rank
+FINDINGS = "findings.jsonl"  # findings that are known while the training runs, one a line
+GOLDEN = "golden.json"  # the comparison with the golden run, of a step that differs
 DUMP_FILES = (DUMP, DEBUG, STACK, CONSTRUCT, ERRORS, ARRAYS, JOURNAL, RUN, RUN_LINES, FINDINGS, GOLDEN)
 
 #: a rank's number; None where communication was not initialised; the folder's name where it has no number
 Rank = Union[int, str, None]
 
-#: a file of msprobe's TrainerMon: kind, first step, last step
-TRAINER_CSV = re.compile(r"([a-z_]+)_\d+-\d+\.csv")
+TRAINER_CSV = re.compile(r"([a-z_]+)_\d+-\d+\.csv")  # a file of msprobe's TrainerMon: kind, first step, last step
 
 #: folders above those of the steps: the first and the second repeat of a step that is beside its dump
 REPEATS = ("repeat1", "repeat2")

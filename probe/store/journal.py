@@ -20,8 +20,7 @@ from probe.errors import UsageError
 from probe.store import file_io, file_names
 
 MAGIC = b"probe journal 1\n"
-#: stands before each record: its length and CRC-32
-FRAME = struct.Struct("<II")
+FRAME = struct.Struct("<II")  # stands before each record: its length and CRC-32
 
 
 class Journal:

@@ -96,14 +96,12 @@ class CallGraph:
             todo += [source for (source, _), key in zip(edges, keys) if key is not None and key not in inputs.keys]
 
 
-#: part of the name of every such node, and of no other node's
-_NAME = "bprop_builder"
+_NAME = "bprop_builder"  # part of the name of every such node, and of no other node's
 
 #: (place of the gradient in a hook's ``gi``, input leaf); None where the mapping cannot be proven
 Places = Optional[Sequence[tuple[int, int]]]
 
-#: reads the places in the graph that the edges of a node lead to
-ReadEdges = Callable[[], list[Optional[Key]]]
+ReadEdges = Callable[[], list[Optional[Key]]]  # reads the places in the graph that the edges of a node lead to
 
 #: pairs of (edge, input leaf) in order, and whether edges follow on those of a container with several tensors
 _Way = tuple[tuple[tuple[int, int], ...], bool]

@@ -175,8 +175,7 @@ def _one_node(
 #: two lists of (place of a gradient in a hook's ``gi``, leaf): gradients of inputs, gradients of results
 _Found = tuple[list[tuple[int, int]], list[tuple[int, int]]]
 
-#: last sequence number, order, the function that closes the entry
-_Open = tuple[int, int, Callable[[], None]]
+_Open = tuple[int, int, Callable[[], None]]  # last sequence number, order, the function that closes the entry
 
 
 class OpenBackwardEntries:

@@ -13,15 +13,12 @@ from typing import Any
 from probe.executor import pynative_executor
 from probe.private_names import installed_parts
 
-#: identifies one output of one node, while something holds that node
-Key = tuple[Any, int]
+Key = tuple[Any, int]  # identifies one output of one node, while something holds that node
 Node = Any
 
-#: leaves (parameters, differentiated inputs) share this sequence number
-LEAF = 2**64 - 1
+LEAF = 2**64 - 1  # leaves (parameters, differentiated inputs) share this sequence number
 
-#: MindSpore keys its compiled functions with this count of registered hooks
-_HOOK_COUNT = "_HOOK_VERSION"
+_HOOK_COUNT = "_HOOK_VERSION"  # MindSpore keys its compiled functions with this count of registered hooks
 
 _by_unique_id: Callable[[Node], Any] = operator.methodcaller("_unique_id")
 

@@ -122,8 +122,7 @@ def device_target() -> str:
     return str(mindspore.get_context("device_target"))
 
 
-#: the tasks that compiled graphs support
-TASKS = ("statistics", "tensor", "structure")
+TASKS = ("statistics", "tensor", "structure")  # the tasks that compiled graphs support
 _WORKS = 'GRAPH_MODE supports level "L0" with the tasks "statistics", "tensor" and "structure"'
 _OR = "or mindspore.set_context(mode=mindspore.PYNATIVE_MODE)"
 
@@ -163,11 +162,9 @@ def check_cells(cells: Sequence[tuple[str, Any]], is_watched: bool) -> None:
         )
 
 
-#: inferred values of one argument: "shape", "dtype" and "value"
-_Inferred = Mapping[str, Any]
+_Inferred = Mapping[str, Any]  # inferred values of one argument: "shape", "dtype" and "value"
 _NOTHING = object()
-#: the attributes that no two Cells share
-_OWN = ("_compile_cache", "_phase_cache", "_create_time", "_id")
+_OWN = ("_compile_cache", "_phase_cache", "_create_time", "_id")  # the attributes that no two Cells share
 
 
 def _description(describe: Callable[..., tuple[Any, ...]], events: GraphCalls) -> Any:
@@ -287,8 +284,7 @@ def _optimizers(owners: Mapping[int, Any]) -> list[Any]:
     return [item for item in found if any(id(parameter) in owners for parameter in getattr(item, "parameters", ()))]
 
 
-#: the method of both executors that is called right before a compilation
-_BEFORE = "_set_compile_cache_dep_files"
+_BEFORE = "_set_compile_cache_dep_files"  # the method of both executors that is called right before a compilation
 
 
 class CompilationHooks(HookGroup):

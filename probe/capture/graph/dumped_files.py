@@ -20,15 +20,11 @@ from probe.measure.tensor_reader import Array
 
 #: kinds of files: inputs of a call; its outputs and parameters; gradients that enter an optimizer
 ENTER, LEAVE, UPDATE = "enter", "leave", "update"
-#: gradients of inputs and of outputs
-OF_INPUT, OF_OUTPUT = GRADIENTS = ("input_grad", "output_grad")
-#: the number of a file that stands for a call without tensors
-MARKER = 9999
-#: a file that is written after all others
-END = "end"
+OF_INPUT, OF_OUTPUT = GRADIENTS = ("input_grad", "output_grad")  # gradients of inputs and of outputs
+MARKER = 9999  # the number of a file that stands for a call without tensors
+END = "end"  # a file that is written after all others
 _NAME = re.compile(rf".*\.({ENTER}|{LEAVE}|{UPDATE}|{OF_INPUT}|{OF_OUTPUT}|{END})\.(\d+)\.(\d+)_(\w+?)_(\d+)\.npy")
-#: characters of a key in a file's name: a name has at most 255
-_LONGEST = 160
+_LONGEST = 160  # characters of a key in a file's name: a name has at most 255
 
 
 class DumpedFile(NamedTuple):

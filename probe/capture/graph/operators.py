@@ -23,12 +23,9 @@ from probe.capture.graph.sites import OUTPUT, GraphPlan, Leaf, Plan
 from probe.capture.graph.templates import CODES, DumpOperators
 from probe.measure.tensor_reader import Array
 
-#: the most tensors that one operator reports
-MOST = 48
-#: the most tensors of a call whose gradients are watched
-WATCHED = 16
-#: the places of these gradients: of inputs, and of outputs
-_PLACES = range(WATCHED), range(OUTPUT, OUTPUT + WATCHED)
+MOST = 48  # the most tensors that one operator reports
+WATCHED = 16  # the most tensors of a call whose gradients are watched
+_PLACES = range(WATCHED), range(OUTPUT, OUTPUT + WATCHED)  # the places of these gradients: of inputs, and of outputs
 
 
 class CallbackOperators:
@@ -125,10 +122,8 @@ class CallbackOperators:
         return operator
 
 
-#: the kind of the gradients that are watched at a place
-_GRADIENTS = {ENTER: OF_INPUT, LEAVE: OF_OUTPUT}
-#: a step that does not come: TensorDump writes nothing
-_NEVER = 2**31
+_GRADIENTS = {ENTER: OF_INPUT, LEAVE: OF_OUTPUT}  # the kind of the gradients that are watched at a place
+_NEVER = 2**31  # a step that does not come: TensorDump writes nothing
 _LATE = (
     "files of ops.TensorDump have not arrived for {:.0f} s; values are null. The device sends them asynchronously: "
     "docs/compiled.md has MS_DUMP_SLICE_SIZE and MS_DUMP_WAIT_TIME"
@@ -268,8 +263,7 @@ class FileOperators:
 #: the operators that a graph reports with, and the constructs that have them
 GraphOperators = Union[CallbackOperators, FileOperators]
 
-#: the seconds between two looks at the folder
-_PAUSE = 0.01
+_PAUSE = 0.01  # the seconds between two looks at the folder
 
 
 class FileFollower:

@@ -27,15 +27,12 @@ from probe.measure.tensor_reader import Array
 from probe.pytree import SlotLayout, TensorTree, as_outputs, leaves
 from probe.recording.call_stacks import format_stack
 
-#: an index or key for each level of nesting
-Path = tuple[Any, ...]
+Path = tuple[Any, ...]  # an index or key for each level of nesting
 #: the plan as the graph has it: its number, the reported tensors with their codes, the watched ones with number, code
 GraphPlan = tuple[int, tuple[tuple[Path, int], ...], tuple[tuple[Path, int, int], ...]]
 
-#: the plan of a place that is not recorded
-SKIPPED: GraphPlan = (-1, (), ())
-#: added to the number of a tensor whose gradient is an input of the backward
-OUTPUT = 1000
+SKIPPED: GraphPlan = (-1, (), ())  # the plan of a place that is not recorded
+OUTPUT = 1000  # added to the number of a tensor whose gradient is an input of the backward
 _BRAIN = "BFloat16"
 
 

@@ -12,10 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-#: codes of a reported tensor
-CAST, FLATTEN = 1, 2
-#: all sums of them
-CODES = range(4)
+CAST, FLATTEN = 1, 2  # codes of a reported tensor
+CODES = range(4)  # all sums of them
 
 
 def accessors() -> tuple[Callable[..., Any], Callable[..., Any]]:

@@ -26,10 +26,8 @@ ALL = (CPU, GPU, ASCEND)
 KERNEL_BY_KERNEL, WHOLE_GRAPH = ("O0", "O1"), ("O2",)
 LEVELS = KERNEL_BY_KERNEL + WHOLE_GRAPH
 
-#: op_debug_mode: everything, kernels that overflow, the kernel that raises
-DUMP_ALL, OVERFLOW, EXCEPTION = 0, 3, 4
-#: statistics that a device can compute
-DEVICE_STATISTICS = ("max", "min", "avg", "l2norm")
+DUMP_ALL, OVERFLOW, EXCEPTION = 0, 3, 4  # op_debug_mode: everything, kernels that overflow, the kernel that raises
+DEVICE_STATISTICS = ("max", "min", "avg", "l2norm")  # statistics that a device can compute
 #: the names of statistics in MindSpore's configuration
 CATEGORIES = (*(name for name in STATISTICS if name != "mean"), *HASHES)
 #: the largest iteration that MindSpore's counter holds, less the one that stands for "no step"

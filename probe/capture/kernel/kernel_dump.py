@@ -28,8 +28,7 @@ from probe.store.run_folders import refusal
 _log = logging.getLogger("probe")
 
 VARIABLE = "MINDSPORE_DUMP_CONFIG"
-#: the number of an iteration that no configuration selects
-_NO_STEP = LAST_STEP + 1
+_NO_STEP = LAST_STEP + 1  # the number of an iteration that no configuration selects
 
 
 def current_platform() -> Platform:

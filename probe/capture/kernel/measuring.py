@@ -24,8 +24,7 @@ from probe.store import file_io
 
 _log = logging.getLogger("probe")
 
-#: seconds between two looks at the folder
-_PAUSE = 0.05
+_PAUSE = 0.05  # seconds between two looks at the folder
 _HASHES: dict[str, Callable[[bytes], Any]] = {"md5": hashlib.md5, "sha1": hashlib.sha1}
 
 

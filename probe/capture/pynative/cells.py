@@ -21,10 +21,8 @@ from probe.naming import CELL, by_last_part, clean
 from probe.recording.call import Call
 from probe.recording.step_recorder import StepRecorder
 
-#: the path of a loss Cell outside of the model
-_LOSS = "loss_fn"
-#: numbers that an update itself changes
-_COUNTED = ("global_step",)
+_LOSS = "loss_fn"  # the path of a loss Cell outside of the model
+_COUNTED = ("global_step",)  # numbers that an update itself changes
 
 
 class ModelAndLoss(NamedTuple):

@@ -20,8 +20,7 @@ from probe.capture.pynative.thread_state import ReplayLog
 from probe.executor import found_in
 from probe.naming import JIT, clean
 
-#: the executor method that is called right before a compilation
-_BEFORE = "_set_compile_cache_dep_files"
+_BEFORE = "_set_compile_cache_dep_files"  # the executor method that is called right before a compilation
 
 RECOMPUTE_MODULE = "mindspore.common.recompute"
 

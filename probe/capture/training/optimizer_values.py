@@ -19,8 +19,7 @@ _NOT_OF_THE_UPDATE = frozenset(
     "init_learning_rate max_v_group use_fused_opt use_locking use_offload use_lazy dev_num device_ascend beta1_power "
     "beta2_power".split()
 )
-#: the beginnings of such names
-_HIDDEN = ("_", "learning_rate_group_")
+_HIDDEN = ("_", "learning_rate_group_")  # the beginnings of such names
 #: the field's word for a number that some optimizers call otherwise
 _WORDS = {
     "lr": "learning_rate",
@@ -30,12 +29,10 @@ _WORDS = {
     "state_step": "global_step",
     "step": "global_step",
 }
-#: lists of parameters that are no states
-_NO_STATES = frozenset(("params", "lrs"))
+_NO_STATES = frozenset(("params", "lrs"))  # lists of parameters that are no states
 #: numbers that may change with the step, and may be lists with one item for each parameter
 _SCHEDULED = ("learning_rate", "weight_decay")
-#: turns a tensor of one element into a number, or into its record
-ReadNumber = Callable[[Any], Any]
+ReadNumber = Callable[[Any], Any]  # turns a tensor of one element into a number, or into its record
 
 
 class OptimizerValues:

@@ -22,17 +22,14 @@ from probe.series.rules import MSPROBE
 
 _log = logging.getLogger("probe")
 
-#: the numbers of a tensor that ``ops`` may name
-OPS = ("norm", "min", "max", "mean", "zeros", "nans", "shape", "dtype")
-#: rules of the key ``alert``, with their thresholds
-Rules = tuple[tuple[str, Optional[float]], ...]
+OPS = ("norm", "min", "max", "mean", "zeros", "nans", "shape", "dtype")  # the numbers of a tensor that ``ops`` may name
+Rules = tuple[tuple[str, Optional[float]], ...]  # rules of the key ``alert``, with their thresholds
 #: keys of msprobe that have no effect here, and why
 _NOT_SERVED = {
     "mg_distribution": "msprobe reads no such key either; is it mg_direction?",
     "squash_name": "",  # needs none: names are always shortened, as msprobe does on MindSpore
 }
-#: the form of the times in the names of folders
-TIME = "%b%d_%H-%M-%S"
+TIME = "%b%d_%H-%M-%S"  # the form of the times in the names of folders
 
 
 class TrainerConfig(NamedTuple):

@@ -25,8 +25,7 @@ from probe.store.error_log import ErrorLog
 
 #: the variable of the environment that names the folder, and the folder where it is not set
 _OUTPUT, _DEFAULT = "MONITOR_OUTPUT_DIR", "./monitor_output"
-#: the clock of the folders' names, in seconds from UTC
-_CLOCK = 8 * 3600
+_CLOCK = 8 * 3600  # the clock of the folders' names, in seconds from UTC
 
 
 class TrainerMon:

@@ -26,8 +26,7 @@ from probe.store.error_log import ErrorLog
 _BEGINNINGS = tuple(
     re.compile(rf".*\.(?={part})", re.DOTALL) for part in (r"layers?\.", r"embeddings?\.", "final", "output", "norm")
 )
-#: attributes by which an object holds an optimizer, or several
-_HOLDERS = ("chained_optimizers", "optimizer")
+_HOLDERS = ("chained_optimizers", "optimizer")  # attributes by which an object holds an optimizer, or several
 
 
 class Watched(NamedTuple):
