@@ -40,10 +40,7 @@ def holding(owner: Any, name: str, value: Any) -> Iterator[None]:
 
 
 class Patch:
-    """One attribute that is replaced by ``wrap(original)``.
-
-    With ``absent``, the attribute is added if the owner has none; ``wrap`` then receives None.
-    """
+    """One attribute that is replaced by ``wrap(original)``; with ``absent`` by ``wrap(None)`` if the owner has none."""
 
     __slots__ = ("_absent", "_made", "_module", "_name", "_own", "_owner", "_wrap")
 

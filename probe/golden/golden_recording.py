@@ -56,10 +56,7 @@ class _HeldSource(NamedTuple):
 
 
 class GoldenRun:
-    """The dump of a golden run, for one rank of this run.
-
-    Raise UsageError when there is none that this rank can be compared with; the message says what to do instead.
-    """
+    """The dump of a golden run, for one rank of this run. UsageError says what to do where none fits."""
 
     def __init__(self, path: str, rank: int | None, world_size: int) -> None:
         self.path, self._rank = path, rank
@@ -85,10 +82,7 @@ class GoldenRun:
         return any(other is not None and other > step for other in self._by_step)
 
     def differs(self, kept: KeptStep) -> bool:
-        """Return whether ``probe compare`` names a difference in a step.
-
-        Raise UsageError when the golden run's step cannot be read, or is of another model.
-        """
+        """Return whether ``probe compare`` names a difference in a step; raise UsageError where it cannot compare."""
         golden = self.folder(kept.step)
         if golden is None:
             return False

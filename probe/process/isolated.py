@@ -66,10 +66,7 @@ class Isolated:
             print(_line(request), file=self._process.stdin, flush=True)
 
     def receive(self, limit: float) -> Any:
-        """Return the next answer, within a limit of seconds.
-
-        Raise TimeoutError when it takes longer, EndedError when the process has ended without one.
-        """
+        """Return the next answer; raise TimeoutError after ``limit`` seconds, EndedError when the process has ended."""
         end = time.monotonic() + limit
         with selectors.DefaultSelector() as selector:
             selector.register(self._stream, selectors.EVENT_READ)

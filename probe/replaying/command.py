@@ -90,10 +90,7 @@ def run_replay(given: argparse.Namespace) -> int:
 
 
 def write_files(calls: Replays, csv: str | None, as_json: str | None, language: str = ENGLISH) -> None:
-    """Write the verdicts into a table, with notes in this language, and into a JSON document, if they have files.
-
-    Raise UsageError when a file cannot be written.
-    """
+    """Write the verdicts into a table, with notes in this language, and as JSON, or raise UsageError."""
     from probe.reading.dumps.tables import write_csv
 
     try:

@@ -94,10 +94,7 @@ class Evaluation:
         return [self._call.places[number] for number in (self._maker.wanted or range(len(self._expected)))]
 
     def here(self, save: Callable[[Array], str]) -> Made:
-        """Make the call on this device, and return its outputs for a process on the CPU; ``save`` writes an array.
-
-        Raise CannotReplayError when it cannot be made again.
-        """
+        """Return the outputs of the call here, by ``save``, for a process on the CPU, or raise CannotReplayError."""
         found, as_list = self._maker.here()
         leaves = [item and {"array": save(item[0]), "dtype": item[1], "shape": list(item[0].shape)} for item in found]
         return Made(leaves, as_list, self._maker.mixed, [note.to_dict() for note in self._maker.notes])

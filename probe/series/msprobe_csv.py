@@ -87,10 +87,7 @@ _Series = dict[str, dict[Place, dict[int, dict[str, float]]]]  # kind -> place -
 
 
 def write_msprobe_csv(ranks: Iterable[RankSeries], folder: str) -> list[str]:
-    """Write csv files with the names and columns of msprobe's monitor, in one folder for each rank.
-
-    Return their paths; raise UsageError when one cannot be written.
-    """
+    """Write csv files as msprobe's monitor does, in a folder for each rank; return their paths, or raise UsageError."""
     written: list[str] = []
     for rank in ranks:
         own = os.path.join(folder, f"rank{rank.rank or 0}")

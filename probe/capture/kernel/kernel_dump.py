@@ -41,10 +41,7 @@ def current_platform() -> Platform:
 
 
 class KernelDump:
-    """Level L2. MindSpore reads its configuration once in a process, so there is one of these.
-
-    Raise SettingsError for settings that this platform refuses, with the reason.
-    """
+    """Level L2, one in a process: MindSpore reads its configuration once. Raise SettingsError for refused settings."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings, self.root = settings, ""  # the folder of the run, from the first start on
@@ -234,10 +231,7 @@ def choose_root(dump_path: str, first_step: int, overwrite: bool, steps_aside: b
 
 
 def lock(folder: str) -> int:
-    """Make a folder and lock it while this process lives; return the file that holds the lock.
-
-    Raise UsageError when another process holds it, or the folder cannot be made.
-    """
+    """Make a folder and lock it while this process lives; return the file that holds the lock, or raise UsageError."""
     try:
         file = os.open(file_io.make_dirs(folder), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError as error:

@@ -142,10 +142,7 @@ _ROWS: Mapping[str, Callable[[str, Any], Any]] = {
 
 
 def load(path: str) -> TrainerConfig:
-    """Return the settings of a file, with one warning for each key that is not served.
-
-    Raise SettingsError when the file cannot be read, or a value is wrong.
-    """
+    """Return the settings of a file, or raise SettingsError. A key that is not served has one warning."""
     content, values = file_reader.read(path), {}
     with errors_about(path):
         for key, value in content.items():
@@ -168,10 +165,7 @@ def _warn(key: Any) -> None:
 
 
 class ConfigSource:
-    """The settings file. With the variable DYNAMIC_MONITOR it is read again after each edit.
-
-    Raise SettingsError when the file cannot be read, or a value in it is wrong.
-    """
+    """The settings file. With the variable DYNAMIC_MONITOR it is read again after each edit. Raises SettingsError."""
 
     def __init__(self, path: Any) -> None:
         self._path = validators.path("config_file_path", path)
