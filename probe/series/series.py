@@ -71,7 +71,7 @@ class Follower:
         return [alarm for row in rank.rows() for alarm in self._rules.feed(*row)]
 
     def look(self, path: str) -> list[Alarm]:
-        """Follow the rows since the last look, of a new file all; return their alarms. Raises OSError and ValueError."""
+        """Follow the rows since the last look, of a new file all; return the alarms. Raises OSError and ValueError."""
         from probe.series.file import SeriesTail
 
         self._tail = self._tail or SeriesTail(path)
