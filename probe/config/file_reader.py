@@ -11,8 +11,7 @@ from probe.config.messages import errors_about, refuse
 from probe.door import open_file
 from probe.errors import SettingsError
 
-#: largest file that is read, in bytes
-_LARGEST = 10_000_000
+_LARGEST = 10_000_000  # largest file that is read, in bytes
 
 
 def read(path: str) -> dict[Any, Any]:

@@ -11,8 +11,7 @@ from typing import Any, NoReturn
 
 from probe.errors import SettingsError
 
-#: longest text, in characters, that a message shows in full
-_LONGEST = 160
+_LONGEST = 160  # longest text, in characters, that a message shows in full
 #: errors of Python that a file, or a value of a wrong kind or size, can cause
 _CAUSED = (ArithmeticError, AttributeError, LookupError, MemoryError, OSError, RuntimeError, TypeError, ValueError)
 

@@ -15,8 +15,7 @@ from probe.config.json_reader import DEEPEST, TOO_DEEP, duplicate, mistake, whol
 from probe.config.messages import shorten
 
 _TAG = "tag:yaml.org,2002:"
-#: numbers of JSON that YAML 1.1 takes for texts: 1e4
-_EXPONENT = re.compile(r"-?\d+(?:\.\d+)?[eE][-+]?\d+$")
+_EXPONENT = re.compile(r"-?\d+(?:\.\d+)?[eE][-+]?\d+$")  # numbers of JSON that YAML 1.1 takes for texts: 1e4
 
 
 class _Loader(yaml.SafeLoader):

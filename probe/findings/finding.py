@@ -10,9 +10,13 @@ from probe.findings.sentence import Sentence
 
 
 class Finding:
-    """Something that is told to the user. A kind of finding is a dataclass derived from this."""
+    """Something that is told to the user. A kind of finding is a dataclass derived from this.
 
-    said: Sentence  # one sentence about it
+    Attributes:
+        said: one sentence about it.
+    """
+
+    said: Sentence
 
     @property
     def sentence(self) -> str:

@@ -23,8 +23,7 @@ _LONG = (
     "Run a program, and record its training. Nothing in the program is changed. A step ends when the optimizer ends, "
     "or with a step of Model.train. All settings are options: docs/settings.md describes them."
 )
-#: settings that are lists of numbers or words: 0,4-6
-_WORDS = ("rank", "step", "data_mode", "summary_mode")
+_WORDS = ("rank", "step", "data_mode", "summary_mode")  # settings that are lists of numbers or words: 0,4-6
 #: settings that are lists of texts, which may have commas: the option is repeated
 _TEXTS = ("scope", "list", "exclude", "tensor_list")
 #: settings that are read as JSON; those whose default is a whole number are, too

@@ -24,8 +24,7 @@ _log = logging.getLogger("probe")
 #: MindSpore's Cells around a model: with its loss, or with loss and optimizer
 _WRAPPERS = "mindspore.nn.wrap."
 _AMP_WRAPPER = ("mindspore.train.amp", "WithLossCell")
-#: most objects that are looked at for a compiled function
-_MOST = 2_000
+_MOST = 2_000  # most objects that are looked at for a compiled function
 
 
 class CellRole(enum.Enum):

@@ -127,8 +127,7 @@ class Severity(enum.IntEnum):
     """The kinds of values, from harmless to worst."""
 
     FINITE = 0
-    #: attention masks contain -inf on purpose
-    NEGATIVE_INF = 1
+    NEGATIVE_INF = 1  # attention masks contain -inf on purpose
     INF = 2
     NAN = 3
 

@@ -14,8 +14,7 @@ import numpy as np
 
 from probe.measure.tensor_reader import Array, local_tensor
 
-#: indentation of a record in an entry's list (the common case)
-ITEM = "    "
+ITEM = "    "  # indentation of a record in an entry's list (the common case)
 
 
 class TensorRecord:

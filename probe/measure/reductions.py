@@ -9,8 +9,7 @@ from typing import Any
 from probe.measure.one_byte import ByteViews
 from probe.measure.tensor_reader import Array
 
-#: the divisors of a tensor of zeros, and of one with Inf, in place of the largest magnitude
-_SCALES = 1e-37, 3.4e38
+_SCALES = 1e-37, 3.4e38  # the divisors of a tensor of zeros, and of one with Inf, in place of the largest magnitude
 #: instances of our own, as the listed functions may be patched; older Primitives wait for pending operations
 _NEW = (
     "Max Min MeanExt SumExt LinalgVectorNorm Square Abs Maximum ClampScalar Div NotEqual Equal Less Greater Reshape "
