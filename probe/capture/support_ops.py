@@ -77,12 +77,9 @@ def _resolve(sections: dict[str, list[str]]) -> Iterator[SupportedApi]:
             *path, name = dotted.split(".")
             owner = functools.reduce(lambda owner, part: getattr(owner, part, None), path, namespace)
             function = None if owner is None or name in _NEVER else getattr(owner, name, None)
-            if _is_function(function) and (id(owner), name) not in seen:
+            # wrapping a class, module or Primitive would change its type
+            is_function = callable(function) and not isinstance(function, (type, ModuleType))
+            if is_function and hasattr(function, "__name__") and (id(owner), name) not in seen:
                 seen.add((id(owner), name))
                 key = clean(f"{PREFIXES[section]}.{name}")
                 yield SupportedApi(owner, name, _ONE_NAME.get(key, key))
-
-
-def _is_function(value: Any) -> bool:
-    """Return whether a value is a function. Wrapping a class, module or Primitive would change its type."""
-    return callable(value) and not isinstance(value, (type, ModuleType)) and hasattr(value, "__name__")

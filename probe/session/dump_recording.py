@@ -18,7 +18,6 @@ from probe.entry import Entry
 from probe.errors import ProbeError, UsageError
 from probe.measure.device import Measurers
 from probe.measure.host import ExtremaMeasurer
-from probe.measure.measurer import ArraySink
 from probe.measure.storage import StorageNotes
 from probe.process.rank import has_siblings, run_header
 from probe.recording.call import GradientUse, Task
@@ -307,20 +306,14 @@ class StepParts(NamedTuple):
         return self.make_queue(*self.measurers, self.wait, accept, self.writer.errors.guard, complete_only)
 
 
-def _statistics(parts: StepParts) -> tuple[Task, MeasurementQueue]:
-    queue, sink, keeps = parts.queue(parts.writer.accept), parts.writer.array, parts.name_filter.keeps_arrays
-    keeps_any = bool(parts.settings.tensor_list)
-    return _values(parts, queue, lambda name: sink if keeps_any and keeps(name) else None), queue
-
-
-def _tensor(parts: StepParts) -> tuple[Task, MeasurementQueue]:
-    queue, sink = parts.queue(parts.writer.accept), parts.writer.array
-    return _values(parts, queue, lambda name: sink), queue
-
-
-def _values(parts: StepParts, queue: MeasurementQueue, sink_of: Callable[[str], ArraySink | None]) -> ValuesTask:
-    notes = StorageNotes(queue.measure, parts.writer.tell) if parts.settings.storage else None
-    return ValuesTask(queue, sink_of, parts.settings.data_mode, notes)
+def _values(parts: StepParts) -> tuple[Task, MeasurementQueue]:
+    settings, queue = parts.settings, parts.queue(parts.writer.accept)
+    sink, keeps = parts.writer.array, parts.name_filter.keeps_arrays
+    every = sink if settings.task == "tensor" else None
+    chooses = every is None and settings.tensor_list
+    sink_of: Any = (lambda name: sink if keeps(name) else None) if chooses else (lambda name: every)
+    notes = StorageNotes(queue.measure, parts.writer.tell) if settings.storage else None
+    return ValuesTask(queue, sink_of, settings.data_mode, notes), queue
 
 
 def _structure(parts: StepParts) -> tuple[Task, MeasurementQueue]:
@@ -343,8 +336,8 @@ def _debug(parts: StepParts) -> tuple[Task, MeasurementQueue]:
 
 
 _BUILDERS: Mapping[str, Callable[[StepParts], tuple[Task, MeasurementQueue]]] = {
-    "statistics": _statistics,
-    "tensor": _tensor,
+    "statistics": _values,
+    "tensor": _values,
     "structure": _structure,
     "nan_check": _nan_check,
     "debug": _debug,

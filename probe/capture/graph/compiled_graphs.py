@@ -239,9 +239,10 @@ class Constructs:
 
     def _cell(self, key: str, cell: Any) -> dict[str, Any]:
         plans, operators, parameters = self._plans, self._operators, by_last_part(cell.parameters_dict(recurse=False))
-        names, inner, hidden = tuple(parameters), cell.construct, _hidden(cell)
-        if hidden:
-            inner = _stand_in(cell)
+        names, inner, hidden = tuple(parameters), cell.construct, dict[str, Any]()
+        if callable(getattr(cell, "bprop", None)):  # its stand-in has it, inside of the reports
+            no_bprop = {"bprop": property()}  # it raises AttributeError
+            inner, hidden["__class__"] = _stand_in(cell), type(type(cell).__name__, (type(cell),), no_bprop)
 
         def inputs(args: _Inferred, kwargs: _Inferred) -> tuple[Any, ...]:
             return operators.graph_plan(plans.inputs(key, args, kwargs), key, ENTER)
@@ -260,13 +261,6 @@ class Constructs:
 
         construct = self._operators.optimizer_construct(optimizer.construct, _description(describe, self._events))
         return {"construct": types.MethodType(construct, optimizer)}
-
-
-def _hidden(cell: Any) -> dict[str, Any]:
-    """Return the attributes that hide a Cell's own bprop: its stand-in has it, inside of the reports."""
-    if not callable(getattr(cell, "bprop", None)):
-        return {}
-    return {"__class__": type(type(cell).__name__, (type(cell),), {"bprop": property()})}  # it raises AttributeError
 
 
 def _stand_in(cell: Any) -> Any:

@@ -80,7 +80,10 @@ class OperationHooks:
             self._scanned.add(module_name)
             names: Any = getattr(module, "__dict__", None)
             for name, value in list(names.items()) if isinstance(names, dict) else ():
-                if type(value) in kinds and not _is_other_function(value):
+                if type(value) not in kinds:
+                    continue
+                own = value.__name__ if type(value) is BuiltinFunctionType else "pyboost_"
+                if own.startswith("pyboost_") and not own.startswith(_COLLECTIVE):
                     replacement = self._replacements.setdefault(id(value), self._around(kinds[type(value)])(value))
                     self._places.append((names, name, value, replacement))
 
@@ -181,12 +184,6 @@ class _ClassMethodPatch(Patch):
 
     def _stand_in(self, current: Any) -> Any:
         return classmethod(self._wrap(current.__func__))
-
-
-def _is_other_function(value: Any) -> bool:
-    if type(value) is not BuiltinFunctionType:
-        return False
-    return not value.__name__.startswith("pyboost_") or value.__name__.startswith(_COLLECTIVE)
 
 
 _log = logging.getLogger("probe")
