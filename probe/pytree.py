@@ -40,12 +40,9 @@ def items_of(value: Any) -> list[tuple[str, Any]] | None:
 
 
 def tree_map(
-    function: Callable[[Any, str], Any],
-    value: Any,
-    place: str = "",
-    leaf_type: type | tuple[type, ...] = (),
-    _around: tuple[int, ...] = (),
-) -> Any:
+    function: Callable[[Any, str], Any], value: Any, place: str = "",
+    leaf_type: type | tuple[type, ...] = (), _around: tuple[int, ...] = (),
+) -> Any:  # fmt: skip
     """Return the same structure with every leaf replaced by ``function(leaf, place)``.
 
     Mappings, namedtuples and dataclasses become dicts, lists and tuples become lists. The items of ``value`` have the

@@ -84,12 +84,7 @@ def record(task: dict[str, str], requests: Iterator[Any], tell: Callable[[str], 
 
 
 #: package: the first version that was tested, and the first that was not; as in pyproject.toml
-TESTED = {
-    "MindSpore": MINDSPORE,
-    "Python": ("3.9", "3.13"),
-    "numpy": ("1.25", "2"),
-    "ml_dtypes": ("0.3", "0.6"),
-}
+TESTED = {"MindSpore": MINDSPORE, "Python": ("3.9", "3.13"), "numpy": ("1.25", "2"), "ml_dtypes": ("0.3", "0.6")}
 _CANN_FILES = ("version.cfg", "*/version.info", "*/ascend_toolkit_install.info")
 _VERSION = re.compile(r"^\s*\[?version\]?\s*=\s*\[?([\w.]+)", re.IGNORECASE | re.MULTILINE)
 

@@ -94,11 +94,8 @@ def _of_function(function: FunctionType) -> list[Any]:
     if str(function.__module__).startswith(_FOREIGN):
         return [*cell_contents(function)]
     names = _globals_of(function.__code__)
-    return [
-        *cell_contents(function),
-        *(function.__globals__.get(name) for name in names),
-        *(function.__defaults__ or ()),
-    ]
+    used = (function.__globals__.get(name) for name in names)
+    return [*cell_contents(function), *used, *(function.__defaults__ or ())]
 
 
 def cell_contents(function: FunctionType) -> Iterator[Any]:

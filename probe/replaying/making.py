@@ -187,14 +187,9 @@ class Maker:
         return found
 
     def _run(
-        self,
-        function: Callable[..., Any],
-        kinds: Sequence[str],
-        arrays: Sequence[Array],
-        as_list: bool,
-        cast: Callable[[str], str] = str,
-        sens: Sequence[tuple[int, Array]] | None = None,
-    ) -> Outputs:
+        self, function: Callable[..., Any], kinds: Sequence[str], arrays: Sequence[Array], as_list: bool,
+        cast: Callable[[str], str] = str, sens: Sequence[tuple[int, Array]] | None = None,
+    ) -> Outputs:  # fmt: skip
         replayer = Replayer(function, self.call, arrays, kinds, cast, as_list)
         if self.sens:
             found = list(replayer.backward(sens or self.sens, self.wanted))

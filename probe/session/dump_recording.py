@@ -336,9 +336,5 @@ def _debug(parts: StepParts) -> tuple[Task, MeasurementQueue]:
 
 
 _BUILDERS: Mapping[str, Callable[[StepParts], tuple[Task, MeasurementQueue]]] = {
-    "statistics": _values,
-    "tensor": _values,
-    "structure": _structure,
-    "nan_check": _nan_check,
-    "debug": _debug,
-}
+    "statistics": _values, "tensor": _values, "structure": _structure, "nan_check": _nan_check, "debug": _debug,
+}  # fmt: skip

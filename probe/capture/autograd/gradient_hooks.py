@@ -38,14 +38,9 @@ class GradientHooks:
         self._no_inputs = GraphInputs(TensorTree(nodes.tensor, (), is_input=False), nodes)
 
     def find_inputs(
-        self,
-        recorder: StepRecorder,
-        args: Sequence[Any],
-        kwargs: Mapping[str, Any],
-        cell: Any = None,
-        is_compiled: bool = False,
-        is_custom: bool = False,
-    ) -> GraphInputs | None:
+        self, recorder: StepRecorder, args: Sequence[Any], kwargs: Mapping[str, Any],
+        cell: Any = None, is_compiled: bool = False, is_custom: bool = False,
+    ) -> GraphInputs | None:  # fmt: skip
         """Return the places of a call's inputs in the graph; None if no gradient is being recorded.
 
         A Cell, and a function of the user's own, may use tensors that are not its arguments: only nodes made from now
@@ -131,14 +126,9 @@ class GradientHooks:
 
 
 def _one_node(
-    recorder: StepRecorder,
-    call: Call,
-    inputs: GraphInputs,
-    outputs: TensorTree,
-    arrivals: Sequence[tuple[int, int]],
-    places: Callable[[int], Places],
-    advance: Callable[[], None],
-) -> Callable[[Any, Any], None]:
+    recorder: StepRecorder, call: Call, inputs: GraphInputs, outputs: TensorTree,
+    arrivals: Sequence[tuple[int, int]], places: Callable[[int], Places], advance: Callable[[], None],
+) -> Callable[[Any, Any], None]:  # fmt: skip
     """Return the hook that records the whole backward entry of a one-node call."""
     in_layout, out_layout = outputs.slot_layout, inputs.tree.slot_layout
     passes = -1

@@ -22,13 +22,9 @@ _NOT_OF_THE_UPDATE = frozenset(
 _HIDDEN = ("_", "learning_rate_group_")  # the beginnings of such names
 #: the field's word for a number that some optimizers call otherwise
 _WORDS = {
-    "lr": "learning_rate",
-    "epsilon": "eps",
-    "nesterov": "use_nesterov",
-    "amsgrad": "use_amsgrad",
-    "state_step": "global_step",
-    "step": "global_step",
-}
+    "lr": "learning_rate", "epsilon": "eps", "nesterov": "use_nesterov", "amsgrad": "use_amsgrad",
+    "state_step": "global_step", "step": "global_step",
+}  # fmt: skip
 _NO_STATES = frozenset(("params", "lrs"))  # lists of parameters that are no states
 #: numbers that may change with the step, and may be lists with one item for each parameter
 _SCHEDULED = ("learning_rate", "weight_decay")
