@@ -28,10 +28,9 @@ class DumpWriter:
     def __init__(self, documents: JsonDocuments, arrays: ArrayWriter, errors: ErrorLog) -> None:
         self.documents, self._arrays, self.errors = documents, arrays, errors
         self.folder, self._told = documents.folder, 0
-
-    def has_parent(self, name: str) -> bool:
-        """Return whether construct.json will have this name as a key."""
-        return self.documents.has_construct(name)
+        self.has_parent = documents.has_construct
+        self.close = documents.journal.close  # leaves the journal where it is, if it is still there
+        self.discard = documents.journal.remove  # leaves nothing of the entries on disk
 
     def accept(self, entry: Entry) -> None:
         """Write an entry: into the journal now, into the files of the documents at their ``write``."""
@@ -83,11 +82,3 @@ class DumpWriter:
         """Begin the journal: this process alone writes into the folder now. Raise UsageError when another one does."""
         if self.documents.has_journal:
             self.documents.journal.open()
-
-    def close(self) -> None:
-        """Release the journal, and leave it where it is if it is still there."""
-        self.documents.journal.close()
-
-    def discard(self) -> None:
-        """Leave nothing of the entries on disk."""
-        self.documents.journal.remove()
