@@ -103,9 +103,9 @@ def _objects_of_earlier_files():
 
 @pytest.fixture(autouse=True)
 def _gradients_that_an_error_has_ended():
-    """Let MindSpore forget a gradient whose function raised outside of Cells: the next one would be one of second order.
+    """Let MindSpore forget a gradient whose function raised outside of Cells: else the next is one of second order.
 
-    LayerNorm has none: "For LayerNormGrad, the index 7 is out of range".
+    LayerNorm has no such gradient: "For LayerNormGrad, the index 7 is out of range".
     """
     from probe.executor import pynative_executor
 
