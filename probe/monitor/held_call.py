@@ -180,13 +180,12 @@ class HeldCalls:
 
     def make_again(self) -> None:
         """Make all calls once more, in their order, each with its values."""
-        try:
+        with contextlib.ExitStack() as after_error:  # else a gradient that it ended makes the next one of second order
+            after_error.callback(pynative_executor().clear_res)
             for call in self.calls:
                 call.put()
                 call.run()
-        except BaseException:  # else the gradient that it ended makes the training's next one one of second order
-            pynative_executor().clear_res()
-            raise
+            after_error.pop_all()
 
     @contextlib.contextmanager
     def put_back(self) -> Iterator[None]:
