@@ -38,10 +38,7 @@ class CellRole(enum.Enum):
 
 
 class ModelFinder:
-    """Tells the parts of Cells in a training.
-
-    With ``any_parameters``, a Cell with any parameters is a model: there may be no optimizer.
-    """
+    """Tells the parts of Cells in a training. With ``any_parameters``, a Cell with any parameters is a model."""
 
     def __init__(self, rounds: Rounds, any_parameters: bool) -> None:
         self.rounds, self._any = rounds, any_parameters

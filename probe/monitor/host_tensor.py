@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -15,10 +16,6 @@ class HostTensor(np.ndarray[Any, Any]):
         """Return float32."""
         return self.astype(np.float32)
 
-    def matmul(self, other: Any) -> Any:
-        """Return the product of matrices."""
-        return self @ other
-
     def masked_fill(self, mask: Any, value: Any) -> Any:
         """Return the elements, and ``value`` where the mask is set."""
         return np.where(mask, value, self).astype(self.dtype).view(HostTensor)
@@ -28,18 +25,5 @@ class HostTensor(np.ndarray[Any, Any]):
         weights = np.exp(self - self.max(axis=-1, keepdims=True))
         return weights / weights.sum(axis=-1, keepdims=True)
 
-    def sqrt(self) -> Any:
-        """Return square roots."""
-        return np.sqrt(self)
-
-    def log(self) -> Any:
-        """Return natural logarithms."""
-        return np.log(self)
-
-    def expm1(self) -> Any:
-        """Return exp(x) - 1."""
-        return np.expm1(self)
-
-    def sign(self) -> Any:
-        """Return -1, 0 or 1."""
-        return np.sign(self)
+    def __getattr__(self, name: str) -> Any:
+        return functools.partial(getattr(np, name), self)  # matmul, sqrt, log, expm1 and sign are functions of numpy

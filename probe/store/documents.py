@@ -59,7 +59,7 @@ class JsonDocuments:
         if self._debug:
             texts = {"": encode(parts, _ENTRY)}
         elif parts is not None:
-            texts = _texts(parts)
+            texts = {key: f"{_KEY}{_quote(key)}: {_values(value)}" for key, value in parts.items()}
         if texts is not None:
             self._entries.setdefault(name, {}).update(texts)
         self.construct(construct)
@@ -68,7 +68,8 @@ class JsonDocuments:
 
     def draft(self, name: str, parts: Mapping[str, Any], stack: int, construct: Iterable[Parent]) -> None:
         """Append an entry that goes on to the journal: a later record of its name replaces it."""
-        self._append(name, _texts(parts), stack, construct, ',"draft":true')
+        texts = {key: f"{_KEY}{_quote(key)}: {_values(value)}" for key, value in parts.items()}
+        self._append(name, texts, stack, construct, ',"draft":true')
 
     def stack(self, name: str, number: int) -> None:
         """Note the stack of a forward entry."""
@@ -152,10 +153,6 @@ class JsonDocuments:
             body += f',"construct":{{{",".join(places)}}}'
         self.journal.append(f'{{"name":{_quote(name)}{body}}}')
         self._journaled.add(stack)
-
-
-def _texts(parts: Mapping[str, Any]) -> dict[str, str]:
-    return {key: f"{_KEY}{_quote(key)}: {_values(value)}" for key, value in parts.items()}
 
 
 def _values(value: Any) -> str:
