@@ -264,34 +264,26 @@ def _of_settings(settings: Settings, platform: Platform, path: str) -> _Found:
         if getattr(settings, name):
             told = "MindSpore's dump has no such choice"
             raise SettingsError(f'{task}.{name}: {told}; level "L2" has list and data_mode')
+    is_statistics, sampled = task == "statistics", settings.sample_mode or None
+    rows: tuple[tuple[str, Any, str], ...] = (
+        ("op_debug_mode", _DEBUG_MODES.get(task), "task"),
+        ("saved_data", "statistic" if is_statistics and platform.device != CPU else None, "task"),
+        ("dump_mode", 1 if settings.list else None, f"{task}.list"),
+        ("kernels", [_pattern(f"{task}.list", item) for item in settings.list] or None, f"{task}.list"),
+        ("input_output", _sides(settings) or None, f"{task}.data_mode"),
+        ("iteration", iteration(settings.step) if settings.step else None, "step"),
+        ("statistic_category", _categories(settings.summary_mode) if is_statistics else None, f"{task}.summary_mode"),
+        ("sample_mode", sampled, f"{task}.sample_mode"),
+        ("sample_num", sampled and settings.sample_num, f"{task}.sample_num"),
+        ("enable", False if settings.async_dump else None, "async_dump"),
+        ("device_stat_precision_mode", "low" if settings.precision == "low" else None, "precision"),
+    )
     values: dict[str, Any] = {"path": path}
     names: dict[str, tuple[str, Any]] = {"path": ("dump_path", path)}
-
-    def give(key: str, value: Any, name: str) -> None:
-        shown = getattr(settings, name.rpartition(".")[2])
-        values[key], names[key] = value, (name, sorted(shown) if isinstance(shown, frozenset) else shown)
-
-    if task in _DEBUG_MODES:
-        give("op_debug_mode", _DEBUG_MODES[task], "task")
-    if task == "statistics" and platform.device != CPU:
-        give("saved_data", "statistic", "task")
-    if settings.list:
-        give("dump_mode", 1, f"{task}.list")
-        give("kernels", [_pattern(f"{task}.list", item) for item in settings.list], f"{task}.list")
-    sides = _sides(settings)
-    if sides:
-        give("input_output", sides, f"{task}.data_mode")
-    if settings.step:
-        give("iteration", iteration(settings.step), "step")
-    if task == "statistics":
-        give("statistic_category", _categories(settings.summary_mode), f"{task}.summary_mode")
-    if settings.sample_mode:
-        give("sample_mode", settings.sample_mode, f"{task}.sample_mode")
-        give("sample_num", settings.sample_num, f"{task}.sample_num")
-    if settings.async_dump:
-        give("enable", False, "async_dump")
-    if settings.precision == "low":
-        give("device_stat_precision_mode", settings.precision, "precision")
+    for key, value, name in rows:
+        if value is not None:
+            shown = getattr(settings, name.rpartition(".")[2])
+            values[key], names[key] = value, (name, sorted(shown) if isinstance(shown, frozenset) else shown)
     return values, names
 
 
