@@ -131,70 +131,50 @@ def check_values(values: Values, platform: Platform, names: Mapping[str, tuple[s
         raise SettingsError(f"{name}: {shorten(value)} is refused on {platform}: {reason}")
 
 
+_STATISTICS_ALONE = 'a device computes statistics only where saved_data is "statistic"'
+_RAISING = "only the inputs of the kernel that raises are saved"
+_DEVICE_ONLY = f"a device computes only {', '.join(DEVICE_STATISTICS)}"
+_NO_STATISTICS = "MindSpore saves tensors only and would end the training; task statistics measures them"
+
+
 def _refusals(values: Values, platform: Platform) -> Iterator[tuple[str, str]]:
-    """Yield (key, reason) of everything that the platform refuses."""
-    yield from _of_platform(values, platform)
-    yield from _of_debug_mode(values)
-    get = values.get
-    if get("stat_calc_mode") == "device":
-        if get("saved_data", "tensor") != "statistic":
-            yield "stat_calc_mode", 'a device computes statistics only where saved_data is "statistic"'
-        foreign = [name for name in get("statistic_category", ()) if name not in DEVICE_STATISTICS]
-        if foreign:
-            yield "statistic_category", f"a device computes only {', '.join(DEVICE_STATISTICS)}, not {foreign[0]}"
-    if get("file_format") == "bin" and get("saved_data", "tensor") != "tensor":
-        yield "saved_data", 'statistics need file_format "npy"'
-    if get("save_kernel_args") and not get("enable", True):
-        yield "save_kernel_args", "it needs enable true"
-    if "sample_num" in values and not get("sample_mode"):
-        yield "sample_num", "it needs sample_mode 1"
-
-
-def _of_platform(values: Values, platform: Platform) -> Iterator[tuple[str, str]]:
-    get = values.get
-    if platform.device != ASCEND:
-        words = {OVERFLOW: "detection of overflow", EXCEPTION: "dump of exceptions"}
-        mode = words.get(get("op_debug_mode", DUMP_ALL))
-        if mode:
-            yield "op_debug_mode", f"the platform has no {mode}; only Ascend has it"
-        if get("dump_mode") == 2:
-            yield "dump_mode", "mindspore.set_dump has an effect on Ascend only"
-        if get("stat_calc_mode") == "device":
-            yield "stat_calc_mode", "only Ascend computes statistics on the device"
-        if get("enable") is False:
-            yield "enable", "only Ascend has the asynchronous dump"
-    if platform.device == CPU and get("saved_data", "tensor") != "tensor":
-        yield "saved_data", "MindSpore saves tensors only and would end the training; task statistics measures them"
-    for key, row in KEYS.items():
-        if key in values and platform.device not in row.platforms:
-            yield key, f"only {' and '.join(row.platforms)} has it"
-        level = "O2" if platform.is_whole_graph else "O0"
-        if key in values and level not in row.levels:
-            yield key, f"only graphs at jit level {' and '.join(row.levels)} have it"
-
-
-def _of_debug_mode(values: Values) -> Iterator[tuple[str, str]]:
-    get = values.get
-    mode = get("op_debug_mode", DUMP_ALL)
-    if mode != OVERFLOW and "overflow_number" in values:
-        yield "overflow_number", f"it needs op_debug_mode {OVERFLOW}"
-    if mode == DUMP_ALL:
-        return
-    needs = f"it does not go with op_debug_mode {mode}"
-    if get("dump_mode") or get("kernels"):
-        yield ("kernels" if get("kernels") else "dump_mode"), f"{needs}: kernels cannot be chosen"
-    if get("saved_data", "tensor") != "tensor":
-        yield "saved_data", f"{needs}: only tensors are saved"
-    if get("sample_mode"):
-        yield "sample_mode", f"{needs}: only whole tensors are saved"
-    if mode == OVERFLOW and get("input_output"):
-        yield "input_output", f"{needs}: inputs and outputs are saved"
-    if mode == OVERFLOW and get("stat_calc_mode") == "device" and not get("enable", True):
-        yield "stat_calc_mode", f"{needs} and enable false"
-    if mode == EXCEPTION and get("input_output", 1) == 2:
-        yield "input_output", f"{needs}: only the inputs of the kernel that raises are saved"
-    if mode == EXCEPTION and get("iteration", "all") != "all":
-        yield "iteration", f"{needs}: steps cannot be chosen"
+    """Yield (key, reason): what the platform refuses, what does not go with op_debug_mode, then with other keys."""
+    get, mode, saved = values.get, values.get("op_debug_mode", DUMP_ALL), values.get("saved_data", "tensor")
+    is_elsewhere, on_device = platform.device != ASCEND, get("stat_calc_mode") == "device"
+    given, level = [(key, KEYS[key]) for key in KEYS if key in values], "O2" if platform.is_whole_graph else "O0"
+    words = {OVERFLOW: "detection of overflow", EXCEPTION: "dump of exceptions"}
+    is_debug, needs = mode != DUMP_ALL, f"it does not go with op_debug_mode {mode}"
+    foreign = [name for name in get("statistic_category", ()) if name not in DEVICE_STATISTICS and on_device][:1]
+    rows: tuple[tuple[Any, str, str], ...] = (
+        (is_elsewhere and mode in words, "op_debug_mode", f"the platform has no {words.get(mode)}; only Ascend has it"),
+        (is_elsewhere and get("dump_mode") == 2, "dump_mode", "mindspore.set_dump has an effect on Ascend only"),
+        (is_elsewhere and on_device, "stat_calc_mode", "only Ascend computes statistics on the device"),
+        (is_elsewhere and get("enable") is False, "enable", "only Ascend has the asynchronous dump"),
+        (platform.device == CPU and saved != "tensor", "saved_data", _NO_STATISTICS),
+        *(
+            (holds, key, f"only {reason}")
+            for key, row in given
+            for holds, reason in (
+                (platform.device not in row.platforms, f"{' and '.join(row.platforms)} has it"),
+                (level not in row.levels, f"graphs at jit level {' and '.join(row.levels)} have it"),
+            )
+        ),
+        (mode != OVERFLOW and "overflow_number" in values, "overflow_number", f"it needs op_debug_mode {OVERFLOW}"),
+        (is_debug and get("kernels"), "kernels", f"{needs}: kernels cannot be chosen"),
+        (is_debug and get("dump_mode") and not get("kernels"), "dump_mode", f"{needs}: kernels cannot be chosen"),
+        (is_debug and saved != "tensor", "saved_data", f"{needs}: only tensors are saved"),
+        (is_debug and get("sample_mode"), "sample_mode", f"{needs}: only whole tensors are saved"),
+        (mode == OVERFLOW and get("input_output"), "input_output", f"{needs}: inputs and outputs are saved"),
+        (mode == OVERFLOW and on_device and not get("enable", True), "stat_calc_mode", f"{needs} and enable false"),
+        (mode == EXCEPTION and get("input_output") == 2, "input_output", f"{needs}: {_RAISING}"),
+        (mode == EXCEPTION and get("iteration", "all") != "all", "iteration", f"{needs}: steps cannot be chosen"),
+        (on_device and saved != "statistic", "stat_calc_mode", _STATISTICS_ALONE),
+        (foreign, "statistic_category", f"{_DEVICE_ONLY}, not {''.join(foreign)}"),
+        (get("file_format") == "bin" and saved != "tensor", "saved_data", 'statistics need file_format "npy"'),
+        (get("save_kernel_args") and not get("enable", True), "save_kernel_args", "it needs enable true"),
+        ("sample_num" in values and not get("sample_mode"), "sample_num", "it needs sample_mode 1"),
+    )
+    yield from ((key, reason) for holds, key, reason in rows if holds)
 
 
 #: tasks of level L2 that choose an op_debug_mode
