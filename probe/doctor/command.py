@@ -22,8 +22,7 @@ from typing import Any
 
 from probe import __version__
 from probe.config.messages import nearest
-from probe.doctor.bench import FAILED, NOT_RUN, OK, WARNING, CheckResult
-from probe.doctor.checks import CHECKS, DoctorCheck
+from probe.doctor.bench import CHECKS, FAILED, NOT_RUN, OK, WARNING, CheckResult, DoctorCheck
 from probe.errors import UsageError
 from probe.process.isolated import EndedError, Isolated
 
@@ -135,7 +134,7 @@ class Runner:
         os.makedirs(folder)
         task = {"device": self._device, "chosen": self._chosen, "folder": folder}
         # it runs in the folder, as MindSpore's backend of Ascend makes a folder "offload" where it runs
-        with contextlib.closing(Isolated("probe.doctor.checks:main", task, folder)) as process:
+        with contextlib.closing(Isolated("probe.doctor.bench:main", task, folder)) as process:
             for name in names:
                 began = time.monotonic()
                 process.send(name)

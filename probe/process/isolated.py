@@ -42,7 +42,7 @@ class EndedError(Exception):
 class Isolated:
     """A process of its own, in a session of its own and outside of a launcher's job.
 
-    It runs the function ``main``, as "probe.doctor.checks:main". This takes the task, a value of JSON, an iterator of
+    It runs the function ``main``, as "probe.doctor.bench:main". This takes the task, a value of JSON, an iterator of
     the requests, and a function that tells an answer. ``folder`` is its working folder, which also keeps its output for
     ``EndedError``; "" for this one, and no output. ``variables`` are further ones of its environment.
     """

@@ -16,8 +16,7 @@ import pytest
 
 from probe.__main__ import main
 from probe.doctor import counting, environment
-from probe.doctor.bench import Bench
-from probe.doctor.checks import CHECKS
+from probe.doctor.bench import CHECKS, Bench
 from probe.doctor.command import scrub
 from probe.private_names import PRIVATE_PARTS, TESTED
 from tests.support.pages import page

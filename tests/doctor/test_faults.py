@@ -18,8 +18,7 @@ from probe.capture.pynative.context import CaptureContext
 from probe.capture.pynative.operations import OperationHooks
 from probe.debugger import PrecisionDebugger
 from probe.doctor import environment, training
-from probe.doctor.bench import OK, Bench
-from probe.doctor.checks import CHECKS
+from probe.doctor.bench import CHECKS, OK, Bench
 from probe.measure.reductions import Reductions
 from probe.measure.tensor_reader import TensorReader
 from probe.recording.step_recorder import StepRecorder
