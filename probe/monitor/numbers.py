@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, NamedTuple, Union, cast
+from typing import Any, NamedTuple, Union
 
 import numpy as np
 
@@ -54,6 +54,7 @@ class HostNumbers:
     def __init__(self, wait: Callable[[], None], on_cpu: bool) -> None:
         reader, self.ready, self.on_cpu, self._own = TensorReader(), wait, on_cpu, OwnOperations()
         self._scalars: list[Any] = []
+        self._pending: Exception | None = None
         self._flat, self._as_arrays = reader.flat, on_cpu
         self._read: Callable[[Any], Any] = lambda tensor: to_storable(reader(local_tensor(tensor)))
 
@@ -127,6 +128,9 @@ class HostNumbers:
 
     def raise_pending(self) -> None:
         """Raise an error of the training that a fetch has met first."""
+        error, self._pending = self._pending, None
+        if error is not None:
+            raise error
 
 
 class DeviceNumbers(HostNumbers):
@@ -136,7 +140,7 @@ class DeviceNumbers(HostNumbers):
         super().__init__(wait, on_cpu)
         self.ready, self._as_arrays = lambda: None, False
         self._reductions = Reductions(on_cpu, scaled=False)
-        self._work, self._pending = TrainingWork(wait), cast("Exception | None", None)
+        self._work = TrainingWork(wait)
         self._lock = threading.Lock()  # optimizers may run in several threads
 
     def norm(self, tensor: Any) -> Number:
@@ -191,12 +195,6 @@ class DeviceNumbers(HostNumbers):
             found = self._own.run(self._reductions.fetch, scalars, "float")
             self._pending = self._pending or error
         return [float(number.reshape(-1)[0]) for number in found]
-
-    def raise_pending(self) -> None:
-        """Raise an error of the training that a fetch has met first."""
-        error, self._pending = self._pending, None
-        if error is not None:
-            raise error
 
     def _later(self, scalar: Any, is_square: bool = False, size: int = 1) -> Later:
         with self._lock:
