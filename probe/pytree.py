@@ -138,18 +138,14 @@ class SlotLayout(NamedTuple):
 
 
 class TensorTree:
-    """The tensors of some values, in order, and how they are nested. Non-tensors are skipped.
-
-    ``values`` are positional arguments, or the outputs of a call, whose gradients are inputs of the backward
-    (``is_input``).
-    """
+    """The tensors of some values, in order, and how they are nested. Non-tensors are skipped."""
 
     __slots__ = ("_is_input", "_tensor", "slot_layout", "tensors")
 
     def __init__(
         self, tensor: type, values: Sequence[Any], is_input: bool, keywords: Mapping[str, Any] | None = None
     ) -> None:
-        self._tensor, self._is_input = tensor, is_input
+        self._tensor, self._is_input = tensor, is_input  # gradients of a call's outputs are inputs of its backward
         self.tensors: list[Any] = []  # the leaves
         slots: list[Slot] = []
         layout: list[Any] = []

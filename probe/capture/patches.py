@@ -100,14 +100,11 @@ class Hooks(Protocol):
 
 
 class HookGroup:
-    """Installs hooks in their order and removes them in the reverse order. Both methods may be called twice.
-
-    While ``is_suspended``, the hooks are removed until ``resume``.
-    """
+    """Installs hooks in their order and removes them in the reverse order. Both methods may be called twice."""
 
     def __init__(self, hooks: Iterable[Hooks] = ()) -> None:
         self._hooks = list(hooks)
-        self._is_installed = self.is_suspended = False
+        self._is_installed = self.is_suspended = False  # while suspended, the hooks are removed until ``resume``
 
     def add(self, hooks: Hooks) -> None:
         """Add hooks, and install them if the others are."""

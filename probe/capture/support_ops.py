@@ -56,14 +56,12 @@ def _read(path: str | None) -> dict[str, list[str]]:
 
 @functools.cache
 def _shipped() -> dict[Any, Any]:
-    """Return the content of the list inside the installed package, or at the top of a checkout.
-
-    All of it is text. A loader that looks for numbers and dates in each name takes five times as long.
-    """
+    """Return the content of the list inside the installed package, or at the top of a checkout."""
     import yaml
 
     package = Path(__file__).resolve().parent.parent
     path = next(folder / _FILE for folder in (package, package.parent) if (folder / _FILE).exists())
+    # all of it is text: a loader that looks for numbers and dates in each name takes five times as long
     return dict(yaml.load(path.read_text("utf-8"), getattr(yaml, "CBaseLoader", yaml.BaseLoader)))
 
 

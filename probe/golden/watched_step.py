@@ -206,14 +206,12 @@ def _open(path: str) -> BinaryIO | None:
 
 
 class WatchedStep:
-    """Takes the entries of a step before their writer, which keeps them in memory until one may be a difference.
-
-    From then on each is in the journal too. ``probe compare`` decides at the end of the step.
-    """
+    """Takes the entries of a step before their writer, which keeps them in memory until one may be a difference."""
 
     def __init__(self, writer: DumpWriter, golden: GoldenEntries, kept: KeptTensors) -> None:
         self.writer, self.golden, self.kept = writer, golden, kept
-        self.is_suspect = False  # an entry may be a difference, or a change of the calls
+        #: an entry may be a difference, or a change of the calls: each is in the journal then, for ``probe compare``
+        self.is_suspect = False
         self._agreement = Agreement()
         self._queue: MeasurementQueue | None = None
         self._measurer: Measurer | None = None

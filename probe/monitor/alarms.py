@@ -109,14 +109,11 @@ _TAGS = {"grad_unreduced": "acc_grad", "grad_reduced": "post_grad"}
 
 
 class Alerts:
-    """Tells what TrainerMon's rules say: on the log, and in anomaly.json in a folder below ``above``.
-
-    ``alert`` has the rules with their thresholds, and whether there is such a file.
-    """
+    """Tells what TrainerMon's rules say: on the log, and in anomaly.json in a folder below ``above``."""
 
     def __init__(self, alert: tuple[Sequence[tuple[str, float | None]], bool], above: str, rank: int) -> None:
         table()  # as in Alarms
-        rules, self._is_written = alert
+        rules, self._is_written = alert  # the rules with their thresholds, and whether there is such a file
         self._rules, self._rank = RunningRules(rules) if rules else None, rank
         self._folder = os.path.join(above, "anomaly_detected", f"rank{rank}")
         self._found: dict[str, dict[str, Any]] = {}

@@ -80,10 +80,8 @@ def similarity(weight: Any) -> Scalars:
 
 
 def stable_rank(weight: Any, iterations: int = 16) -> Scalars:
-    """Return the norm of a matrix by its largest singular value, the square of this, and this value.
-
-    It is found by a power iteration from a fixed vector, and with 16 of them at most a percent too small.
-    """
+    """Return the norm of a matrix by its largest singular value, the square of this, and this value."""
+    # a power iteration from a fixed vector: with 16 of them the value is at most a percent too small
     matrix = weight.float().reshape(weight.shape[0], -1)
     vector = _like(matrix, np.random.default_rng(0).normal(size=(matrix.shape[1], 1)).astype(np.float32))
     for _ in range(iterations):

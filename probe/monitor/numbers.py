@@ -45,13 +45,10 @@ Number = Union[float, Later]
 
 
 class HostNumbers:
-    """Reads tensors at once. On CPU they are read straight from their memory.
-
-    ``wait`` waits for asynchronous work, and raises a pending error of the training. As ``ready`` it is called before a
-    tensor is read.
-    """
+    """Reads tensors at once. On CPU they are read straight from their memory."""
 
     def __init__(self, wait: Callable[[], None], on_cpu: bool) -> None:
+        #: waits for asynchronous work before a tensor is read, and raises a pending error of the training
         reader, self.ready, self.on_cpu, self._own = TensorReader(), wait, on_cpu, OwnOperations()
         self._scalars: list[Any] = []
         self._pending: Exception | None = None

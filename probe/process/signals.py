@@ -13,13 +13,10 @@ from typing import Any
 
 
 class SigtermHandler:
-    """Saves a dump when SIGTERM comes, and hands the signal on to the handler that had it before.
-
-    ``finish`` ends the recording and writes the dump: the process ends. ``save`` writes the dump and goes on: a handler
-    of the training's decides. Neither raises.
-    """
+    """Saves a dump when SIGTERM comes, and hands the signal on to the handler that had it before."""
 
     def __init__(self, finish: Callable[[], None], save: Callable[[], None]) -> None:
+        #: write the dump: the process ends, or a handler of the training's decides. Neither raises.
         self._finish, self._save = finish, save
         self._before: Any = None
         self._installed = self._busy = False

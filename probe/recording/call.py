@@ -17,16 +17,15 @@ _NAMES = {Kind.API: call_names, Kind.CELL: cell_names}
 
 
 class Call:
-    """One call of an API, a Primitive, a jit function, a collective or a Cell, from its begin to its last gradient.
-
-    ``key`` has the names of its entries without number and direction, ``number`` is that among the calls of this key.
-    """
+    """One call of an API, a Primitive, a jit function, a collective or a Cell, from its begin to its last gradient."""
 
     __slots__ = ("kind", "key", "number", "forward", "backward", "cell",
                  "recorded", "watched", "parts", "frame", "stack", "micro")  # fmt: skip
 
     def __init__(self, kind: Kind, key: str, number: int, cell: Call | None) -> None:
-        self.kind, self.key, self.number, self.cell = kind, key, number, cell
+        #: the names of its entries without number and direction, and its number among the calls of this key
+        self.key, self.number = key, number
+        self.kind, self.cell = kind, cell
         self.forward, self.backward = _NAMES[kind](key, number)
         self.recorded = self.watched = False  # its forward entry is recorded; its backward entry may be
         self.frame: FrameType | None = None  # the caller's frame, while the call runs

@@ -195,10 +195,8 @@ class MeasurementQueue:
                 self._accept(entry)
 
     def _give_up(self) -> None:
-        """Pass on the waiting entries: an operation failed.
-
-        MindSpore drops the operations behind it, also ours: nobody knows which values were ever written.
-        """
+        """Pass on the waiting entries: an operation failed."""
+        # MindSpore drops the operations behind it, also ours: nobody knows which values were ever written
         with self.lock:
             self._copier.drop()
             self.flush_incomplete()
@@ -217,14 +215,11 @@ class MeasurementQueue:
             self._has_copied = True
 
     def communication_finished(self, ok: bool) -> None:
-        """Note that the training has waited for a communication. Raises errors of the training.
-
-        Unless ``ok``, waiting raised, and other communications may never end.
-        """
+        """Note that the training has waited for a communication. Raises errors of the training."""
         with self.lock:
             self._in_flight -= self._in_flight > 0
             still = self._in_flight
-        if ok and not still and self._measurer.is_immediate:
+        if ok and not still and self._measurer.is_immediate:  # else waiting raised, and others may never end
             self.flush()
 
     def detach(self) -> None:

@@ -136,11 +136,9 @@ class Maker:
         return bool(self.dtype) or not self.sens or self._made == kinds
 
     def copies(self, count: int) -> Array | None:
-        """Return the first output for copies of the only tensor side by side; None where it cannot be made.
-
-        Kernels of a CPU take the elements at the end of an array another way than those before.
-        """
+        """Return the first output for copies of the only tensor side by side; None where it cannot be made."""
         try:
+            # kernels of a CPU take the elements at the end of an array another way than those before
             kinds = [leaf["dtype"] for leaf in self._inputs]
             found = self._run(self.function, kinds, [np.tile(self.arrays[0].ravel(), count)], False)
             made: Array = found[0][0].reshape((count, *self.arrays[0].shape))

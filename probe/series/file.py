@@ -90,10 +90,7 @@ class SeriesFile:
         return os.path.join(self._folder, file_names.SERIES)
 
     def write(self, step: int, values: Mapping[str, float]) -> None:
-        """Append the row of a step. A value that is missing is written as not measured.
-
-        Raise OSError when it cannot be written. The file then ends with its last complete row.
-        """
+        """Append the row of a step, missing values as not measured. OSError leaves the rows before, complete."""
         if self._file >= 0 and not os.fstat(self._file).st_nlink:
             _log.warning("%s is gone: a new file begins with step %d", self.path, step)
             self.close()
@@ -161,13 +158,10 @@ def last_step(path: str) -> int:
 
 
 class SeriesTail:
-    """Follows a file that another process writes: each call returns the rows that came since the last.
-
-    The first new row begins at ``place``, with the columns ``names``. ``number`` is that of the file in its file
-    system, or 0.
-    """
+    """Follows a file that another process writes: each call returns the rows that came since the last."""
 
     def __init__(self, path: str, place: int = 0, names: tuple[str, ...] = (), number: int = 0) -> None:
+        #: where the first new row begins, the columns there, and the file's number in its file system, or 0
         self._path, self._place, self._names, self._number = path, place, names, number
         self.is_restarted = False  # whether the last call began at the start, as the file was replaced or cut
 

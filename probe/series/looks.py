@@ -43,10 +43,7 @@ class Now(NamedTuple):
 
 
 class History:
-    """The last values of one series of one kind, of a dump several.
-
-    ``keep`` values are kept; None for all. ``first`` is the median of ``warm`` values.
-    """
+    """The last values of one series of one kind, of a dump several."""
 
     __slots__ = (
         "active", "count", "first", "highest", "kinds", "last", "last_step", "lowest", "past", "recent", "streak",
@@ -56,8 +53,8 @@ class History:
     def __init__(self, kinds: str | frozenset[str], keep: int | None = WINDOW, warm: int = WINDOW) -> None:
         self.kinds, self.warm, self.count, self.streak = kinds, warm, 0, 0
         self.past: deque[float] = deque(maxlen=3 * WINDOW)  # for ``stuck``
-        self.recent: deque[float] = deque(maxlen=keep)
-        self.first, self.last = math.nan, math.nan
+        self.recent: deque[float] = deque(maxlen=keep)  # None keeps all
+        self.first, self.last = math.nan, math.nan  # the median of the first ``warm`` values, and the last one
         self.lowest, self.highest = math.inf, 0.0  # the highest of the values before the last five
         self.last_step = -1
         self.active: dict[str, float] = {}  # key of a sentence -> the last step in which its rule held

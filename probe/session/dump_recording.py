@@ -38,10 +38,7 @@ Queues = Callable[[DumpWriter], Callable[..., MeasurementQueue]]  # writer of a 
 
 
 class DumpRecording(Recording):
-    """Makes a dump; see ``Recording``. Its steps share stacks, measurers and disk budget.
-
-    ``queues`` gives for the writer of a step what makes its queue; None for the usual one.
-    """
+    """Makes a dump; see ``Recording``. Its steps share stacks, measurers and disk budget."""
 
     def __init__(self, settings: Settings, parts: SessionParts, queues: Queues | None = None) -> None:
         super().__init__(settings, parts)

@@ -26,16 +26,12 @@ _log = logging.getLogger("probe")
 
 
 class Session:
-    """Implements start, stop and step for one set of settings. Thread-safe.
-
-    ``source`` reads new settings, if their file is edited while the training runs. ``kind`` is the class of its
-    recording. ``before`` is the session that this one replaces.
-    """
+    """Implements start, stop and step for one set of settings, as the session ``before`` did. Thread-safe."""
 
     def __init__(
         self, settings: Settings, source: ConfigFile, kind: type[Recording], before: Session | None = None
     ) -> None:
-        self.source = source
+        self.source = source  # reads new settings, if their file is edited while the training runs
         self._lock = threading.RLock()
         #: DETACHED or CLOSED; None while there is a recording
         self._ended: State | None = State.DETACHED if is_scheduler() else None

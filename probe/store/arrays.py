@@ -27,16 +27,12 @@ _ENDING = ".npy"
 
 
 class ArrayWriter:
-    """Writes arrays below one folder; over-long names are shortened and listed in mapping.csv.
-
-    Arrays go to ``dump_tensor_data`` in the rank folder, made with the first one. If ``link_equal``, arrays of equal
-    bytes share one file.
-    """
+    """Writes arrays below one folder; over-long names are shortened and listed in mapping.csv."""
 
     def __init__(self, folder: str, budget: DiskBudget, link_equal: bool = True) -> None:
-        self.folder = os.path.join(folder, file_names.ARRAYS)
+        self.folder = os.path.join(folder, file_names.ARRAYS)  # made with the first array
         self.budget = budget
-        self._equal = EqualArrays() if link_equal else None
+        self._equal = EqualArrays() if link_equal else None  # arrays of equal bytes share one file
         self._made, self._names = False, set[str]()
 
     def save(self, name: str, array: np.ndarray) -> str:  # type: ignore[type-arg]  # any dtype

@@ -44,10 +44,7 @@ class ErrorLog:
         self._append(f"{operation}\n{trace}", log_failure=first)
 
     def guard(self, operation: str, name: str = "") -> ErrorGuard:
-        """Return a context in which an error ends: it is reported.
-
-        The operation is in words of the user; ``name`` is the entry that lacks something if it fails.
-        """
+        """Return a context in which an error ends: it is reported. For the arguments see ``report``."""
         return ErrorGuard(self.report, operation, name)
 
     def warn(self, text: str) -> None:

@@ -41,17 +41,14 @@ def append(path: str, text: str) -> None:
 
 
 def write(path: str, *parts: bytes | memoryview) -> os.stat_result:
-    """Write a new file in place of an older one, and return its state. A file that cannot be completed is removed.
-
-    An older file is removed, never truncated: it may have other names.
-    """
+    """Write a new file in place of an older one, and return its state. A file that cannot be completed is removed."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
     try:
         file = os.open(path, flags, FILE_MODE)
     except FileExistsError:
         if os.path.islink(path):
             raise OSError(errno.ELOOP, "a symbolic link is in the way", path) from None
-        os.remove(path)
+        os.remove(path)  # never truncated: it may have other names
         file = os.open(path, flags, FILE_MODE)
     try:
         for part in parts:

@@ -24,11 +24,7 @@ _NOT_NUMERIC = frozenset(("input_names", "output_names", "side_effect_mem", "sid
 
 
 class ValuesTask(Task):
-    """Describes the inputs and outputs of every call.
-
-    ``sink_of`` returns the sink of an entry's arrays, or None if they are not written. ``notes`` add the memory to
-    the records.
-    """
+    """Describes the inputs and outputs of every call."""
 
     has_values = True
 
@@ -40,7 +36,8 @@ class ValuesTask(Task):
 
         super().__init__(modes, GradientUse.VALUES)
         self._on_cpu = get_context("device_target") == "CPU"
-        self._queue, self._sink_of = queue, sink_of
+        self._queue, self._sink_of = queue, sink_of  # gives the sink of an entry's arrays; None where none is written
+        #: notes add the memory to the records
         self._notes, self._measure = notes, queue.measure if notes is None else notes.measure
         self._describe = ValueDescriber(self._measure).value
         self._has_inputs, self._has_outputs = "input" in modes, "output" in modes

@@ -113,16 +113,14 @@ def is_compiled(node: Node) -> bool:
 
 
 class CompiledNodes:
-    """Reads the edges of compiled functions' nodes.
-
-    A hook that held its own node would keep it alive for ever, so the nodes are held here until their hooks run.
-    """
+    """Reads the edges of compiled functions' nodes."""
 
     def __init__(self, nodes: AutogradNodes) -> None:
         import mindspore
 
         self._nodes = nodes
         self._parameter: type = mindspore.Parameter
+        #: until their hooks run: a hook that held its own node would keep it alive for ever
         self._held: dict[int, Node] = {}
         self._numbers = itertools.count()
 
@@ -131,10 +129,7 @@ class CompiledNodes:
         self._held.clear()
 
     def edges(self, node: Node) -> ReadEdges | None:
-        """Return a function that reads the edges of the gradients. It is called once, in the node's hook.
-
-        None for a node that is not compiled: its edges stay the same.
-        """
+        """Return what reads the edges of the gradients, once, in the node's hook; None for one that is not compiled."""
         return self._reader(node) if is_compiled(node) else None
 
     def _reader(self, node: Node) -> ReadEdges:

@@ -58,11 +58,8 @@ class AutogradNodes:
         return [None if source is None else (identify(source), index) for source, index in edges]
 
     def newest_sequence_nr(self) -> int:
-        """Return a number below the sequence number of every node made from now on.
-
-        It comes from a node of a parameter of the tool, which is connected to nothing else.
-        """
-        node = self._view(self._anchor, -1)._grad_node
+        """Return a number below the sequence number of every node made from now on."""
+        node = self._view(self._anchor, -1)._grad_node  # of a parameter of the tool, which is connected to nothing else
         return LEAF if node is None else int(node._sequence_nr())
 
     def _is_right(self, executor: Any) -> bool:

@@ -145,10 +145,7 @@ def is_supported() -> bool:
 
 
 def check_cells(cells: Sequence[tuple[str, Any]], is_watched: bool) -> None:
-    """Check that a graph of these Cells can still report, and that their shapes are fixed.
-
-    ``is_watched`` tells that an earlier start has watched compilations.
-    """
+    """Check that shapes are fixed, and that nothing was compiled before a start has watched (``is_watched``)."""
     dynamic = [path or "the model" for path, cell in cells if getattr(cell, "_dynamic_shape_inputs", None) is not None]
     if dynamic:
         raise UsageError(

@@ -76,10 +76,7 @@ def list_files(folder: str) -> list[DumpedFile]:
 
 
 def wait_for_end(folder: str, patience: float, clock: Callable[[], float] = time.monotonic) -> DumpedFile | None:
-    """Wait until the file of kind END is complete, and return it: then all files before it are complete.
-
-    The wait ends without a result after ``patience`` seconds without any new file.
-    """
+    """Wait until the file of kind END is complete, and return it: then all files before it are complete."""
     count, since = -1, clock()
     while True:
         files = list_files(folder)
@@ -88,7 +85,7 @@ def wait_for_end(folder: str, patience: float, clock: Callable[[], float] = time
             return ends[-1]
         if len(files) != count:
             count, since = len(files), clock()
-        elif clock() - since > patience:
+        elif clock() - since > patience:  # seconds without any new file
             return None
         time.sleep(0.005)
 

@@ -139,13 +139,11 @@ def _container(shape: Any, dtype: Any, value: Any, path: Path) -> Any:
 
 
 class Plans:
-    """All plans of the compiled graphs, by number.
-
-    One operator can report ``reported`` tensors at most. The gradients of ``watched`` tensors of a call can be watched.
-    """
+    """All plans of the compiled graphs, by number."""
 
     def __init__(self, reported: int, watched: int) -> None:
-        self._most_reported, self._most_watched = reported, watched
+        self._most_reported = reported  # by one operator
+        self._most_watched = watched  # tensors of a call whose gradients are watched
         self._plans: list[Plan] = []
         self._returns: defaultdict[str, list[Plan]] = defaultdict(list)
 
@@ -193,16 +191,13 @@ class Plans:
 
 
 class HostValue:
-    """The values of one tensor, and the dtype that it has in the graph: "Float32". A measurer takes it for a tensor.
-
-    The values are read at once and never kept; None where they are unknown.
-    """
+    """The values of one tensor, and the dtype that it has in the graph: "Float32". A measurer takes it for a tensor."""
 
     __slots__ = ("array", "dtype", "shape")
     is_tensor_value = True
 
     def __init__(self, array: Array | None, dtype: str, shape: tuple[int, ...]) -> None:
-        self.array, self.dtype, self.shape = array, dtype, shape
+        self.array, self.dtype, self.shape = array, dtype, shape  # read at once and never kept; None where unknown
 
 
 class HostValueMeasurer(HostMeasurer):

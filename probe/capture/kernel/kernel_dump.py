@@ -257,11 +257,9 @@ def _steps(root: str) -> list[int]:
 
 
 def _remove(root: str, has_steps: bool) -> None:
-    """Remove the kernel dump, the steps and the monitor's files of another run.
-
-    Without any steps, the folders of kernels may be those of a rank that has just begun.
-    """
+    """Remove the kernel dump, the steps and the monitor's files of another run."""
     trees = [os.path.join(glob.escape(root), tree, "step[0-9]*") for tree in ("", *file_names.TREES)]
+    # without any steps, the folders of kernels may be those of a rank that has just begun
     steps = [*_kernel_folders(root), *itertools.chain(*map(glob.glob, trees))] if has_steps else []
     for folder in (*steps, *glob.glob(os.path.join(glob.escape(root), file_names.MONITOR))):
         if not os.path.islink(folder):

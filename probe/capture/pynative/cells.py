@@ -200,10 +200,7 @@ def is_cell_or_cells(value: Any) -> bool:
 
 
 class OptimizerHooks(HookGroup):
-    """Records the updates of all optimizers. Nothing inside an optimizer is recorded.
-
-    ``mode`` is the setting ``optimizer``. Optimizers below ``models`` are named by their paths.
-    """
+    """Records the updates of all optimizers. Nothing inside an optimizer is recorded."""
 
     def __init__(self, context: CaptureContext, mode: str, models: Any = ()) -> None:
         from mindspore import get_context, nn
@@ -211,7 +208,8 @@ class OptimizerHooks(HookGroup):
         super().__init__([Listener(updates(), self._run)])
         for name, number in (("get_lr", "learning_rate"), ("get_weight_decay", "weight_decay")):
             self.add(Patch(nn.Optimizer, name, around(self._noting(number))))
-        self._context, self._mode = context, mode
+        self._context, self._mode = context, mode  # the setting ``optimizer``
+        #: those below the models are named by their paths
         below = [(path, cell) for path, cell in _all_cells(models) if isinstance(cell, optimizer_kinds())]
         self._paths, self._below = {id(cell): path for path, cell in below}, below  # held: identities stay unique
         self._known = KnownOptimizers(may_run=get_context("device_target") == "CPU")

@@ -32,15 +32,12 @@ _RARE_COLLECTIONS = (200_000, 20, 100)
 
 
 class PyNativeCapture:
-    """Installs hooks at ``start``, removes them at ``stop``. Parameter hooks stay until the end of the step.
-
-    The ``companion`` is the backend that records compiled Cells into a tree of their own, or None.
-    """
+    """Installs hooks at ``start``, removes them at ``stop``. Parameter hooks stay until the end of the step."""
 
     select_measurers = staticmethod(select_measurers)
 
     def __init__(self, settings: Settings, companion: Any = None, functions: frozenset[str] | None = None) -> None:
-        self._settings, self.companion = settings, companion
+        self._settings, self.companion = settings, companion  # records compiled Cells into a tree of their own
         nodes = AutogradNodes()
         #: waits for asynchronous work; raises a pending error of the training
         self.wait: Callable[[], None] = nodes.synchronize
@@ -104,10 +101,7 @@ class PyNativeCapture:
     # -- start, stop, step ----------------------------------------------------------------------------------------
 
     def install(self, recorder: StepRecorder, model: Any = None, token_range: tuple[int, int] | None = None) -> None:
-        """Begin to record. After an error, ``remove`` undoes a part of it.
-
-        ``token_range`` has the first and the last forward of the model to record; None for everything.
-        """
+        """Begin to record. After an error, ``remove`` undoes a part of it."""
         if self.companion is not None and recorder.companion is not None:
             self.companion.install(recorder.companion)
         self._uninstall()
@@ -115,7 +109,7 @@ class PyNativeCapture:
         self._context.state.forget_cells()
         self._parameters.begin(recorder)
         self._compilation.install()
-        if token_range is not None:
+        if token_range is not None:  # the first and the last forward of the model to record
             self._tokens = TokenRange(self._context, model, *token_range)
             self._context.hooks.add(self._tokens)
         self._context.hooks.install()

@@ -73,11 +73,8 @@ class ThreadState(threading.local):
             self.in_recorded_call = inside
 
     def leave(self, depth: int, cell: Any) -> OpenCall | None:
-        """Remove and return the open call of a Cell. Calls inside it that an exception has left open are removed too.
-
-        ``depth`` is the number of open calls before it.
-        """
-        left = self.cells[depth:]
+        """Remove and return the open call of a Cell, with the calls inside it that an exception has left open."""
+        left = self.cells[depth:]  # ``depth`` is the number of open calls before it
         _forget_frames(left)
         if not left or left[0].cell is not cell:  # the recording began during this call
             return None

@@ -147,11 +147,7 @@ class StepTables(NamedTuple):
 
 
 class TrainerValues:
-    """The numbers of the step that is open; see ``events.Observer``. The loss and its scale are in no file.
-
-    ``parameters`` are by their names. ``ended`` is called when the last optimizer has ended. ``is_on`` says whether
-    this step is measured.
-    """
+    """The numbers of the step that is open; see ``events.Observer``. The loss and its scale are in no file."""
 
     def __init__(
         self, config: TrainerConfig, watched: Watched, parameters: Mapping[str, Any], cells: Any,
@@ -161,7 +157,7 @@ class TrainerValues:
         self._names = {id(parameter): name for name, parameter in parameters.items()}
         self._backwards: dict[str, int] = defaultdict(int)  # those of this step, by parameter
         self._tables: dict[str, dict[Place, Mapping[str, Any]]] = defaultdict(dict)
-        self._ended, self.is_on = ended, False
+        self._ended, self.is_on = ended, False  # called after the last optimizer; whether this step is measured
 
     def end(self) -> StepTables:
         """End the step and return its numbers."""
