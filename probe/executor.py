@@ -26,11 +26,7 @@ def found_in(name: str, *homes: str) -> Any:
 
 
 def living(*kinds: type) -> list[Any]:
-    """Return the living objects of these classes and of their subclasses.
-
-    ``gc.get_objects`` would hold every tuple that another thread is just building, and so break it: CPython raises
-    SystemError there.
-    """
+    """Return the living objects of these classes and of their subclasses."""
     classes: dict[type, None] = {}
     waiting = list(kinds)
     while waiting:
@@ -38,7 +34,8 @@ def living(*kinds: type) -> list[Any]:
         if kind not in classes:
             classes[kind] = None
             waiting += type.__subclasses__(kind)
-    # by the type: isinstance would ask objects that pretend to be of another class
+    # by the type: isinstance would ask objects that pretend to be of another class. ``gc.get_objects`` would hold every
+    # tuple that another thread is just building, and so break it: CPython raises SystemError there
     return [found for found in gc.get_referrers(*classes) if type(found) in classes]
 
 
@@ -57,10 +54,7 @@ def _thread() -> threading.local:
 
 
 class OwnOperations:
-    """Runs operations of the tool: no gradient is recorded, and no input is cast.
-
-    Inside a Cell with ``to_float`` or under ``amp``, MindSpore casts the inputs of every operation, also of ours.
-    """
+    """Runs operations of the tool: no gradient is recorded, and no input is cast."""
 
     def __init__(self) -> None:
         self._thread, self._lacks = _thread(), ""
@@ -87,6 +81,7 @@ class OwnOperations:
         recording, was_running, self._thread.is_running = self._enable_grad(), self.is_running, True
         if recording:
             self._set_enable_grad(False)
+        # inside a Cell with ``to_float`` or under ``amp``, MindSpore casts the inputs of every operation, also of ours
         self._set_mixed_precision(self._no_cast)
         try:
             return operation(*args)

@@ -50,15 +50,13 @@ class State(Protocol):
 
 
 class Gate:
-    """The only way from a function's code to the capture. It is closed while nothing is installed.
-
-    The garbage collector does not look into code. If code held the capture, neither would ever be freed.
-    """
+    """The only way from a function's code to the capture. It is closed while nothing is installed."""
 
     __slots__ = ("call",)
 
     def __init__(self) -> None:
-        self.call: RecordedCall | None = None  # runs and records a call; None while the gate is closed
+        #: runs and records a call. The garbage collector does not look into code: a capture in it would never be freed.
+        self.call: RecordedCall | None = None
 
 
 class _Made(NamedTuple):

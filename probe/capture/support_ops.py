@@ -33,10 +33,7 @@ class SupportedApi:
 
 
 def load_supported_apis(path: str | None) -> list[SupportedApi]:
-    """Return the listed APIs that the installed MindSpore has; path is the user's list, or None for the shipped one.
-
-    Raise SettingsError when the list cannot be read or is malformed.
-    """
+    """Return the APIs of the user's list, or of the shipped one, that MindSpore has. Raises SettingsError."""
     return list(_resolve(_read(path)))
 
 

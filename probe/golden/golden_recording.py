@@ -96,10 +96,7 @@ class GoldenRun:
         return bool(unit.origins.first or unit.counts.differs)
 
     def compare(self, root: str, steps: Sequence[int]) -> Comparison:
-        """Compare steps of this run that are on disk; see ``probe.compare``.
-
-        Those of other ranks are compared too, as far as they are on disk. Raise UsageError when that cannot be.
-        """
+        """Compare the steps that are on disk, also of other ranks; see ``probe.compare``. Raises UsageError."""
         chosen = "" if None in self._by_step else ",".join(map(str, steps))
         rank = "" if self._world_size <= _MOST_RANKS else str(self._rank)
         return compare_runs(self.path, root, Request(step=chosen, rank=rank))

@@ -39,11 +39,8 @@ class Launcher:
         self._hooks = HookGroup([Patch(PrecisionDebugger, "__init__", around(self._refuse))])
 
     def install(self, as_msprobe: bool, joining: str = "") -> None:
-        """Begin to watch this process, and those that it spawns: these run the code ``joining``.
-
-        ``as_msprobe`` imports probe in place of msprobe, also where msprobe is installed.
-        """
-        ServedMsprobe(self._served_classes, as_msprobe).install()
+        """Begin to watch this process, and those that it spawns: these run the code ``joining``."""
+        ServedMsprobe(self._served_classes, as_msprobe).install()  # also in place of one that is installed
         self._hooks.add(AwaitedImport("mindspore", self._watch))
         self._hooks.add(AwaitedImport("msprobe.mindspore", self._refuse_installed))
         # not imported before MindSpore: its Cells would then end later than the modules that they need
@@ -201,29 +198,23 @@ class AwaitedImport:
 
 
 class ServedMsprobe:
-    """Imports probe in place of ``msprobe`` and those of its modules that hold names which probe has.
-
-    ``own`` returns the classes that probe serves, by name. If ``is_forced``, an installed msprobe is hidden.
-    """
+    """Imports probe in place of ``msprobe`` and those of its modules that hold names which probe has."""
 
     def __init__(self, own: Callable[[], dict[str, type]], is_forced: bool) -> None:
-        self._own, self._is_forced = own, is_forced
+        self._own, self._is_forced = own, is_forced  # gives the classes that are served; hides an installed msprobe
 
     def install(self) -> None:
         """Begin to serve."""
         sys.meta_path.insert(0 if self._is_forced else len(sys.meta_path), self)
 
     def find_spec(self, name: str, path: Sequence[str] | None = None, target: Any = None) -> Any:
-        """Return the spec of a module.
-
-        Raise ImportError for a module, or a name of one, that probe lacks. Python asks for a module where a package has
-        no such name.
-        """
+        """Return the spec of a module; raise ImportError for one, or a name of one, that probe lacks."""
         top, _, below = name.partition(".")
         loader = getattr(getattr(sys.modules.get(top), "__spec__", None), "loader", None)
         if top != _TOP or (below and loader is not self):
             return None  # of another package, or of an msprobe that is installed
         if not any(f"{home}.".startswith(f"{name}.") for home in _HOMES):
+            # Python asks for a module where a package has no such name
             raise ImportError(_refusal(*name.rsplit(".", 1)))
         return importlib.machinery.ModuleSpec(name, self, is_package=True)  # type: ignore[arg-type]
 

@@ -114,14 +114,12 @@ def _count(cell: Any) -> int:
 
 
 def reached(function: Callable[..., Any], owner: Any = None) -> list[Any]:
-    """Return the Cells that a function's code names, with the functions that it calls, and lists of parameters.
-
-    ``owner`` is the object whose method it is, if that is known.
-    """
+    """Return the Cells that a function's code names, with the functions that it calls, and lists of parameters."""
     from mindspore import Parameter, nn
 
     seen: dict[int, Any] = {}
     found: list[Any] = []
+    # a method of the owner, if that is known
     waiting: list[Any] = [function if owner is None else MethodType(getattr(function, "__func__", function), owner)]
     while waiting and len(seen) < _MOST:
         item = waiting.pop()

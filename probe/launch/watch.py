@@ -27,10 +27,7 @@ _FORWARD_RUN = "_pynative_forward_run"
 
 
 class Steps:
-    """The steps of a program that has no debugger of its own: it is made when the first step begins.
-
-    A step ``is_due`` to end when the Cell ends that made the update.
-    """
+    """The steps of a program that has no debugger of its own: it is made when the first step begins."""
 
     def __init__(
         self, new_debugger: Callable[[], PrecisionDebugger], models: ModelFinder, perturbation: Perturbation
@@ -39,7 +36,7 @@ class Steps:
         self._debugger: PrecisionDebugger | None = None
         self._models: list[Any] = []
         self._has_called = False
-        self.is_open = self.is_due = False
+        self.is_open = self.is_due = False  # due: it ends when the Cell ends that made the update
 
     @property
     def debugger(self) -> PrecisionDebugger:

@@ -118,14 +118,12 @@ class DeferredMeasurer:
         return pending
 
     def _retry_to_find_culprit(self, operation: Callable[[Any], Result], tensor: Any, first: bool = True) -> Result:
-        """Run an operation of the tool. If it raises, run it again.
-
-        MindSpore reports a pending error of the training only once, so a second failure is ours.
-        """
+        """Run an operation of the tool. If it raises, run it again."""
         try:
             return operation(tensor)
         except Exception as error:
             if not first:
                 raise MeasureError(str(error).strip().partition("\n")[0]) from error
+            # MindSpore reports a pending error of the training only once, so a second failure is ours
             self._retry_to_find_culprit(operation, tensor, first=False)
             raise

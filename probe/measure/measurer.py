@@ -175,16 +175,13 @@ class Measurer(Protocol):
 
 
 class GradientSum:
-    """A sum of gradients in their own dtype, as the framework would add them.
-
-    While tensors may not be read, terms are copied without waiting and added later: the order of addition stays the
-    order of arrival.
-    """
+    """A sum of gradients in their own dtype, as the framework would add them."""
 
     __slots__ = ("_copies", "_copy", "_may_read", "_minuend", "_read", "array", "dtype")
 
     def __init__(self, read: Callable[[Any], Array], copy: Callable[[Any], Any], may_read: Callable[[], bool]) -> None:
         self._read, self._copy, self._may_read = read, copy, may_read
+        #: made without waiting while tensors may not be read, and added later, in the order of arrival
         self._copies: list[Any] = []
         self._minuend: Any = None
         self.array: Array | None = None  # the sum of the terms that were read

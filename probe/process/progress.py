@@ -14,10 +14,7 @@ _PATIENCE = 2.0
 
 
 def progress(items: Iterable[Item], operation: str, count: int | None = None) -> Iterable[Item]:
-    """Return the items, and show the progress on a terminal, if the extra "progress" (tqdm) is installed.
-
-    ``count`` tells how many they are, if they do not say so themselves.
-    """
+    """Return the items, and show the progress on a terminal, if the extra "progress" (tqdm) is installed."""
     if not sys.stderr.isatty():
         return items
     try:
@@ -31,5 +28,6 @@ def progress(items: Iterable[Item], operation: str, count: int | None = None) ->
         monitor_interval = 0
         _lock = threading.RLock()
 
+    # without a count the items say themselves how many they are
     shown: Iterable[Item] = Line(items, desc=f"probe: {operation}", total=count, delay=_PATIENCE, leave=False, unit="")
     return shown

@@ -176,11 +176,8 @@ class StepRecorder:
         return self.task.named(call, "model_parameters", waiting, Role.INPUT)
 
     def note_model(self, path: str, parameters: Mapping[str, Any]) -> None:
-        """Note that a model begins to run: the next entry has its own parameters, once in a step.
-
-        ``path`` is "", or the model's index when several were given. No Cell below the model has these parameters.
-        """
-        self._models.setdefault(path, parameters)
+        """Note that a model begins to run: the next entry has its own parameters, once in a step."""
+        self._models.setdefault(path, parameters)  # the path is "", or the model's index when several were given
 
     def note_inputs(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         """Note the inputs of a model that begins to run: once in a step."""
@@ -324,18 +321,12 @@ class StepRecorder:
     # -- errors -------------------------------------------------------------------------------------------------
 
     def guard(self, operation: str, call: Call | None = None, backward: bool = False, key: str = "") -> ErrorGuard:
-        """Return the context in which an error of ours ends: it is reported, and noted in the call's entry.
-
-        ``operation`` is in words for users. ``key`` names a call that has no number yet.
-        """
-        return ErrorGuard(self.report, operation, call, backward, key)
+        """Return the context in which an error of ours ends: it is reported, and noted in the call's entry."""
+        return ErrorGuard(self.report, operation, call, backward, key)  # the key is for a call that has no number yet
 
     def report(self, operation: str, error: BaseException, call: Call | None, backward: bool, key: str) -> None:
-        """Report an error: once per kind on the log and in dump_error_info.log, and in the call's entry.
-
-        An error of the training is not reported: it is raised at the next occasion. Never raises.
-        """
-        if self.queue.claim(error):
+        """Report an error once per kind, on the log and in dump_error_info.log, and in the call's entry. Never raises."""
+        if self.queue.claim(error):  # an error of the training: it is raised at the next occasion
             return
         self.sink.errors.report(operation, error, key if call is None else call.name(backward))
         note = {"error": naming.message_of(error)}

@@ -267,13 +267,10 @@ _PAUSE = 0.01  # the seconds between two looks at the folder
 
 
 class FileFollower:
-    """Calls a function again and again on a thread of its own. A forked child has no such thread.
-
-    So the events of files are sent while a step runs: a killed process has them in its journal.
-    """
+    """Calls a function again and again on a thread of its own. A forked child has no such thread."""
 
     def __init__(self, send: Callable[[], None]) -> None:
-        self._send = send  # sends the events of the files that have arrived
+        self._send = send  # sends the events of the files that have arrived: a killed process has them in its journal
         self._thread: threading.Thread | None = None
         self._goes_on = False
 

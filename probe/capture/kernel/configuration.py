@@ -200,10 +200,7 @@ class Configuration(NamedTuple):
 
 
 def configuration(settings: Settings, platform: Platform, path: str) -> Configuration:
-    """Return the configuration that the settings mean on a platform; MindSpore writes into ``path``.
-
-    Raise SettingsError for a value or combination that the platform refuses, with the reason.
-    """
+    """Return the configuration that settings mean on a platform, with the dump in ``path``, or raise SettingsError."""
     values, names = _of_settings(settings, platform, path)
     direct = dict(settings.kernel_dump or {})
     if "path" in direct:
