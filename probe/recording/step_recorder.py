@@ -325,7 +325,7 @@ class StepRecorder:
         return ErrorGuard(self.report, operation, call, backward, key)  # the key is for a call that has no number yet
 
     def report(self, operation: str, error: BaseException, call: Call | None, backward: bool, key: str) -> None:
-        """Report an error once per kind, on the log and in dump_error_info.log, and in the call's entry. Never raises."""
+        """Report an error once per kind: on the log, in dump_error_info.log, and in the call's entry. Never raises."""
         if self.queue.claim(error):  # an error of the training: it is raised at the next occasion
             return
         self.sink.errors.report(operation, error, key if call is None else call.name(backward))

@@ -37,7 +37,7 @@ class PyNativeCapture:
     select_measurers = staticmethod(select_measurers)
 
     def __init__(self, settings: Settings, companion: Any = None, functions: frozenset[str] | None = None) -> None:
-        self._settings, self.companion = settings, companion  # records compiled Cells into a tree of their own
+        self._settings, self.companion = settings, companion
         nodes = AutogradNodes()
         #: waits for asynchronous work; raises a pending error of the training
         self.wait: Callable[[], None] = nodes.synchronize
@@ -102,7 +102,7 @@ class PyNativeCapture:
 
     def install(self, recorder: StepRecorder, model: Any = None, token_range: tuple[int, int] | None = None) -> None:
         """Begin to record. After an error, ``remove`` undoes a part of it."""
-        if self.companion is not None and recorder.companion is not None:
+        if self.companion is not None and recorder.companion is not None:  # records compiled Cells, in a tree of theirs
             self.companion.install(recorder.companion)
         self._uninstall()
         self._context.recorder = self._context.handles.recorder = recorder
