@@ -48,10 +48,7 @@ class Backends:
         return self._custom.pop((id(owner), name), None) is not None
 
     def prepare(self, settings: Settings, models: Any, token_range: Any) -> None:
-        """Watch what MindSpore compiles, from the first start on: later the graphs cannot be changed.
-
-        Raise UsageError in GRAPH_MODE, for settings that it does not support, and if the model is compiled already.
-        """
+        """Watch what MindSpore compiles, from the first start on: later it cannot be changed. May raise UsageError."""
         is_graph = is_graph_mode()
         if is_graph:
             check_graph_settings(settings, token_range)

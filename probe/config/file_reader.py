@@ -15,10 +15,7 @@ _LARGEST = 10_000_000  # largest file that is read, in bytes
 
 
 def read(path: str) -> dict[Any, Any]:
-    """Return the keys and values of a file: JSON if its name ends in .json, else YAML.
-
-    Raise SettingsError naming the file, and for a mistake in it the line and the remedy.
-    """
+    """Return the keys and values of a file, JSON if its name ends in .json, else YAML. SettingsError has the line."""
     with errors_about(path):
         with open_file(path) as file:
             data = file.read(_LARGEST + 1)

@@ -182,8 +182,5 @@ def to_number(tensor: Any) -> float | int | bool:
 
 
 def to_storable(array: Array, exact: bool = False) -> Array:
-    """Return an array that numpy.save can write: float8, and bfloat16 unless ``exact``, become float32, all else stays.
-
-    No number changes.
-    """
+    """Return an array that numpy.save can write: float8, and bfloat16 unless ``exact``, as equal numbers of float32."""
     return single(array) if array.dtype in NARROW[exact:] else array

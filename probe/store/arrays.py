@@ -210,10 +210,8 @@ class DiskBudget:
             self.most, self.exhausted_reason = most, ""
 
     def allows_file(self, folder: str) -> bool:
-        """Return whether a file may be made in this folder, or a further name of one, which is a file on some disks.
-
-        Raise OSError when the folder cannot be looked at.
-        """
+        """Return whether a file may be made in this folder, or a further name of one. A look may raise OSError."""
+        # a further name is a file on some disks
         if not self.exhausted_reason and not self._files.take(1, lambda: _free_files(folder)):
             self.exhausted_reason = f"the disk of {folder} has room for only {self._files.found} more files"
         return not self.exhausted_reason
