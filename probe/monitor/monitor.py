@@ -28,18 +28,14 @@ Take = Callable[[int, Any], Optional[list[Alarm]]]  # takes a step and its numbe
 
 
 class Watch:
-    """Measures steps, and gives their numbers to ``takes``.
-
-    ``values`` receives what the hooks see; its ``end`` returns the row of a step. The row's ``scalars`` are still on a
-    device. They are fetched for its ``finish`` when the next step ends: nothing waits within a step. ``cells`` watch
-    Cells; others may take their place between steps.
-    """
+    """Measures steps, and gives their numbers to ``takes``."""
 
     def __init__(self, values: Observer, numbers: HostNumbers, errors: ErrorLog, *takes: Take) -> None:
-        self.values: Any = values
-        self.cells: list[CellValues] = []
+        self.values: Any = values  # receives what the hooks see; its ``end`` returns the row of a step
+        self.cells: list[CellValues] = []  # watch Cells; others may take their place between steps
         self.numbers, self._errors, self._takes = numbers, errors, takes
         self.hooks = TrainingHooks(values, numbers.on_cpu, errors)
+        #: ``scalars`` are on a device still, and fetched for ``finish`` when the next step ends: nothing waits in a step
         self._rows: deque[tuple[int, Any]] = deque()
         self.row: Any = {}  # the numbers of the last step that was handed on
         self.is_prompt = False  # the numbers of a step are fetched when it ends: that waits

@@ -19,16 +19,14 @@ _GENERATORS = ("random", "numpy.random", "mindspore.common.generator")
 
 
 class Reached:
-    """All that some objects lead to: through closures, globals and attributes, also those of objects in objects.
-
-    ``left_out`` has the classes of objects that no gradient function uses, or whose attributes hold nothing. ``common``
-    has the names of attributes that each Cell has: whoever installs hooks writes them.
-    """
+    """All that some objects lead to: through closures, globals and attributes, also those of objects in objects."""
 
     def __init__(
         self, tensor: type, cell: type, left_out: tuple[type, ...], common: frozenset[str], *roots: Any
     ) -> None:
-        self.roots, self._tensor, self._cell, self._left_out, self._common = roots, tensor, cell, left_out, common
+        self.roots, self._tensor, self._cell = roots, tensor, cell
+        self._left_out = left_out  # the classes of objects that no gradient function uses, or that hold nothing
+        self._common = common  # the names of attributes that each Cell has: whoever installs hooks writes them
         self._seen: dict[int, Any] = {}  # held, so that identities stay unique
         self.tensors: list[Any] = []  # all tensors, each once
         self.generators: list[Any] = []  # objects with a state of random numbers

@@ -33,13 +33,9 @@ TIME = "%b%d_%H-%M-%S"  # the form of the times in the names of folders
 
 
 class TrainerConfig(NamedTuple):
-    """The settings of TrainerMon by their keys, which docs/monitor.md describes.
+    """The settings of TrainerMon by their keys, which docs/monitor.md describes."""
 
-    Empty ``targets`` and ``module_ranks`` mean all. ``alert`` has the rules, and whether anomaly.json is written.
-    ``l2_targets`` has the names of Cells by their hooks, ``append_output`` no time or two.
-    """
-
-    targets: tuple[str, ...] = ()
+    targets: tuple[str, ...] = ()  # empty for all
     ops: tuple[str, ...] = ("norm", "shape", "dtype")
     wg_distribution: bool = False
     mv_distribution: bool = False
@@ -53,10 +49,10 @@ class TrainerConfig(NamedTuple):
     step_interval: int = 1
     collect_times: int = 100_000_000
     step_count_per_record: int = 1
-    module_ranks: tuple[int, ...] = ()
+    module_ranks: tuple[int, ...] = ()  # empty for all
     eps: float = 1e-8
     ndigits: int = 6
-    alert: tuple[Rules, bool] = ((), False)
+    alert: tuple[Rules, bool] = ((), False)  # the rules, and whether anomaly.json is written
     dynamic_on: bool = False
     format: str = "csv"
     ur_distribution: bool = False
@@ -64,10 +60,10 @@ class TrainerConfig(NamedTuple):
     stack_info: bool = False
     print_struct: bool = False
     recording_l2_features: bool = False
-    l2_targets: Mapping[str, tuple[str, ...]] = MappingProxyType({})
+    l2_targets: Mapping[str, tuple[str, ...]] = MappingProxyType({})  # the names of Cells by their hooks
     sa_order: str = "s,b,h,d"
     cc_distribution: Mapping[str, Any] = MappingProxyType({})
-    append_output: Sequence[time.struct_time] = ()
+    append_output: Sequence[time.struct_time] = ()  # no time or two
 
 
 def _whole(least: int, most: int) -> validators.Validator:
