@@ -35,7 +35,7 @@ class Watch:
         self.cells: list[CellValues] = []  # watch Cells; others may take their place between steps
         self.numbers, self._errors, self._takes = numbers, errors, takes
         self.hooks = TrainingHooks(values, numbers.on_cpu, errors)
-        #: ``scalars`` are on a device still, and fetched for ``finish`` when the next step ends: nothing waits in a step
+        #: ``scalars`` are still on a device; ``finish`` gets them when the next step ends: nothing waits within a step
         self._rows: deque[tuple[int, Any]] = deque()
         self.row: Any = {}  # the numbers of the last step that was handed on
         self.is_prompt = False  # the numbers of a step are fetched when it ends: that waits
