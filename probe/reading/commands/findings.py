@@ -32,38 +32,6 @@ _RANK_KINDS = {
 }  # fmt: skip
 
 
-def add_findings(commands: Any) -> None:
-    """Add ``probe nan``, ``probe ranks`` and ``probe trend``."""
-    status = "Exit status: 0 nothing found, 1 something found, 2 wrong use, no dump, or one that cannot be read."
-    nan = arguments.add_parser(
-        commands, "nan", "where NaN or Inf comes from", "Name the call that makes NaN or Inf.", status
-    )
-    ranks = arguments.add_parser(
-        commands, "ranks", "where ranks disagree", "Check values that must be equal on all ranks.", status
-    )
-    trend = arguments.add_parser(
-        commands, "trend", "numbers over steps", "Show a statistic over the steps, and name odd series.", status
-    )
-    for parser, function in ((nan, run_nan), (ranks, run_ranks), (trend, run_trend)):
-        parser.add_argument("path", help=arguments.PATH)
-        parser.set_defaults(run=function, failed=2)
-        arguments.add_workers(parser)
-        arguments.add_only_summaries(parser)
-        arguments.add_language(parser)
-    for parser in (nan, ranks):
-        parser.add_argument("--json", action="store_true", help="write the findings as JSON")
-    trend.add_argument("--like", default="parameters_grad", metavar="TEXT", help="tensors whose name contains this")
-    trend.add_argument("--stat", default="norm", help="max, min, mean, norm, nan_count, inf_count")
-    add_trend_output(trend)
-
-
-def add_trend_output(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments that say how series are shown."""
-    parser.add_argument("--csv", action="store_true", help="write every number of the series as csv")
-    parser.add_argument("--rules", metavar="FILE", help='JSON with other thresholds for series, as {"spike": 4}')
-    parser.add_argument("--rows", type=int, default=arguments.ROWS, help="how many series to list (0: all)")
-
-
 def run_nan(given: argparse.Namespace) -> int:
     """Run ``probe nan``."""
     from probe.reading.dumps.run import open
@@ -230,23 +198,6 @@ def _write(given: argparse.Namespace, summaries: list[Any], **settings: str) -> 
 
     write_summaries(given.output, Head(given.command, settings, [given.path]), summaries)
     return 0
-
-
-def add_merge(commands: Any) -> None:
-    """Add ``probe merge``."""
-    parser = arguments.add_parser(
-        commands,
-        "merge",
-        "one result of the summaries of several machines",
-        "Put the files together that compare, nan, ranks or trend wrote with --only-summaries, on each machine for its "
-        "own ranks. Print the result as that command does.",
-        "Exit status: that of the command; 2 where files are damaged or do not belong together.",
-    )
-    parser.add_argument("files", nargs="+", metavar="FILE", help="the files of the summaries")
-    parser.add_argument("--json", action="store_true", help="write the result of compare, nan or ranks as JSON")
-    add_trend_output(parser)
-    arguments.add_language(parser)
-    parser.set_defaults(run=run_merge, failed=2)
 
 
 def run_merge(given: argparse.Namespace) -> int:
