@@ -11,8 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from probe.findings.finding import Finding
-from probe.findings.sentence import ENGLISH, NOTHING, Sentence, say
+from probe.findings.sentence import ENGLISH, NOTHING, Finding, Sentence, say
 from probe.reading.check.snapshot import RunSnapshot, flat, mapping
 from probe.reading.dumps.text import safe, shorten
 

@@ -106,7 +106,7 @@ def _collect(content: Any, found: dict[str, str]) -> None:
 
 def run_show(given: argparse.Namespace) -> int:
     """Run ``probe show``."""
-    from probe.reading.dumps.fits import answer_fits
+    from probe.reading.dumps.dtypes import answer_fits
     from probe.reading.dumps.query import Query, answer_to, overview
     from probe.reading.dumps.run import open
 

@@ -1,7 +1,8 @@
 # Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """One array of a dump, in the dtype that its tensor had; .npy files are read with the header first.
 
-Its claims are compared with the size of the file. Nothing is unpickled.
+Its claims are compared with the size of the file. Nothing is unpickled. Arrays for which MindSpore has written no
+statistics get a record.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from probe.door import open_file
 from probe.errors import UsageError
 from probe.reading.dumps import document, torch_arrays
 from probe.reading.dumps.shapes import lengths
-from probe.reading.dumps.values import tensors
+from probe.reading.dumps.values import NUMBERS, Record, dtype_name, tensors
 from probe.store import file_names
 
 _MAGIC, _MOST_HEADER, _MOST_DIMENSIONS = b"\x93NUMPY", 1 << 16, 32
@@ -189,3 +190,43 @@ def _named_dtypes(path: str, changed: int, size: int) -> dict[str, str]:
     records = (record for name, entry in data.items() for _, record in tensors(name, entry))
     named = ((str(record.get("data_name")), str(record.get("dtype"))) for record in records)
     return {name: dtype for name, dtype in named if dtype in _STORED_AS_SINGLE}
+
+
+def record_of(path: str, dtype: str) -> Record:
+    """Return the record of the array in a file; dtype is the one that its name has, or "".
+
+    Raise OSError or ValueError when it cannot be read.
+    """
+    array = read_array(path, mapped=os.lstat(path).st_size > 1 << 20)
+    name = dtype_name(dtype or array.dtype.name)
+    if array.dtype.kind == "V":
+        array = array.astype(np.float32)
+    return {"type": "mindspore.Tensor", "dtype": name, "shape": list(array.shape), **numbers(np.asarray(array))}
+
+
+def numbers(array: np.ndarray[Any, Any]) -> dict[str, Any]:
+    """Return Max, Min, Mean and Norm of an array, and the counts of NaN and Inf where there are some.
+
+    >>> numbers(np.array([3.0, 4.0], np.float32))
+    {'Max': 4.0, 'Min': 3.0, 'Mean': 3.5, 'Norm': 5.0}
+    """
+    kind = array.dtype.kind
+    if array.size == 0 or kind not in "biufc":
+        return dict.fromkeys(NUMBERS)
+    if kind == "b":
+        return {"Max": bool(array.any()), "Min": bool(array.all()), "Mean": None, "Norm": None}
+    with np.errstate(all="ignore"):
+        wide = (np.abs(array) if kind == "c" else array).astype(np.float64).ravel()
+        nans, infinities = int(np.isnan(wide).sum()), int(np.isinf(wide).sum())
+        if nans:
+            four: tuple[Any, ...] = (math.nan,) * 4
+        elif infinities:
+            four = float(wide.max()), float(wide.min()), float(wide.sum()), math.inf
+        else:
+            ends = array if kind in "iu" else wide
+            scale = max(abs(float(wide.max())), abs(float(wide.min()))) or 1.0
+            scaled = wide / scale
+            norm = math.sqrt(float(scaled.dot(scaled))) * scale
+            four = ends.max().item(), ends.min().item(), float(scaled.mean()) * scale, norm
+    counts = {"nan_count": nans, "inf_count": infinities}
+    return {**dict(zip(NUMBERS, four)), **{key: count for key, count in counts.items() if count}}

@@ -36,6 +36,9 @@ _LONGEST = 1 << 63
 _MOST_DIGITS = 308
 _DIGITS = tuple("0123456789")
 
+#: names of dtypes that records spell in another way
+_SPELLINGS = {"bfloat16": "BFloat16", "uint": "UInt32", "int": "Int32", "float": "Float32", "double": "Float64"}
+
 #: (key, value): ("0", record), ("1.axis", record), ("2", None)
 Leaf = tuple[str, Any]
 #: a tensor's record
@@ -160,6 +163,16 @@ def element_count(shape: Any) -> int | None:
             return None
         count *= length
     return count
+
+
+def dtype_name(name: str) -> str:
+    """Return the name of a dtype as records have it.
+
+    >>> dtype_name("float16"), dtype_name("uint8"), dtype_name("BFLOAT16"), dtype_name("bool")
+    ('Float16', 'UInt8', 'BFloat16', 'Bool')
+    """
+    name = name.strip().lower()
+    return _SPELLINGS.get(name) or (f"UI{name[2:]}" if name.startswith("ui") else name.capitalize())
 
 
 def array_name(record: Record) -> str:

@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from probe.errors import UsageError
-from probe.findings.finding import Finding
-from probe.findings.sentence import NOTHING, Sentence, say
+from probe.findings.sentence import NOTHING, Finding, Sentence, say
 from probe.reading.compare.origins.origin import is_collective
 from probe.reading.dumps import entry_name
 from probe.reading.dumps.dump import Dump, look_into_dump

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from probe.errors import UsageError
-from probe.findings.finding import Finding
-from probe.findings.sentence import Sentence, say
+from probe.findings.sentence import Finding, Sentence, say
 from probe.reading.dumps.samples import LIKE
 from probe.reading.dumps.tables import extra
 from probe.series.file import RankSeries

@@ -27,8 +27,7 @@ from probe.reading.one_run.nan import in_order
 from probe.reading.one_run.rank_checks import RankFinding, check_digests
 from probe.reading.one_run.trend import TrendFinding, findings, findings_of, lines_of
 from probe.reading.report import part as kinds
-from probe.reading.report.columns import Texts, joined
-from probe.reading.report.part import CALL_COLUMNS, ROW_COLUMNS, ROW_NUMBERS, TABLES, Column, Part
+from probe.reading.report.part import CALL_COLUMNS, ROW_COLUMNS, ROW_NUMBERS, TABLES, Column, Part, Texts, joined
 from probe.series.rules import Trend
 from probe.series.series import find_series, open_series
 

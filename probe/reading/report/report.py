@@ -34,9 +34,18 @@ from probe.reading.one_run.health.run_check import findings_of, look_into as loo
 from probe.reading.one_run.nan import LARGEST, NEAR, Found, look_into
 from probe.reading.one_run.rank_checks import digest_of
 from probe.reading.report import part as kinds
-from probe.reading.report.columns import packed, packed_text
 from probe.reading.report.content import Content, ContentMaker
-from probe.reading.report.part import CALL_COLUMNS, ROW_COLUMNS, ROW_NUMBERS, Part, PartMaker, add_numbers, producer_of
+from probe.reading.report.part import (
+    CALL_COLUMNS,
+    ROW_COLUMNS,
+    ROW_NUMBERS,
+    Part,
+    PartMaker,
+    add_numbers,
+    packed,
+    packed_text,
+    producer_of,
+)
 from probe.series.series import find_series
 
 _PLAIN = {"input_args": "input", "input_kwargs": "kwargs"}

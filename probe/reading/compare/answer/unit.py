@@ -10,9 +10,8 @@ from collections.abc import Callable, Sequence
 from probe.errors import UsageError
 from probe.findings.sentence import Sentence, say
 from probe.reading.compare.answer.sentences import Describer
-from probe.reading.compare.dataflow.carried import Carried
+from probe.reading.compare.dataflow.carried import Carried, Rejoined
 from probe.reading.compare.dataflow.graph import Graph
-from probe.reading.compare.dataflow.rejoined import Rejoined
 from probe.reading.compare.distances.tolerance import NetNoise, distance
 from probe.reading.compare.judging.judged_pairs import JudgedPairs, Options
 from probe.reading.compare.judging.verdicts import FAINT, HARD, Verdict, sharpened

@@ -13,8 +13,16 @@ from probe.reading.compare.distances.tolerance import of_dtype
 from probe.reading.compare.judging.arrays import UNREADABLE, best_order, joined, like_parts, rel_l2
 from probe.reading.compare.judging.verdicts import HARD, Slot
 from probe.reading.compare.layouts.groups import LayoutPair, LayoutSource
-from probe.reading.compare.layouts.placements import array_of, has_placements, piece, placements_of
-from probe.reading.compare.layouts.shards import WHOLE, agree, axis_between, together
+from probe.reading.compare.layouts.shards import (
+    WHOLE,
+    agree,
+    array_of,
+    axis_between,
+    has_placements,
+    piece,
+    placements_of,
+    together,
+)
 from probe.reading.compare.layouts.side import Place, values
 from probe.reading.compare.origins.origin import Kind, Origin
 from probe.reading.compare.pairing.alignment import NONE

@@ -14,8 +14,7 @@ from typing import Any
 from probe.errors import UsageError
 from probe.findings.sentence import Sentence, say
 from probe.reading.compare.judging.arrays import Stored
-from probe.reading.compare.layouts.placements import GRID, Placed
-from probe.reading.compare.layouts.shards import ALONE, ODD, WHOLE, Shards, agree, not_combined
+from probe.reading.compare.layouts.shards import ALONE, GRID, ODD, WHOLE, Placed, Shards, agree, not_combined
 from probe.reading.compare.layouts.side import GIVEN, MOVING, Group, Place, Side, values, with_values
 from probe.reading.compare.layouts.stages import has_micro_batches
 from probe.reading.compare.origins.origin import is_collective

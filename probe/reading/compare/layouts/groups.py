@@ -16,7 +16,7 @@ from probe.door import open_text
 from probe.errors import UsageError
 from probe.findings.sentence import NOTHING, Sentence, say
 from probe.reading.compare.layouts.combine import Combining
-from probe.reading.compare.layouts.placements import recorded_layout
+from probe.reading.compare.layouts.shards import recorded_layout
 from probe.reading.compare.layouts.side import Group, Place, read_entries, values
 from probe.reading.dumps.document import Document
 from probe.reading.dumps.folders import DumpFolder

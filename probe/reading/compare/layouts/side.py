@@ -15,8 +15,7 @@ from typing import Any, NamedTuple
 from probe.door import open_text
 from probe.errors import UsageError
 from probe.findings.sentence import Sentence
-from probe.reading.compare.layouts.placements import Placed, has_placements
-from probe.reading.compare.layouts.shards import ALONE, Shards, axis_between
+from probe.reading.compare.layouts.shards import ALONE, Placed, Shards, axis_between, has_placements
 from probe.reading.compare.layouts.stages import Stages
 from probe.reading.compare.origins.origin import is_collective, is_random
 from probe.reading.dumps import entry_name

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-from probe.findings.finding import Finding
-from probe.findings.sentence import Sentence
+from probe.findings.sentence import Finding, Sentence
 from probe.naming import COLLECTIVE
 from probe.reading.dumps.entry_name import EntryName
 from probe.reading.dumps.flow import Frame

@@ -14,8 +14,17 @@ from probe.findings.sentence import Sentence, say
 from probe.naming import clean
 from probe.process.progress import progress
 from probe.reading.dumps.document import Document, Sieve, read_optional
-from probe.reading.dumps.kernels.names import CONSTANTS, MAPPING, ORDER, RUN, STATISTICS, ArrayName, parse
-from probe.reading.dumps.kernels.tables import read_mapping, read_statistics
+from probe.reading.dumps.kernels.tables import (
+    CONSTANTS,
+    MAPPING,
+    ORDER,
+    RUN,
+    STATISTICS,
+    ArrayName,
+    parse,
+    read_mapping,
+    read_statistics,
+)
 from probe.reading.dumps.values import Record
 from probe.store.file_names import number_of, rank_of, step_of
 
@@ -162,7 +171,7 @@ def unmeasured(path: str) -> Iterator[tuple[str, int]]:
 
 def _items(folder: str, run: dict[str, Any], notes: list[Sentence]) -> Iterator[_Item]:
     """Yield the tensors of a folder: those of statistic.csv, then those that only have an array."""
-    from probe.reading.dumps.kernels.numbers import record_of  # imports numpy
+    from probe.reading.dumps.load import record_of  # imports numpy
 
     originals = read_mapping(folder, notes)
     arrays: dict[tuple[Any, ...], tuple[str, ArrayName]] = {}
