@@ -161,10 +161,7 @@ def check_cell_values(a: RunSnapshot, b: RunSnapshot) -> Iterator[Difference]:
 
 
 def check_optimizers(a: RunSnapshot, b: RunSnapshot, renamed: Mapping[str, str]) -> Iterator[Difference]:
-    """Yield how the optimizers differ, in the order of their first update.
-
-    ``renamed`` has for names of parameters in A other ones in B.
-    """
+    """Yield how the optimizers differ, in the order of their updates; ``renamed``: name in A -> another one in B."""
     if not a.optimizers or not b.optimizers:
         for side, mine in (("A", a.optimizers), ("B", b.optimizers)):
             if mine:

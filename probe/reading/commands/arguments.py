@@ -86,10 +86,7 @@ def wants_summaries(given: argparse.Namespace) -> bool:
 
 
 def read_thresholds(path: str | None, rules: Iterable[str]) -> dict[str, float]:
-    """Return the thresholds in a JSON file; none without a file.
-
-    Raise UsageError when it cannot be read, or names none of the rules.
-    """
+    """Return the thresholds in a JSON file, {} without one; raise UsageError when it is broken or names no rule."""
     from probe.reading.dumps.document import read_document
 
     given, allowed = read_document(path) if path else {}, list(rules)

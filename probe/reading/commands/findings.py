@@ -193,7 +193,6 @@ def _rows(trend: Trend) -> Iterator[tuple[Any, ...]]:
 
 
 def _write(given: argparse.Namespace, summaries: list[Any], **settings: str) -> int:
-    """Write summaries for ``probe merge``."""
     from probe.reading.commands.summary_file import Head, write_summaries
 
     write_summaries(given.output, Head(given.command, settings, [given.path]), summaries)

@@ -64,7 +64,6 @@ def run_compare(given: argparse.Namespace) -> int:
 
 
 def _head(comparison: ComparisonResult, options: Options) -> Head:
-    """Return the head of a file with the summaries of a comparison."""
     from probe.reading.commands.summary_file import Head, encode
 
     settings = {

@@ -217,7 +217,6 @@ def _difference(head: Head, other: Head) -> str:
 
 
 def _joined(heads: list[Head]) -> Head:
-    """Return one head for all."""
     paths = [list(dict.fromkeys(places)) for places in zip(*(head.paths for head in heads))]
     return heads[0]._replace(
         paths=[places[0] + (f" and {len(places) - 1} more" if len(places) > 1 else "") for places in paths],

@@ -50,7 +50,6 @@ def run_watch(given: argparse.Namespace) -> int:
 
 
 def _show(rank: RankSeries, alarms: list[Alarm], given: argparse.Namespace) -> None:
-    """Print the series and alarms of a rank."""
     from probe.reading.one_run.trend import sparkline
     from probe.series.series_name import kind_of
 

@@ -121,7 +121,6 @@ def _check_installed(client: Any) -> None:
 
 
 def _wait(client: Any, future: Any, scheduler: str) -> Any:
-    """Return the result of a future; raise UsageError when the cluster cannot give it."""
     last_seen = time.monotonic()
     while True:
         if future.done() or client.nthreads():
@@ -133,10 +132,7 @@ def _wait(client: Any, future: Any, scheduler: str) -> Any:
 
 
 def _result(client: Any, future: Any, scheduler: str) -> Any:
-    """Return the result of a future, or raise TimeoutError when it is not there yet.
-
-    Raise UsageError when it will never be there.
-    """
+    """Return a future's result; raise TimeoutError when it is not there yet, UsageError when it never will be."""
     from distributed import KilledWorker
 
     try:

@@ -174,7 +174,6 @@ def answer_fits(run: Run, query: Query, name: str, form: str, width: int, langua
 
 
 def _rows(dump: Dump, query: Query, name: str) -> Iterator[tuple[dict[str, Any], Fit]]:
-    """Yield the worst tensor of each call, with how it fits."""
     for call in dump.calls(like=query.like or None, regex=query.regex or None, cell=query.cell or None):
         fits = [(fit, tensor) for tensor in call.tensors() if (fit := fit_of(tensor.record, name))]
         if fits:

@@ -210,11 +210,7 @@ class Dump:
 
     @cached_property
     def document(self) -> Document:
-        """The document as it was read.
-
-        Raises:
-            UsageError: when it cannot be read.
-        """
+        """The document as it was read; UsageError is raised when it cannot be."""
         return self.folder.source.read(self.folder.path)
 
     @property

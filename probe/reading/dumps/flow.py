@@ -186,7 +186,6 @@ class Flow:
             self._make(place, entry.get("output"), made, only_new=False)
 
     def _goes_on_after_backward(self) -> bool:
-        """Return whether calls come after a backward, which may be given gradients."""
         directions = [parts.direction for parts in self.parts]
         return BACKWARD in directions and FORWARD in directions[directions.index(BACKWARD) :]
 
@@ -202,7 +201,6 @@ class Flow:
         return links
 
     def _origin(self, place: int, record: Record, made: _Made) -> tuple[int, tuple[str, str] | None, int]:
-        """Return producer, parameter and root of a tensor that a call was given."""
         key = _link_key(record)
         if key is None:
             return _OUTSIDE, None, _OUTSIDE

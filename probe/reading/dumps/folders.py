@@ -157,10 +157,7 @@ def _journal_notes(folder: str) -> list[Sentence]:
 
 
 def read_stacks(folder: str) -> dict[str, list[str]]:
-    """Return the frames of every forward entry that stack.json names, innermost first.
-
-    Raise UsageError when stack.json cannot be read.
-    """
+    """Return forward entry -> frames in stack.json, innermost first; raise UsageError when it cannot be read."""
     found: dict[str, list[str]] = {}
     for key, item in read_optional(folder, file_names.STACK).items():
         if not isinstance(item, list):

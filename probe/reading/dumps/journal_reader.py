@@ -84,10 +84,7 @@ def settled(records: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
 
 
 def _records(data: bytes) -> Iterator[tuple[Mapping[str, Any], int]]:
-    """Yield each record and the place where it ends.
-
-    Raise struct.error, ValueError or RecursionError at a record that is damaged or cut off.
-    """
+    """Yield each record and where it ends; raise struct.error, ValueError or RecursionError at a damaged one."""
     end = len(MAGIC)
     while end < len(data):
         length, checksum = FRAME.unpack_from(data, end)

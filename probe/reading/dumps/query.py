@@ -66,7 +66,6 @@ def overview(run: Run, rows: int, width: int, language: str) -> tuple[str, int]:
 
 
 def _content(dump: Dump, base: str, rows: int, width: int, language: str) -> str:
-    """Return the counts, the updates and the first tensors of a dump."""
     updates = "\n".join(text.safe(said.text(language)) for said in _updates(dump))
     return "\n\n".join(
         filter(None, (_kinds(dump, base, width, language), updates, _numbers(dump, rows, width, language)))
@@ -74,7 +73,6 @@ def _content(dump: Dump, base: str, rows: int, width: int, language: str) -> str
 
 
 def _files(folder: DumpFolder, count: Sentence) -> Iterator[tuple[str, int, Sentence]]:
-    """Yield the name, the size and a remark of each file."""
     names = sorted(os.listdir(folder.path))
     arrays = {name for name in names if name.endswith(".npy")}
     if arrays:  # of kernels

@@ -106,27 +106,16 @@ class Table:
         return found
 
     def to_pandas(self) -> Any:
-        """Return a pandas.DataFrame.
-
-        Raises:
-            UsageError: when pandas is not installed.
-        """
+        """Return a pandas.DataFrame; raise UsageError when pandas is not installed."""
         return extra("pandas").DataFrame(self.to_dict())
 
     def to_polars(self) -> Any:
-        """Return a polars.DataFrame.
-
-        Raises:
-            UsageError: when polars is not installed.
-        """
+        """Return a polars.DataFrame; raise UsageError when polars is not installed."""
         return extra("polars").DataFrame(self.to_dict(), strict=False)
 
 
 def extra(module: str, package: str = "") -> Any:
-    """Import a package that probe does not need itself.
-
-    Raise UsageError when it is not installed; the message says how to install it.
-    """
+    """Import a package that probe does not need itself; raise UsageError, which says how to install it."""
     try:
         return importlib.import_module(module)
     except ImportError as error:
@@ -173,10 +162,7 @@ def _cell(value: Any) -> Any:
 
 
 def write_xlsx(path: str | os.PathLike[str], sheets: dict[str, tuple[Sequence[str], Iterable[Iterable[Any]]]]) -> None:
-    """Write sheets of rows; a sheet of too many rows goes on in a further one.
-
-    Raise UsageError when XlsxWriter is not installed.
-    """
+    """Write sheets of rows, too many in a further one; raise UsageError when XlsxWriter is not installed."""
     xlsxwriter = extra("xlsxwriter", "XlsxWriter")
     options = {
         "constant_memory": True,

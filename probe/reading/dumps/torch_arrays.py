@@ -84,10 +84,7 @@ def archive_file(path: str) -> Iterator[BinaryIO]:
 
 
 def open_archive(file: BinaryIO, most_members: int = _MOST_MEMBERS, most: int = _MOST_DESCRIPTION) -> Archive:
-    """Return the parts of an archive of ``torch.save``.
-
-    Raise NotATensor when it is none, or larger than the given limits.
-    """
+    """Return the parts of an archive; raise NotATensor when it is none, or larger than the given limits."""
     members = _members(file, most_members)
     heads = [name for name in members if name.count("/") == 1 and name.endswith("/data.pkl")]
     if len(heads) != 1:

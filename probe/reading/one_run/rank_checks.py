@@ -265,7 +265,6 @@ def _outliers(digests: list[Digest]) -> list[RankFinding]:
 
 
 def _norms(item: Digest, names: list[str], is_same: bool) -> Sequence[float]:
-    """Return the norms of calls by their names, NaN where there is none."""
     norms = array("f")
     norms.frombytes(item.norms)
     if is_same:

@@ -215,7 +215,6 @@ class ContentMaker:
         return english
 
     def _mark(self, origins: list[Origin]) -> None:
-        """Give the calls where a difference begins their state."""
         numbers = {name: number for number, name in enumerate(self._merged.texts["names"])}
         for origin in origins:
             number = numbers.get(safe(origin.name))

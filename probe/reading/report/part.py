@@ -259,7 +259,6 @@ class PartMaker:
         return self._texts["values"].number(shorten(safe(repr(plain(value))), _VALUE))
 
     def _stack(self, frames: list[str] | None) -> int:
-        """Return the number of a stack; -1 for none."""
         if not frames:
             return -1
         if id(frames) not in self._stacks:

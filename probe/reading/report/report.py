@@ -84,7 +84,6 @@ def _read_run(part: Part, dump: Dump) -> None:
 
 
 def _rows(maker: PartMaker, place: int, call: Call, calls: dict[int, int]) -> int:
-    """Add the values of a call; return its state."""
     state, known = kinds.OK, False
     for tensor in call.tensors():
         record = tensor.record
@@ -289,10 +288,7 @@ def report(
 
 
 def make_content(path: str, golden: str = "", wishes: Wishes | None = None) -> Content:
-    """Read one run or compare two, and return the content of the report.
-
-    Raise UsageError when there is no dump, or nothing can be compared.
-    """
+    """Return the content of the report of one run or two; raise UsageError when there is nothing to show."""
     wishes = wishes or Wishes()
     step, rank, workers = wishes.request.step, wishes.request.rank, wishes.request.workers
     run, snapshots = open_run(path), Snapshots(path)

@@ -319,7 +319,6 @@ def _rounded(x: Weight, y: Weight) -> bool:
 
 
 def _states(kind: str, count: int) -> Sentence | str:
-    """Return the tensors of one state of an optimizer."""
     if _NUMBERS.match(kind):
         return kind
     if kind == "optimizer":  # torch numbers them

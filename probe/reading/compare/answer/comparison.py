@@ -225,7 +225,6 @@ def _run(side: Side) -> Run:
 
 
 def _noise(golden: Run, again: Run, request: Request) -> dict[Any, dict[str, float]]:
-    """Return how far each tensor is apart in two golden runs, by step and rank."""
     pairs, _ = pair_folders(golden, again, "", "")
     options = Options(arrays="none" if request.options.arrays == "none" else "all")
     units = [(*pair, options) for pair in pairs]
@@ -236,11 +235,7 @@ def _noise(golden: Run, again: Run, request: Request) -> dict[Any, dict[str, flo
 def pair_folders(
     run_a: Run, run_b: Run, step: str, rank: str
 ) -> tuple[list[tuple[DumpFolder, DumpFolder]], tuple[list[Any], list[Any]]]:
-    """Return the pairs of folders of one step and rank, and the dumps that only one run has.
-
-    Raises:
-        UsageError: when nothing can be paired.
-    """
+    """Return the pairs of folders, and the dumps of only one run; raise UsageError when nothing can be paired."""
     left, right = folders(run_a, step, rank), folders(run_b, step, rank)
     several = [
         word for word in ("tree", "step", "rank")

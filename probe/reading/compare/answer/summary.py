@@ -211,7 +211,6 @@ def _matched(comparison: ComparisonResult) -> list[Sentence]:
 
 
 def _counted(counts: Mapping[str, int]) -> Sentence | list[Sentence]:
-    """Return words of the program with their numbers."""
     found = [say("compare.count", name=name, count=count) for name, count in counts.items()]
     return found or say("compare.none")
 

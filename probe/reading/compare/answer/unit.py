@@ -81,10 +81,7 @@ def _compare(
 
 
 def noise_unit(folder_a: DumpFolder, folder_b: DumpFolder, options: Options) -> dict[str, float]:
-    """Return how far each tensor is apart in one step of one rank of two golden runs.
-
-    Raise UsageError when a dump cannot be read.
-    """
+    """Return how far each tensor of a dump is apart in two golden runs; raise UsageError when one cannot be read."""
     a, b = Dump(folder_a), Dump(folder_b)
     try:
         with paused_gc():
@@ -182,7 +179,6 @@ def _find_origins(counts: UnitCounts, judged: JudgedPairs) -> UnitOrigins:
 
 
 def _exact_origins(judged: JudgedPairs) -> tuple[Origin, ...]:
-    """Return the places where differences begin if every other bit is one."""
     graph = Graph(judged, [sharpened(found) for found in judged.slots])
     return _origins(Describer(graph, judged.arrays), OriginFinder(graph).origins())
 

@@ -104,7 +104,6 @@ class Graph(Nodes):
         return tuple(found)
 
     def _causes_in(self, side: int, place: int, node: int, whole: list[Cause]) -> list[Cause]:
-        """Return the causes that the dataflow of one side tells."""
         found: list[Cause] = []
         flow, nodes = self.alignment.flows[side], self._nodes[side]
         parts = flow.parts[place]

@@ -172,7 +172,6 @@ class Vocabulary:
 
 
 def _part(name: str) -> re.Pattern[str]:
-    """Return a pattern for whole words of a name."""
     return re.compile(rf"(?<!\w){re.escape(name)}(?!\w)")
 
 

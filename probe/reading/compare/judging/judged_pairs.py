@@ -207,7 +207,6 @@ class Substitutes:
         return not waiting
 
     def _given(self, side: int, user: int, producer: int) -> list[Slot]:
-        """Return the verdicts on what a call takes from a producer."""
         places = {link.place for link in self._flows[side].links[user] if link.producer == producer}
         return [slot for slot in self._slots.get((side, user), ()) if slot.place in places]
 
@@ -257,5 +256,4 @@ def of_other_batch(slots: list[Slot]) -> list[Slot]:
 
 
 def _is_fixed(slot: Slot) -> bool:
-    """Return whether a place holds a parameter that the forward does not change."""
     return slot.place.startswith(STATES) and not is_state(slot.place)

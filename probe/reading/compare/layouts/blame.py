@@ -45,8 +45,6 @@ class Blame(NamedTuple):
 
 
 class _Site(NamedTuple):
-    """One tensor on both sides."""
-
     names: tuple[str | None, str | None]  # its entry in A and in B; None where it is on one side only
     slot: Slot | None  # its verdict; None where the origin is of a call as a whole
 
@@ -120,7 +118,6 @@ def _site(origin: Origin, comparing: JudgedPairs) -> _Site:
 
 
 def _blame(site: _Site, side: int, records: Any, pair: LayoutPair, comparing: JudgedPairs) -> Blame:
-    """Return the ranks of one side, and what is known of them."""
     name, group, letter = site.names[side], pair.groups[side], "AB"[side]
     stage = pair.stage(side, name) if name else None
     if stage is None or len(group.ranks) == 1:
@@ -305,6 +302,5 @@ def _same_norms(entries: Sequence[Any], other: Any) -> bool:
 
 
 def _norm(entry: Any) -> float:
-    """Return the norm of all gradients that an update was given."""
     given = (leaf for place, leaf in values(entry) if place.startswith("input.") and is_tensor(leaf))
     return math.hypot(*(real(record.get("Norm")) or 0.0 for record in given))

@@ -146,7 +146,6 @@ class Settling:
         return self._unknown(at, shards, "the ranks differ")
 
     def _sum(self, total: Place, at: Place, shards: Shards, reference: Record | None) -> Record:
-        """Return the record of a sum whose terms the ranks have."""
         added = self._side.shards[total.name][total.place]
         if added.axis >= 0:
             return self._measured_like(added.whole(self._folders[self._side.stages.stage_of[total.name]]))
@@ -210,7 +209,6 @@ def _near(key: str, a: Record, b: Record, rounding: float) -> bool:
 
 
 def _some_agree(variants: list[tuple[Record, list[int]]], reference: Record | None) -> bool:
-    """Return whether some ranks have the other side's value and some have not."""
     found = {reference is not None and agree(record, reference) for record, _ in variants}
     return found == {True, False}
 
@@ -341,6 +339,5 @@ class Combining:
 
 
 def _lengths(found: Mapping[str, Any]) -> set[Any]:
-    """Return the lengths of the axes of all tensors of an entry."""
     shapes = [leaf.get("shape") for leaf in found.values() if is_tensor(leaf)]
     return {length for shape in shapes if type(shape) is list for length in shape if type(length) is int}

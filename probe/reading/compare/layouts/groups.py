@@ -143,7 +143,6 @@ def layout_pairs(
 
 
 def _layouts(runs: tuple[Run, Run], given: tuple[str, str]) -> tuple[Layout, Layout] | None:
-    """Return the layouts of A and B; None where neither is known."""
     found: list[Layout | None] = []
     is_uneven = len(runs[0].ranks) != len(runs[1].ranks)
     for run, text, name in zip(runs, given, "ab"):
@@ -314,10 +313,7 @@ def _order(text: str, option: str) -> tuple[str, ...]:
 
 
 def complete(layout: Layout, ranks: list[Rank], side: str) -> Layout:
-    """Return a layout with the number of replicas that the ranks of a run leave.
-
-    Raise UsageError when the ranks do not fit the layout.
-    """
+    """Return a layout with the number of replicas that ranks leave; raise UsageError when they do not fit it."""
     numbers = rank_numbers(ranks)
     shown = ", ".join(map(str, ranks[:8])) + (", ..." if len(ranks) > 8 else "")
     if len(numbers) != len(ranks):

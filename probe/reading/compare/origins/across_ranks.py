@@ -210,7 +210,6 @@ def _from_step_before(
 
 
 def _merged(origins: list[Origin]) -> list[Origin]:
-    """Sum up the same origin on several ranks."""
     found: dict[tuple[Any, ...], Origin] = {}
     for origin in origins:
         key = origin.kind, origin.name, origin.place, origin.step
@@ -303,7 +302,6 @@ def _maker(given: Any, names: Sequence[str], step: int | None) -> Sentence:
 
 
 def _made(folder: DumpFolder, wanted: set[Any]) -> dict[Any, list[str]]:
-    """Return content -> the calls of a step that made it."""
     dump, found = Dump(folder), dict[Any, list[str]]()
     try:
         for name, entry in dump.data.items():

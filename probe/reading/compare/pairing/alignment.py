@@ -254,7 +254,6 @@ class Alignment:
         return min(distance(*records).rel_l2 or 0.0, 1.0) + (not self.is_one_call(a, b))
 
     def _between(self, a: int, b: int, places_a: list[int], places_b: list[int]) -> bool:
-        """Return whether the calls before these two in their Cells are partners."""
         i, j = places_a.index(a), places_b.index(b)
         before_a = next((place for place in reversed(places_a[:i]) if place in self.b_of), None)
         before_b = next((place for place in reversed(places_b[:j]) if place in self.a_of), None)

@@ -163,7 +163,6 @@ def crossed_cells(flows: tuple[Flow, Flow], dumps: tuple[Dump, Dump]) -> list[tu
 
 
 def _around(flows: tuple[Flow, Flow], place: int, partners: Mapping[int, int]) -> str | None:
-    """Return the name, in B, of the Cell around a call of A."""
     name = flows[0].cells[place]
     own = flows[0].position.get(name) if name else None
     return flows[1].names[partners[own]] if own is not None and own in partners else name

@@ -173,7 +173,6 @@ def fit(alignment: Alignment, a: NormalDump, b: NormalDump) -> None:
 
 
 def _rename_like(own: Any, other: Any) -> None:
-    """Give parameters the names that they have on the other side, in the same order."""
     if not isinstance(own, dict) or not isinstance(other, dict):
         return
     renamed = {words.parameter_word(str(name), set(other)): value for name, value in own.items()}
@@ -283,7 +282,6 @@ def _shape(record: Any) -> Any:
 
 
 def _rename(entry: dict[str, Any], names: dict[str, str]) -> None:
-    """Give parameters other names: in the numbers, the states and the results."""
     if not names:
         return
     given = entry["input_kwargs"]

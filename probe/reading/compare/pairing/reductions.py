@@ -142,7 +142,6 @@ class Rewiring:
         return False
 
     def _unlike(self, pairs: dict[int, int]) -> int:
-        """Return how many pairs have other plain arguments."""
         entry = self._alignment.entry
         return sum(plain_arguments(entry(0, a)) != plain_arguments(entry(1, b)) for a, b in pairs.items())
 
@@ -227,7 +226,6 @@ class _Side:
             self._note_outputs(place)
 
     def _places(self) -> list[int]:
-        """Return the calls after a backward, up to the next update."""
         found: list[int] = []
         waiting: list[int] = []
         for place, (name, parts) in enumerate(zip(self._flow.names, self._flow.parts)):

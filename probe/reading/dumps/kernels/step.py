@@ -107,8 +107,6 @@ _OP_NUMBER = re.compile(r"-op\d+$")
 
 
 class _Item(NamedTuple):
-    """One tensor of a kernel."""
-
     name: ArrayName
     record: Record
     folder: str  # the folder that it is in

@@ -131,7 +131,6 @@ def _is_scale(value: float) -> bool:
 
 
 def _decay(step: Step) -> Iterator[HealthFinding]:
-    """Yield norms and biases that an optimizer decays as weights."""
     for update in step.updates:
         names = [name for name in update.entered if _is_plain(step, name) and update.number("weight_decay", name)]
         if names:
@@ -140,7 +139,6 @@ def _decay(step: Step) -> Iterator[HealthFinding]:
 
 
 def _is_plain(step: Step, name: str) -> bool:
-    """Return whether a parameter is a bias or belongs to a norm."""
     path = str((step.snapshot.parameters.get(name) or {}).get("cell") or "") if step.snapshot else ""
     kind = step.snapshot.cells.get(path, "") if step.snapshot else ""
     return name.endswith(("bias", "beta", "gamma")) or bool(_NORMS.search(kind))

@@ -239,7 +239,6 @@ def _surroundings(run: dict[str, Any]) -> Iterator[Sentence]:
 
 
 def _model(snapshot: RunSnapshot) -> Iterator[Sentence]:
-    """Yield the numbers of the model, the steps, the optimizers and the user's own values."""
     parameters = snapshot.parameters
     sizes = [math.prod(item["shape"]) for item in parameters.values() if item.get("shape") is not None]
     yield say(
