@@ -77,9 +77,7 @@ class Sentence:
         >>> Sentence.from_dict(say("list", parts=[NOTHING, 2]).to_dict())
         Sentence(key='list', facts={'parts': [Sentence(key='', facts={}), 2]})
 
-        Raises:
-            KeyError: when the table has no such key.
-            TypeError: when it is none.
+        Raise KeyError when the table has no such key, TypeError when it is no sentence.
         """
         is_right = isinstance(given, dict) and set(given) == {"key", "facts"} and isinstance(given["facts"], dict)
         if not is_right or not isinstance(given["key"], str):
@@ -152,13 +150,9 @@ def _read(fact: Any) -> Any:
 
 
 class Finding:
-    """Something that is told to the user. A kind of finding is a dataclass derived from this.
+    """Something that is told to the user. A kind of finding is a dataclass derived from this."""
 
-    Attributes:
-        said: one sentence about it.
-    """
-
-    said: Sentence
+    said: Sentence  # one sentence about it
 
     @property
     def sentence(self) -> str:

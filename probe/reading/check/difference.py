@@ -29,19 +29,12 @@ class Importance(enum.IntEnum):
 
 @dataclass(frozen=True)
 class Difference(Finding):
-    """One difference.
+    """One difference."""
 
-    Attributes:
-        importance: its kind.
-        subject: the thing that differs: "parameters", "note config.lr"; a sentence where it has words.
-        said: how it differs.
-        ranks: the ranks that have it; empty where there is one.
-    """
-
-    importance: Importance
-    subject: Sentence | str
-    said: Sentence
-    ranks: tuple[int | None, ...] = ()
+    importance: Importance  # its kind
+    subject: Sentence | str  # the thing that differs: "parameters", "note config.lr"; a sentence where it has words
+    said: Sentence  # how it differs
+    ranks: tuple[int | None, ...] = ()  # the ranks that have it; empty where there is one
 
     @property
     def line(self) -> Sentence:

@@ -251,10 +251,7 @@ def decode(value: Any) -> Any:
     >>> decode({"tuple": [1, {"dict": [["a", None]]}]})
     (1, {'a': None})
 
-    Raises:
-        LookupError: when it has an unknown kind.
-        TypeError: when it has the wrong parts.
-        ValueError: likewise.
+    Raise LookupError when it has an unknown kind, TypeError or ValueError when it has the wrong parts.
     """
     if type(value) is list:
         return [decode(item) for item in value]

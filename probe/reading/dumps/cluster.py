@@ -32,9 +32,7 @@ def run_on_cluster(
 
     A unit of a worker that is lost goes to another one. If one unit loses many workers, the work ends. The function is
     one of a module, so that the workers find it; ``run`` does it for one unit. The scheduler is as tcp://10.0.0.1:8786.
-
-    Raises:
-        UsageError: when the cluster cannot be reached, loses its workers, or does not see a dump.
+    Raise UsageError when the cluster cannot be reached, loses its workers, or does not see a dump.
     """
     client = _connect(scheduler)
     waiting: list[Any] = []

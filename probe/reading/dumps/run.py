@@ -184,15 +184,10 @@ _SIZES = {"Bool": 1, "Int4": 1, "Complex64": 8, "Complex128": 16, **dict.fromkey
 
 
 def estimate(folder: str, exact_dtypes: bool = False, link_equal: bool = True) -> int:
-    """Return how many bytes the files of a rank folder would have with the array of every tensor.
+    """Return how many bytes the files of a rank folder of task statistics would have with the array of every tensor.
 
-    Args:
-        folder: a rank folder of task "statistics".
-        exact_dtypes: whether bfloat16 would be stored as it is.
-        link_equal: whether arrays of equal bytes would be one file. Tensors of equal numbers stand for them here.
-
-    Raises:
-        UsageError: when the dump cannot be read.
+    If ``exact_dtypes``, bfloat16 would be stored as it is; if ``link_equal``, arrays of equal bytes would be one file.
+    Tensors of equal numbers stand for them here. Raise UsageError when the dump cannot be read.
     """
     sizes = {**_SIZES, "BFloat16": 2} if exact_dtypes else _SIZES
     documents = (os.path.join(folder, name) for name in (file_names.DUMP, file_names.STACK, file_names.CONSTRUCT))

@@ -43,10 +43,8 @@ def run_units(
 ) -> Iterator[Result]:
     """Yield the result of a function for each unit, in their order.
 
-    The function is one of a module, so that other processes find it.
-
-    Raises:
-        UsageError: when a process ended, as for want of memory, or the cluster cannot do it.
+    The function is one of a module, so that other processes find it. Raise UsageError when a process ended, as for want
+    of memory, or the cluster cannot do it.
     """
     if workers.scheduler:
         from probe.reading.dumps.cluster import run_on_cluster

@@ -53,21 +53,13 @@ class Digest:
 
 @dataclass(frozen=True)
 class RankFinding(Finding):
-    """One thing that ranks disagree on.
+    """One thing that ranks disagree on."""
 
-    Attributes:
-        kind: "parameter", "collective", "sequence", "data" or "outlier".
-        step: the step.
-        name: the call or parameter.
-        ranks: the ranks that are apart from the others.
-        said: one sentence about it.
-    """
-
-    kind: str
+    kind: str  # "parameter", "collective", "sequence", "data" or "outlier"
     step: int | None
-    name: str
-    ranks: list[Rank]
-    said: Sentence
+    name: str  # the call or parameter
+    ranks: list[Rank]  # the ranks that are apart from the others
+    said: Sentence  # one sentence about it
 
 
 def check_ranks(run: Run, jobs: int = 1, scheduler: str = "") -> list[RankFinding]:

@@ -23,21 +23,13 @@ from probe.store.file_names import Rank
 
 @dataclass(frozen=True)
 class TrendFinding(Finding):
-    """A finding of a rule in a series.
+    """A finding of a rule in a series."""
 
-    Attributes:
-        rule: the rule's name.
-        name: the tensor.
-        rank: the rank.
-        step: the step.
-        said: one sentence about it.
-    """
-
-    rule: str
-    name: str
+    rule: str  # the rule's name
+    name: str  # the tensor
     rank: Rank
     step: int
-    said: Sentence
+    said: Sentence  # one sentence about it
 
 
 _BARS = " .:-=+*#%@"
@@ -77,9 +69,6 @@ def sparkline(values: Sequence[float]) -> str:
     low, high = min(finite, default=0.0), max(finite, default=0.0)
     scale = (len(_BARS) - 1) / (high - low) if high > low else 0.0
     return "".join(_BARS[round((value - low) * scale)] if math.isfinite(value) else "!" for value in values)
-
-
-# -- the series of the monitor -----------------------------------------------------------------------------------------
 
 
 def is_wanted(name: str, like: str, stat: str) -> bool:

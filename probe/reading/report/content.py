@@ -149,14 +149,9 @@ class Content:
 
 
 class ContentMaker:
-    """Makes the content of a report.
+    """Makes the content of a report; ``paths`` are A and B as they were given, A is "" for one run alone.
 
-    Args:
-        paths: A and B as they were given; A is "" for one run alone.
-        parts: all steps and ranks.
-        alone: the dumps that are only in A, and only in B.
-        with_code: whether source lines are kept.
-        everything: whether all rows are kept.
+    ``alone`` are the dumps that are only in A, and only in B. If ``everything``, all rows are kept.
     """
 
     def __init__(

@@ -210,14 +210,7 @@ class PartMaker:
     ) -> None:
         """Add a call whose rows were added, and what its entry says beside its values.
 
-        Args:
-            dump: its dump.
-            flow: the dataflow of the dump.
-            place: its place in the dataflow.
-            state: its state.
-            before: the number of rows before its own.
-            how: how it was paired.
-            name_a: its name in A, where that is another one.
+        ``before`` is the number of rows before its own, ``name_a`` its name in A where that is another one.
         """
         name, texts, stacks = flow.names[place], self._texts, dump.stacks
         frames, entry = stacks.get(name) or stacks.get(flow.parts[place].forward), dump.data[name]
@@ -232,15 +225,7 @@ class PartMaker:
         ))  # fmt: skip
 
     def add_row(self, where: str, a: Any, b: Any, producer: int, slot: Slot | None = None) -> None:
-        """Add a value of a call in A and B.
-
-        Args:
-            where: its place in the call.
-            a: the value in A; None where only B has it.
-            b: the value in B, likewise.
-            producer: the call that made it; -1 where none did.
-            slot: the verdict on it, of two runs.
-        """
+        """Add a value of a call in A and B, None where a side has none; ``producer`` is -1 where no call made it."""
         types = self._texts["types"]
         type_a = types.number(type_text(a))
         type_b = type_a if _same_type(a, b) else types.number(type_text(b))
@@ -266,12 +251,7 @@ class PartMaker:
         return self._stacks[id(frames)]
 
     def finish(self, names: list[str], *constructs: dict[str, str | None]) -> None:
-        """Turn what was collected into columns.
-
-        Args:
-            names: the sequence of calls: equal on all ranks that make the same ones.
-            *constructs: the Cells around entries.
-        """
+        """Turn what was collected into columns; the names are equal on all ranks that make the same calls."""
         part = self._part
         columns = list(zip(*self._calls)) or [()] * len(CALL_COLUMNS)
         part.calls = {name: array(code, column) for (name, code), column in zip(CALL_COLUMNS.items(), columns)}

@@ -233,21 +233,13 @@ class Wishes(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """The outcome of a report.
+    """The outcome of a report."""
 
-    Attributes:
-        status: 0 nothing found, 1 something found, 2 not comparable.
-        size: the size of the page in bytes.
-        calls: how many calls it tells about.
-        dropped: how many of them others stand for.
-        unread: why dumps could not be read, a line for each.
-    """
-
-    status: int
-    size: int
-    calls: int
-    dropped: int
-    unread: Sequence[str] = ()
+    status: int  # 0 nothing found, 1 something found, 2 not comparable
+    size: int  # the size of the page in bytes
+    calls: int  # how many calls it tells about
+    dropped: int  # how many of them others stand for
+    unread: Sequence[str] = ()  # why dumps could not be read, a line for each
 
 
 def report(
@@ -314,8 +306,7 @@ def make_content(path: str, golden: str = "", wishes: Wishes | None = None) -> C
 def make_report(output: str | os.PathLike[str], path: str, golden: str = "", wishes: Wishes | None = None) -> Outcome:
     """Write the report of one run, ``path``, or of two: ``golden`` is A.
 
-    Raises:
-        UsageError: when there is no dump, nothing can be compared, or the file cannot be written.
+    Raise UsageError when there is no dump, nothing can be compared, or the file cannot be written.
     """
     wishes = wishes or Wishes()
     content = make_content(path, golden, wishes)

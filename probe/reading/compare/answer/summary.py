@@ -18,13 +18,7 @@ _LEAST_PAIRED = 0.5
 
 
 class ComparisonResult:
-    """The result of a comparison.
-
-    Attributes:
-        units: the summaries of every step and rank.
-        origins: the places where differences begin, in the order of execution.
-        later: places that follow from an origin by the dataflow, but are suspicious by themselves.
-    """
+    """The result of a comparison; ``Comparison`` says what its attributes are."""
 
     def __init__(self, paths: tuple[str, str], units: list[UnitSummary], alone: tuple[list[Any], list[Any]]) -> None:
         self.paths, self.units, self.alone = paths, units, alone

@@ -73,11 +73,7 @@ class Arrays:
             return NOTHING
 
     def parts(self, a: Any, b: Any) -> tuple[list[Array], list[Array]]:
-        """Return the arrays of two records: of one that was put together those of all ranks.
-
-        Raises:
-            UsageError: when an array was not written, or cannot be read.
-        """
+        """Return the arrays of two records, of all ranks; raise UsageError when one was not written, or is broken."""
         paths = self._paths(a, b)
         if paths is None:
             raise UsageError("no array was written")

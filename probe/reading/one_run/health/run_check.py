@@ -115,12 +115,7 @@ ROWS = 12
 
 
 class RunCheck:
-    """The findings in one run.
-
-    Args:
-        run: the run; one without a dump is only described.
-        snapshots: its snapshots; [] where it has none.
-        workers: the processes that read the steps.
+    """The findings in one run; one without a dump is only described.
 
     Attributes:
         findings: what was found, the heaviest first.
@@ -169,15 +164,7 @@ class RunCheck:
 
 
 def check_run(path: str | os.PathLike[str], workers: Workers = HERE) -> RunCheck:
-    """Look at one run alone.
-
-    Args:
-        path: a dump_path, a step or rank folder in it, or a run.json.
-        workers: the processes that read the steps.
-
-    Raises:
-        UsageError: when there is neither a dump nor a snapshot.
-    """
+    """Look at one run alone; raise UsageError when there is neither a dump nor a snapshot."""
     path = os.fspath(path)
     try:
         run = open_run(path)

@@ -23,31 +23,19 @@ _WORDS = {FAULT: "health.fault", SUSPICIOUS: "health.suspicious", NOTE: "health.
 
 @dataclass(frozen=True)
 class HealthFinding(Finding):
-    """Something that one run shows by itself.
+    """Something that one run shows by itself."""
 
-    Attributes:
-        weight: "fault", "suspicious" or "note". A healthy training has no fault.
-        rule: the rule's name.
-        said: one sentence about it.
-        name: the call or the parameter.
-        step: the first step in which it was seen; None for all.
-        cell: path and class of the Cell around the call.
-        file, line, source: the innermost line of the user's code.
-        rank: the rank.
-        more: how many further places have the same fault.
-    """
-
-    weight: str
-    rule: str
-    said: Sentence
-    name: str = ""
-    step: int | None = None
-    cell: str | None = None
-    file: str | None = None
+    weight: str  # "fault", "suspicious" or "note"; a healthy training has no fault
+    rule: str  # the rule's name
+    said: Sentence  # one sentence about it
+    name: str = ""  # the call or the parameter
+    step: int | None = None  # the first step in which it was seen; None for all
+    cell: str | None = None  # path and class of the Cell around the call
+    file: str | None = None  # the innermost line of the user's code: its file, number and text
     line: int | None = None
     source: str | None = None
     rank: Rank = None
-    more: int = 0
+    more: int = 0  # how many further places have the same fault
 
     @property
     def whole(self) -> Sentence:
