@@ -145,12 +145,9 @@ def run_trend(given: argparse.Namespace) -> int:
 
 
 def show_trend(
-    samples: list[Samples],
-    given: argparse.Namespace,
-    choice: tuple[str, str],
-    thresholds: dict[str, float],
+    samples: list[Samples], given: argparse.Namespace, choice: tuple[str, str], thresholds: dict[str, float],
     monitored: tuple[Trend, list[TrendFinding]] = ({}, []),
-) -> int:
+) -> int:  # fmt: skip
     """Print series; return the exit status.
 
     ``given`` has the arguments csv, rows and lang; ``choice`` the part of the names, and the statistic; ``monitored``

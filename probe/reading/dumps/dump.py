@@ -280,13 +280,9 @@ class Dump:
         return name in self.data
 
     def calls(
-        self,
-        like: str | None = None,
-        regex: str | None = None,
-        kind: str | None = None,
-        direction: str | None = None,
-        cell: str | None = None,
-    ) -> Iterator[Call]:
+        self, like: str | None = None, regex: str | None = None, kind: str | None = None,
+        direction: str | None = None, cell: str | None = None,
+    ) -> Iterator[Call]:  # fmt: skip
         """Yield the calls that fit, in the order of the file.
 
         Args:

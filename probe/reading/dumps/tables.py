@@ -132,17 +132,10 @@ def tensor_rows(dump: Dump) -> Iterator[Row]:
             record = tensor.record
             shape = record.get("shape")
             yield {
-                "step": dump.step,
-                "rank": dump.rank,
-                "cell": cell,
-                "call": call.name,
-                "place": tensor.place,
-                "dtype": record.get("dtype"),
-                "shape": "x".join(map(str, shape)) if isinstance(shape, list) else None,
-                **{key: record.get(key) for key in SHOWN},
-                "md5": record.get("md5"),
-                "array": record.get("data_name"),
-            }
+                "step": dump.step, "rank": dump.rank, "cell": cell, "call": call.name, "place": tensor.place,
+                "dtype": record.get("dtype"), "shape": "x".join(map(str, shape)) if isinstance(shape, list) else None,
+                **{key: record.get(key) for key in SHOWN}, "md5": record.get("md5"), "array": record.get("data_name"),
+            }  # fmt: skip
 
 
 def write_csv(file: IO[str], header: Iterable[str], rows: Iterable[Iterable[Any]]) -> None:
@@ -165,11 +158,8 @@ def write_xlsx(path: str | os.PathLike[str], sheets: dict[str, tuple[Sequence[st
     """Write sheets of rows, too many in a further one; raise UsageError when XlsxWriter is not installed."""
     xlsxwriter = extra("xlsxwriter", "XlsxWriter")
     options = {
-        "constant_memory": True,
-        "strings_to_formulas": False,
-        "strings_to_urls": False,
-        "nan_inf_to_errors": True,
-    }
+        "constant_memory": True, "strings_to_formulas": False, "strings_to_urls": False, "nan_inf_to_errors": True,
+    }  # fmt: skip
     create(path).close()  # the workbook keeps its permissions
     with xlsxwriter.Workbook(os.fspath(path), options) as book:
         for name, (header, rows) in sheets.items():

@@ -119,19 +119,11 @@ class Machine:
         self._stack: list[Any] = []
         self._memo: dict[int, Any] = {}
         self._others: dict[str, Callable[[Any], None]] = {
-            "PROTO": _pass,
-            "FRAME": _pass,
-            "GLOBAL": self._name,
-            "STACK_GLOBAL": self._name_on_stack,
-            "MEMOIZE": self._keep_next,
-            "TUPLE": lambda _: self._stack.append(tuple(self._marked())),
-            "BINPERSID": self._storage,
-            "REDUCE": self._call,
-            "BINPUT": self._keep,
-            "LONG_BINPUT": self._keep,
-            "BINGET": self._get,
-            "LONG_BINGET": self._get,
-        }
+            "PROTO": _pass, "FRAME": _pass, "GLOBAL": self._name, "STACK_GLOBAL": self._name_on_stack,
+            "MEMOIZE": self._keep_next, "TUPLE": lambda _: self._stack.append(tuple(self._marked())),
+            "BINPERSID": self._storage, "REDUCE": self._call, "BINPUT": self._keep, "LONG_BINPUT": self._keep,
+            "BINGET": self._get, "LONG_BINGET": self._get,
+        }  # fmt: skip
 
     def step(self, opcode: str, argument: Any) -> None:
         """Follow one opcode."""

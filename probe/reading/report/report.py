@@ -243,15 +243,10 @@ class Outcome(NamedTuple):
 
 
 def report(
-    a: str | os.PathLike[str] | Run,
-    b: str | os.PathLike[str] | Run | None = None,
-    path: str | os.PathLike[str] = "report.html",
-    step: str = "",
-    rank: str = "",
-    jobs: int = 1,
-    scheduler: str = "",
+    a: str | os.PathLike[str] | Run, b: str | os.PathLike[str] | Run | None = None,
+    path: str | os.PathLike[str] = "report.html", step: str = "", rank: str = "", jobs: int = 1, scheduler: str = "",
     lang: str = "",
-) -> Outcome:
+) -> Outcome:  # fmt: skip
     """Write one HTML page about one run, or about two and where they begin to differ.
 
     Args:

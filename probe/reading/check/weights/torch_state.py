@@ -40,22 +40,14 @@ class StateMachine(torch_pickle.Machine):
         super().__init__()
         put = self._stack.append
         more: dict[str, Callable[[Any], None]] = {
-            "EMPTY_DICT": lambda _: put(_Dict()),
-            "EMPTY_LIST": lambda _: put([]),
-            "EMPTY_SET": lambda _: put([]),
-            "BINFLOAT": put,
-            "SETITEM": lambda _: self._set([self._stack.pop(-2), self._stack.pop()]),
-            "SETITEMS": lambda _: self._set(self._marked()),
-            "APPEND": lambda _: self._extend([self._stack.pop()]),
-            "APPENDS": lambda _: self._extend(self._marked()),
-            "ADDITEMS": lambda _: self._extend(self._marked()),
-            "BUILD": lambda _: self._stack.pop() and None,
-            "NEWOBJ": self._new,
-            "NEWOBJ_EX": self._new,
-            "POP": lambda _: self._stack.pop() and None,
-            "DICT": lambda _: self._made(self._marked()),
+            "EMPTY_DICT": lambda _: put(_Dict()), "EMPTY_LIST": lambda _: put([]), "EMPTY_SET": lambda _: put([]),
+            "BINFLOAT": put, "SETITEM": lambda _: self._set([self._stack.pop(-2), self._stack.pop()]),
+            "SETITEMS": lambda _: self._set(self._marked()), "APPEND": lambda _: self._extend([self._stack.pop()]),
+            "APPENDS": lambda _: self._extend(self._marked()), "ADDITEMS": lambda _: self._extend(self._marked()),
+            "BUILD": lambda _: self._stack.pop() and None, "NEWOBJ": self._new, "NEWOBJ_EX": self._new,
+            "POP": lambda _: self._stack.pop() and None, "DICT": lambda _: self._made(self._marked()),
             "LIST": lambda _: put(self._marked()),
-        }
+        }  # fmt: skip
         self._others.update(more)
         for opcode in "LONG4 SHORT_BINBYTES BINBYTES BINBYTES8 BINUNICODE8 BINSTRING SHORT_BINSTRING INT FLOAT".split():
             self._others[opcode] = put

@@ -53,13 +53,9 @@ class Comparison(ComparisonResult):
     """
 
     def __init__(
-        self,
-        paths: tuple[str, str],
-        units: list[UnitSummary],
-        alone: tuple[list[Any], list[Any]],
-        pairs: list[tuple[DumpFolder, DumpFolder]],
-        options: Options,
-    ) -> None:
+        self, paths: tuple[str, str], units: list[UnitSummary], alone: tuple[list[Any], list[Any]],
+        pairs: list[tuple[DumpFolder, DumpFolder]], options: Options,
+    ) -> None:  # fmt: skip
         super().__init__(paths, units, alone)
         self._pairs, self._options = pairs, options
 

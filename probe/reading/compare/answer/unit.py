@@ -125,15 +125,11 @@ def _count(comparing: JudgedPairs) -> UnitCounts:
             count, so_far = cells.get(cell, (0, 0.0))
             cells[cell] = count + len(off), max(so_far, *off)
     return UnitCounts(
-        pairs=dict(hows),
-        verdicts={key: count for key, count in Counter(verdicts).items() if key},
-        only_a=tuple(only_a[:_MOST_NAMES]),
-        only_b=tuple(only_b[:_MOST_NAMES]),
-        only=(len(only_a), len(only_b)),
-        cells=dict(list(cells.items())[:_MOST_CELLS]),
-        rules_used=tuple(comparing.tolerances.used()),
+        pairs=dict(hows), verdicts={key: count for key, count in Counter(verdicts).items() if key},
+        only_a=tuple(only_a[:_MOST_NAMES]), only_b=tuple(only_b[:_MOST_NAMES]), only=(len(only_a), len(only_b)),
+        cells=dict(list(cells.items())[:_MOST_CELLS]), rules_used=tuple(comparing.tolerances.used()),
         unmapped=comparing.alignment.vocabulary.unused(comparing.alignment.flows),
-    )
+    )  # fmt: skip
 
 
 def _find_origins(counts: UnitCounts, judged: JudgedPairs) -> UnitOrigins:
@@ -165,17 +161,13 @@ def _find_origins(counts: UnitCounts, judged: JudgedPairs) -> UnitOrigins:
         first = tuple(describer.origin(finding) for finding in finder.first_of_all())
     first = tuple(origin for origin in first if not casts.carry(origin.site.order))  # no cast is the origin
     return UnitOrigins(
-        first=first,
-        later=tuple(describer.origin(finding) for finding in casts.beyond(finder.later())),
+        first=first, later=tuple(describer.origin(finding) for finding in casts.beyond(finder.later())),
         casts=tuple(casts.differences()[:_MOST_NAMES]),
         soft=tuple(describer.origin(finding) for finding in rest[:_MOST_ORIGINS]),
-        collectives=tuple(_collectives(graph, findings)),
-        exact=exact,
-        parameters=_parameters(judged) if first else (0, 0),
-        updates=bool(judged.updates),
-        settled=_is_settled(judged),
-        before=_before(judged, first[0].site.order) if first else "",
-    )
+        collectives=tuple(_collectives(graph, findings)), exact=exact,
+        parameters=_parameters(judged) if first else (0, 0), updates=bool(judged.updates),
+        settled=_is_settled(judged), before=_before(judged, first[0].site.order) if first else "",
+    )  # fmt: skip
 
 
 def _exact_origins(judged: JudgedPairs) -> tuple[Origin, ...]:

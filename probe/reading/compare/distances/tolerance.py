@@ -130,13 +130,9 @@ def _of_nonfinite(a: tuple[Any, ...], b: tuple[Any, ...]) -> Distance:
 
 #: on rel_l2. Those of the half kinds are torch.testing's; that of float32 is of a whole net, not of one call
 _TOLERANCES = {
-    1e-12: "float64 double complex128",
-    1e-5: "float32 float complex64",
-    2e-3: "float16 half",
-    1.6e-2: "bfloat16",
-    0.13: "hifloat8 float8_e4m3fn",
-    0.25: "float8_e5m2",
-}
+    1e-12: "float64 double complex128", 1e-5: "float32 float complex64", 2e-3: "float16 half", 1.6e-2: "bfloat16",
+    0.13: "hifloat8 float8_e4m3fn", 0.25: "float8_e5m2",
+}  # fmt: skip
 BY_DTYPE = {dtype: tolerance for tolerance, dtypes in _TOLERANCES.items() for dtype in dtypes.split()}
 #: the same -> half of the distance of two numbers
 _UNITS = {1e-12: 2**-53, 1e-5: 2**-24, 2e-3: 2**-11, 1.6e-2: 2**-8, 0.13: 2**-4, 0.25: 2**-3}
@@ -144,12 +140,8 @@ _UNITS = {1e-12: 2**-53, 1e-5: 2**-24, 2e-3: 2**-11, 1.6e-2: 2**-8, 0.13: 2**-4,
 NOISE_FACTOR, NET_FACTOR, _NEAR = 3.0, 8.0, 8
 _NAMES = ("rel_l2", "max_abs")
 _COMPARES: dict[type, Callable[[Any, Any], bool]] = {
-    ast.LtE: operator.le,
-    ast.Lt: operator.lt,
-    ast.GtE: operator.ge,
-    ast.Gt: operator.gt,
-    ast.Eq: operator.eq,
-}
+    ast.LtE: operator.le, ast.Lt: operator.lt, ast.GtE: operator.ge, ast.Gt: operator.gt, ast.Eq: operator.eq,
+}  # fmt: skip
 
 
 @functools.lru_cache(maxsize=256)

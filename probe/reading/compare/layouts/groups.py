@@ -34,12 +34,9 @@ class LayoutPair:
     """
 
     def __init__(
-        self,
-        groups: tuple[Group, Group],
-        mapping: Mapping[str, str] | None,
-        notes: list[Sentence],
+        self, groups: tuple[Group, Group], mapping: Mapping[str, str] | None, notes: list[Sentence],
         counts: Sequence[int] = (),
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.groups, self._mapping, self._notes, self.counts = groups, mapping, notes, counts
         self._made: list[Document | None] = [None, None]
         self._stages: list[Any] = [None, None]
@@ -119,14 +116,9 @@ Pairs = tuple[list[tuple[DumpFolder, DumpFolder]], tuple[list[Any], list[Any]]]
 
 
 def layout_pairs(
-    run_a: Run,
-    run_b: Run,
-    given: tuple[str, str],
-    step: str = "",
-    rank: str = "",
-    mapping: Mapping[str, str] | None = None,
-    noise: bool = False,
-) -> Pairs | None:
+    run_a: Run, run_b: Run, given: tuple[str, str], step: str = "", rank: str = "",
+    mapping: Mapping[str, str] | None = None, noise: bool = False,
+) -> Pairs | None:  # fmt: skip
     """Return what is compared where two runs have different layouts; None where their ranks are compared one by one.
 
     ``given`` are the layouts of A and B as the user gives them; "" takes the one in the header. ``noise`` says whether

@@ -26,20 +26,14 @@ PARAMETER = "Parameter"
 HEAD = ("Op Type", "Op Name", "Task ID", "Stream ID", "Timestamp", "IO", "Slot", "Data Size", "Data Type", "Shape")
 #: name of a statistic in the settings -> its column, and its key in a record; "" where a record has none
 COLUMNS = {
-    "max": ("Max Value", "Max"),
-    "min": ("Min Value", "Min"),
-    "avg": ("Avg Value", "Mean"),
-    "l2norm": ("L2Norm Value", "Norm"),
-    "count": ("Count", "count"),
+    "max": ("Max Value", "Max"), "min": ("Min Value", "Min"), "avg": ("Avg Value", "Mean"),
+    "l2norm": ("L2Norm Value", "Norm"), "count": ("Count", "count"),
     "negative zero count": ("Negative Zero Count", "negative_zero_count"),
-    "positive zero count": ("Positive Zero Count", "positive_zero_count"),
-    "nan count": ("NaN Count", "nan_count"),
+    "positive zero count": ("Positive Zero Count", "positive_zero_count"), "nan count": ("NaN Count", "nan_count"),
     "negative inf count": ("Negative Inf Count", "negative_inf_count"),
-    "positive inf count": ("Positive Inf Count", "positive_inf_count"),
-    "zero count": ("Zero Count", "zero_count"),
-    "md5": ("MD5", ""),
-    "sha1": ("SHA1", ""),
-}
+    "positive inf count": ("Positive Inf Count", "positive_inf_count"), "zero count": ("Zero Count", "zero_count"),
+    "md5": ("MD5", ""), "sha1": ("SHA1", ""),
+}  # fmt: skip
 
 _ARRAY = re.compile(
     r"(?P<op_type>[^.]+)\.(?P<op_name>.+)\.(?P<task>\d+)\.(?P<stream>\d+)\.(?P<timestamp>\d+)"
