@@ -69,7 +69,7 @@ class Call(EntryView):
     def outputs(self) -> dict[str, Any]:
         """The tensors and plain values it gave; of parameters_grad the gradients, by parameter."""
         if self.parts.kind in (entry_name.GRADIENT, entry_name.DEBUG):
-            return {key: self._value(key, leaf) for key, leaf in values.leaves(self.entry)} or self._only()
+            return {key: self._value(key, leaf) for key, leaf in values.leaves(self.entry)}
         return self._values(OUTPUTS)
 
     @property
@@ -88,9 +88,6 @@ class Call(EntryView):
         elif isinstance(self.entry, list):
             for place, record in values.tensors("", self.entry):
                 yield Tensor(self, place[1:], record)
-
-    def _only(self) -> dict[str, Any]:
-        return {"0": self._value("0", self.entry)} if isinstance(self.entry, dict) and "type" in self.entry else {}
 
     def _values(self, keys: tuple[str, ...]) -> dict[str, Any]:
         if not isinstance(self.entry, dict):

@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import csv
+import functools
 import importlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -27,7 +28,8 @@ _FILES, _FOLDERS = ("csv", "json", "jsonl", "xlsx", "msprobe_csv", "output", "sc
 
 def create(path: str | os.PathLike[str], newline: str | None = None) -> TextIO:
     """Open a text file to write it. A new one is readable for owner and group only. Raise OSError if it cannot be."""
-    return open(path, "w", encoding="utf-8", errors="backslashreplace", newline=newline, opener=_opener)
+    opener = functools.partial(os.open, mode=FILE_MODE)
+    return open(path, "w", encoding="utf-8", errors="backslashreplace", newline=newline, opener=opener)
 
 
 @contextlib.contextmanager
@@ -45,10 +47,6 @@ def create_whole(path: str | os.PathLike[str], newline: str | None = None) -> It
     finally:
         with contextlib.suppress(OSError):  # after the renaming there is none
             os.remove(beside)
-
-
-def _opener(path: str, flags: int) -> int:
-    return os.open(path, flags, FILE_MODE)
 
 
 def why_no_output(given: argparse.Namespace) -> str:

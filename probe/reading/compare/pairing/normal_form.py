@@ -268,17 +268,14 @@ def _new_names(alignment: Alignment, a: dict[str, Any], b: dict[str, Any]) -> di
         if moved in names_a and name not in names_a and moved not in names_b:
             made[name] = moved
     shapes_a, shapes_b = (
-        dict(zip(names, map(_shape, gradients(entry)))) for names, entry in ((names_a, a), (names_b, b))
+        {name: record.get("shape") if is_tensor(record) else None for name, record in zip(names, gradients(entry))}
+        for names, entry in ((names_a, a), (names_b, b))
     )
     rest_a = [name for name in names_a if name not in names_b and name not in made.values()]
     rest_b = [name for name in names_b if name not in names_a and name not in made]
     if [shapes_a.get(name) for name in rest_a] == [shapes_b.get(name) for name in rest_b]:
         made.update(zip(rest_b, rest_a))
     return made
-
-
-def _shape(record: Any) -> Any:
-    return record.get("shape") if is_tensor(record) else None
 
 
 def _rename(entry: dict[str, Any], names: dict[str, str]) -> None:
