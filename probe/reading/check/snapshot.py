@@ -112,7 +112,7 @@ class Snapshots:
     def __init__(self, path: str) -> None:
         self._files: dict[str, str] = {}
         try:
-            for file in sorted(_files(path), key=_step_of):
+            for file in sorted(_files(path), key=lambda file: file_names.step_of(file.split(os.sep)[-3:][0]) or 0):
                 self._files.setdefault(os.path.basename(os.path.dirname(file)), file)
         except UsageError:
             pass  # nothing is known then
@@ -125,11 +125,6 @@ class Snapshots:
             return _read(file) if file else None
         except UsageError:
             return None
-
-
-def _step_of(file: str) -> int:
-    digits = os.path.basename(os.path.dirname(os.path.dirname(file))).removeprefix("step")
-    return int(digits) if digits.isdigit() else 0
 
 
 def _first_step(snapshot: RunSnapshot) -> int:

@@ -104,7 +104,7 @@ def read_npy(path: str, mapped: bool = False) -> tuple[np.ndarray[Any, Any], boo
 
 _BFLOAT16 = "BFloat16"
 #: dtypes that are stored as float32, and the names of ml_dtypes; it has none for HiFloat8
-_STORED_AS_SINGLE = {_BFLOAT16: "bfloat16", "Float8E4M3FN": "float8_e4m3fn", "Float8E5M2": "float8_e5m2"}
+NAMED_DTYPES = {_BFLOAT16: "bfloat16", "Float8E4M3FN": "float8_e4m3fn", "Float8E5M2": "float8_e5m2"}
 
 
 def load(path: str | os.PathLike[str]) -> np.ndarray[Any, Any]:
@@ -158,10 +158,10 @@ def _read(path: str, mapped: bool = False) -> np.ndarray[Any, Any]:
 
 def _as_dtype(array: np.ndarray[Any, Any], dtype: str) -> np.ndarray[Any, Any]:
     as_it_is = array.dtype.kind == "V" and array.dtype.itemsize == 2
-    if as_it_is or (dtype in _STORED_AS_SINGLE and array.dtype == np.float32):
+    if as_it_is or (dtype in NAMED_DTYPES and array.dtype == np.float32):
         import ml_dtypes
 
-        kind = np.dtype(getattr(ml_dtypes, _STORED_AS_SINGLE[_BFLOAT16 if as_it_is else dtype]))
+        kind = np.dtype(getattr(ml_dtypes, NAMED_DTYPES[_BFLOAT16 if as_it_is else dtype]))
         return array.view(kind) if as_it_is else array.astype(kind)
     return array
 
@@ -189,7 +189,7 @@ def _named_dtypes(path: str, changed: int, size: int) -> dict[str, str]:
         return {}
     records = (record for name, entry in data.items() for _, record in tensors(name, entry))
     named = ((str(record.get("data_name")), str(record.get("dtype"))) for record in records)
-    return {name: dtype for name, dtype in named if dtype in _STORED_AS_SINGLE}
+    return {name: dtype for name, dtype in named if dtype in NAMED_DTYPES}
 
 
 def record_of(path: str, dtype: str) -> Record:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import heapq
+import itertools
 import json
 import math
 import os
@@ -300,40 +301,32 @@ def _sort_key(value: Any) -> float:
 
 
 def write_text(answer: Answer, file: IO[str], width: int, language: str) -> None:
-    """Write the rows for people; the width of the columns is that of their first rows."""
+    """Write the rows for people, in blocks; the width of the columns is that of their first rows."""
     many = len({(folder.step, folder.rank) for folder in answer._folders}) > 1
-    block: list[list[str]] = []
-    stacks: list[list[str]] = []
     header = [*words(language, *_PLACES[: 2 * many], "show.tensor", "show.dtype", "show.shape"), *NUMBERS]
-    left = 3 if many else 1
-    shown = 0
-
-    def flush() -> None:
-        lines = text.columns([header, *block], 0 if many else width, left).split("\n")
-        if shown == len(block):
+    rows, shown = iter(answer), 0
+    while (block := list(itertools.islice(rows, 200))) or not shown:
+        cells = [_cells(row, many) for row in block]
+        lines = text.columns([header, *cells], 0 if many else width, 3 if many else 1).split("\n")
+        if not shown:
             print(text.fit(lines[0], width), file=file)
-        for line, frames in zip(lines[1:], stacks):
+        for line, row in zip(lines[1:], block):
             print(text.fit(line, width), file=file)
-            for frame in frames:
+            raised = [say("show.raised", error=row["raised"]).text(language)] if row["raised"] else []
+            for frame in raised + row.get("stack", []):
                 print(text.fit("      " + text.safe(" ".join(frame.split())), width), file=file)
-        block.clear()
-        stacks.clear()
-
-    for row in answer:
-        shown += 1
-        cells = [text.safe(row["tensor"]), text.safe(row["dtype"] or "-"), row["shape"] or "-"]
-        cells += [text.number(row[key]) for key in NUMBERS]
-        cells = [*([text.number(row["step"]), text.number(row["rank"])] if many else []), *cells]
-        block.append(cells)
-        raised = [say("show.raised", error=row["raised"]).text(language)] if row["raised"] else []
-        stacks.append(raised + row.get("stack", []))
-        if len(block) == 200:
-            flush()
-    if block or not shown:
-        flush()
+        shown += len(block)
+        if not block:
+            break
     rest = answer.total - shown
     if rest > 0:
         print(say("show.more", count=rest).text(language), file=file)
+
+
+def _cells(row: dict[str, Any], many: bool) -> list[str]:
+    place = [text.number(row["step"]), text.number(row["rank"])] if many else []
+    cells = [text.safe(row["tensor"]), text.safe(row["dtype"] or "-"), row["shape"] or "-"]
+    return [*place, *cells, *(text.number(row[key]) for key in NUMBERS)]
 
 
 def write_rows(answer: Answer, file: IO[str], form: str) -> None:

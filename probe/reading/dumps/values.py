@@ -7,8 +7,8 @@ import math
 import operator
 import os
 import sys
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, TypeVar
 
 from probe.reading.dumps.shapes import RECORD, lengths, wrong_fields
 
@@ -43,6 +43,8 @@ _SPELLINGS = {"bfloat16": "BFloat16", "uint": "UInt32", "int": "Int32", "float":
 Leaf = tuple[str, Any]
 #: a tensor's record
 Record = dict[str, Any]
+Key = TypeVar("Key")
+Item = TypeVar("Item")
 
 
 def is_tensor(value: Any) -> bool:
@@ -173,6 +175,14 @@ def dtype_name(name: str) -> str:
     """
     name = name.strip().lower()
     return _SPELLINGS.get(name) or (f"UI{name[2:]}" if name.startswith("ui") else name.capitalize())
+
+
+def grouped(pairs: Iterable[tuple[Key, Item]]) -> dict[Key, list[Item]]:
+    """Return key -> the items that came with it, in their order."""
+    found: dict[Key, list[Item]] = {}
+    for key, item in pairs:
+        found.setdefault(key, []).append(item)
+    return found
 
 
 def array_name(record: Record) -> str:

@@ -20,7 +20,7 @@ from probe.reading.dumps.entry_name import FORWARD, GRADIENT
 from probe.reading.dumps.flow import content_key
 from probe.reading.dumps.folders import DumpFolder
 from probe.reading.dumps.run import Run
-from probe.reading.dumps.values import is_tensor, leaves, real, tensors_in
+from probe.reading.dumps.values import grouped, is_tensor, leaves, real, tensors_in
 from probe.reading.dumps.work import HERE, Workers, run_units
 from probe.store.file_names import Rank
 
@@ -153,10 +153,7 @@ def ranks_said(ranks: Sequence[Any]) -> Sentence:
 
 def _groups(values: dict[Any, Any]) -> list[list[Any]]:
     """Return the ranks that have one value each, the largest group first."""
-    found: dict[Any, list[Any]] = {}
-    for rank, value in values.items():
-        found.setdefault(value, []).append(rank)
-    return sorted(found.values(), key=len, reverse=True)
+    return sorted(grouped((value, rank) for rank, value in values.items()).values(), key=len, reverse=True)
 
 
 def _apart(groups: list[list[Any]]) -> Sentence:

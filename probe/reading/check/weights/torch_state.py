@@ -15,14 +15,15 @@ import numpy as np
 
 from probe.door import open_file
 from probe.errors import UsageError
-from probe.reading.check.weights.weight import DTYPES, NAMED, Array, Weight, in_file, numpy_dtype
+from probe.reading.check.weights.weight import DTYPES, Array, Weight, in_file, numpy_dtype
 from probe.reading.dumps import torch_pickle
+from probe.reading.dumps.load import NAMED_DTYPES
 from probe.reading.dumps.torch_arrays import _BROKEN, Archive, archive_file, open_archive, storage_of, tensor_of
 from probe.reading.dumps.torch_pickle import MemoryOrder, NotATensor
 
 _MOST_MEMBERS, _MOST_DESCRIPTION, _MOST_DEPTH = 1 << 20, 1 << 28, 100
 #: dtype of torch -> MindSpore's word
-_WORDS = {**{word.lower(): word for word in DTYPES}, **{name: word for word, name in NAMED.items()}}
+_WORDS = {**{word.lower(): word for word in DTYPES}, **{name: word for word, name in NAMED_DTYPES.items()}}
 
 
 class _Other:

@@ -17,7 +17,7 @@ from statistics import median
 from typing import Any, NamedTuple
 
 from probe.errors import UsageError
-from probe.reading.dumps.values import Record, real
+from probe.reading.dumps.values import Record, grouped, real
 
 _INF = math.inf
 #: how exact recorded means and norms are
@@ -169,9 +169,8 @@ class NetNoise(dict[str, float]):
     def of(cls, samples: Iterable[tuple[str, Hashable, object, float]]) -> NetNoise:
         """Return it from (tensor, place in the calls of its API, dtype, rel_l2) in the order of execution."""
         rows = ((name, group, min(size, 1.0), _UNITS.get(of_dtype(dtype), 0.0)) for name, group, dtype, size in samples)
-        known, groups = [row for row in rows if row[3]], dict[Hashable, list[float]]()
-        for _, group, size, _ in known:
-            groups.setdefault(group, []).append(size)
+        known = [row for row in rows if row[3]]
+        groups = grouped((group, size) for _, group, size, _ in known)
         typical, sizes = {group: median(found) for group, found in groups.items()}, [row[2] for row in known]
         near = (median(sizes[max(at - _NEAR, 0) : at + _NEAR + 1]) for at in range(len(sizes)))
         return cls({name: max(around, typical[group], *own) for (name, group, *own), around in zip(known, near)})

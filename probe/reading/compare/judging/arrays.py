@@ -17,7 +17,7 @@ from probe.errors import UsageError
 from probe.findings.sentence import NOTHING, Sentence, say
 from probe.reading.compare.distances.tolerance import APART, Distance, of_dtype
 from probe.reading.compare.judging.judge import SAME_BITS
-from probe.reading.dumps.values import array_name
+from probe.reading.dumps.values import array_name, grouped
 from probe.store import file_names
 
 if TYPE_CHECKING:
@@ -272,9 +272,7 @@ def fold_grid(
     """Return the one that parts make by their places in a grid, the last axis first; ``join`` puts a row together."""
     left = dict(parts)
     for dim in reversed(dims):
-        rows: dict[tuple[int, ...], list[Part]] = {}
-        for key in sorted(left):
-            rows.setdefault(key[:-1], []).append(left[key])
+        rows = grouped((key[:-1], left[key]) for key in sorted(left))
         left = {key: join(row, dim) for key, row in rows.items()}
     return left[()]
 

@@ -24,7 +24,7 @@ from probe.reading.dumps.document import Document
 from probe.reading.dumps.dump import Dump
 from probe.reading.dumps.entry_name import CELL, FORWARD
 from probe.reading.dumps.flow import content_key, is_constant, loose_key
-from probe.reading.dumps.values import Record, is_tensor, plain, real
+from probe.reading.dumps.values import Record, grouped, is_tensor, plain, real
 
 #: how exactly two ways to add up agree: sums in float64, and those of which the result is a float32
 _ROUNDING, _ROUNDING_32 = 1e-12, 1e-6
@@ -278,10 +278,7 @@ class Combining:
     def _leave_out(self, number: int) -> None:
         """Find the collectives that only one layout needs, and the Cells that hold nothing else."""
         side, out = self.sides[number], self.left_out[number]
-        inner: dict[str, list[str]] = {}
-        for name, parent in side.construct.items():
-            if parent:
-                inner.setdefault(parent, []).append(name)
+        inner = grouped((parent, name) for name, parent in side.construct.items() if parent)
         for name in side.data:
             parts = entry_name.parse(name)
             alone = name not in side.partners

@@ -22,7 +22,7 @@ from probe.reading.dumps.document import Document
 from probe.reading.dumps.folders import DumpFolder
 from probe.reading.dumps.query import folders
 from probe.reading.dumps.run import Run
-from probe.reading.dumps.values import Record, is_tensor
+from probe.reading.dumps.values import Record, grouped, is_tensor
 from probe.store import file_names as files
 from probe.store.file_names import Rank
 
@@ -75,10 +75,7 @@ class LayoutPair:
         found: dict[Place, list[tuple[Any, Record]]] = {}
         for number, stage in enumerate(self.groups[side].stages):
             renamed = self._stages[side][0][number] if self._stages[side] else str
-            own: dict[str, list[str]] = {}
-            for name, place in wanted:
-                if self.stage(side, name) == number:
-                    own.setdefault(name, []).append(place)
+            own = grouped(item for item in wanted if self.stage(side, item.name) == number)
             for folder in stage if own else ():
                 for own_name, entry in read_entries(folder, wanted=lambda name, own=own, new=renamed: new(name) in own):  # type: ignore[misc]
                     name = renamed(own_name)

@@ -21,7 +21,7 @@ from probe.reading.dumps.dump import Dump
 from probe.reading.dumps.entry_name import FORWARD, parse
 from probe.reading.dumps.flow import content_key, is_constant
 from probe.reading.dumps.folders import DumpFolder
-from probe.reading.dumps.values import is_tensor, tensors_in
+from probe.reading.dumps.values import grouped, is_tensor, tensors_in
 from probe.store.file_names import Rank
 
 #: how tensors, calls and Cells are counted
@@ -302,13 +302,10 @@ def _maker(given: Any, names: Sequence[str], step: int | None) -> Sentence:
 
 
 def _made(folder: DumpFolder, wanted: set[Any]) -> dict[Any, list[str]]:
-    dump, found = Dump(folder), dict[Any, list[str]]()
+    dump = Dump(folder)
     try:
-        for name, entry in dump.data.items():
-            for record in tensors_in(entry, "output") if parse(name).direction == FORWARD else ():
-                key = content_key(record)
-                if key is not None and key in wanted:
-                    found.setdefault(key, []).append(name)
+        forwards = [item for item in dump.data.items() if parse(item[0]).direction == FORWARD]
+        made = ((content_key(record), name) for name, entry in forwards for record in tensors_in(entry, "output"))
+        return grouped(item for item in made if item[0] is not None and item[0] in wanted)
     finally:
         dump.release()
-    return found

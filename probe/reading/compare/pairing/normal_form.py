@@ -22,7 +22,7 @@ from probe.reading.dumps.dump import Dump
 from probe.reading.dumps.entry_name import API, CELL, FORWARD, GRADIENT, parse
 from probe.reading.dumps.flow import Flow, content_key
 from probe.reading.dumps.updates import GRADIENTS, by_parameter, gradients, is_update, parameter_names
-from probe.reading.dumps.values import Record, element_count, is_tensor, leaves, plain
+from probe.reading.dumps.values import Record, element_count, grouped, is_tensor, leaves, plain
 
 
 class NormalPair(NamedTuple):
@@ -72,12 +72,9 @@ def leave_out_unrecorded(a: NormalDump, b: NormalDump) -> Sentence:
 
 def _kinds(dump: Dump) -> dict[str, list[str]]:
     """Return kind of call -> its names; every level records updates."""
-    found: dict[str, list[str]] = {}
-    for name, entry in dump.data.items():
-        parts = parse(name)
-        if parts.kind in (API, CELL, GRADIENT) and not is_update(parts, entry):
-            found.setdefault(parts.kind, []).append(name)
-    return found
+    calls = ((parse(name), name, entry) for name, entry in dump.data.items())
+    kinds = (API, CELL, GRADIENT)
+    return grouped((it.kind, name) for it, name, entry in calls if it.kind in kinds and not is_update(it, entry))
 
 
 _COMMUTATIVE = frozenset(

@@ -14,7 +14,7 @@ from probe.reading.dumps.dump import Dump
 from probe.reading.dumps.entry_name import BACKWARD, CELL, FORWARD, GRADIENT, EntryName
 from probe.reading.dumps.flow import user_frame
 from probe.reading.dumps.updates import by_parameter, gradients, is_update, parameter_names
-from probe.reading.dumps.values import Record, element_count, is_tensor, leaves, real, tensors_in
+from probe.reading.dumps.values import Record, element_count, grouped, is_tensor, leaves, real, tensors_in
 from probe.store.file_names import Rank
 
 FAULT, SUSPICIOUS, NOTE = WEIGHTS = ("fault", "suspicious", "note")
@@ -163,11 +163,7 @@ class Step:
     @functools.cached_property
     def entered(self) -> dict[str, list[Any]]:
         """Parameter -> the records of the gradients that entered its updates."""
-        found: dict[str, list[Any]] = {}
-        for update in self.updates:
-            for parameter, record in update.entered.items():
-                found.setdefault(parameter, []).append(record)
-        return found
+        return grouped(item for update in self.updates for item in update.entered.items())
 
     def arrives(self, place: int) -> bool:
         """Return whether a gradient that is not zero arrives at the call at a place."""
