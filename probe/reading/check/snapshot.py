@@ -73,10 +73,7 @@ def mapping(value: Any) -> dict[str, Any]:
 
 
 def read_snapshots(path: str | os.PathLike[str]) -> list[RunSnapshot]:
-    """Return the snapshots of a run, one for each rank, from a dump_path, a step or rank folder in it, or a run.json.
-
-    Raise UsageError when there is none, or one cannot be read.
-    """
+    """Return a run's snapshots by rank, of a folder of it or a run.json; raise UsageError for none or broken ones."""
     path = os.fspath(path)
     files = _files(path)
     if files == [path]:

@@ -74,10 +74,7 @@ def _head(comparison: ComparisonResult, options: Options) -> Head:
 
 
 def read_map(path: str) -> dict[str, str]:
-    """Return the names that a map file holds: flat, or in sections as msprobe's mapping files have them.
-
-    Raise UsageError when it cannot be read, or holds no names.
-    """
+    """Return the names in a map file, flat or in sections as msprobe has them; raise UsageError when it has none."""
     import yaml
 
     try:
@@ -158,20 +155,15 @@ def run_report(given: argparse.Namespace) -> int:
     golden = given.paths[0] if len(given.paths) == 2 else ""
     done = make_report(given.output, given.paths[-1], golden, wishes)
     print(f"{given.output}: {done.calls} calls, {text.size(done.size)}")
-    for line in done.unread:
-        print(f"probe: {text.safe(line)}", file=sys.stderr)
+    remarks = [text.safe(line) for line in done.unread]
     if done.dropped:
-        print(
-            f"probe: {done.dropped} calls that agree are left out; another rank or step stands for each. "
-            "Keep them with --all",
-            file=sys.stderr,
-        )
+        left_out = f"{done.dropped} calls that agree are left out; another rank or step stands for each."
+        remarks.append(f"{left_out} Keep them with --all")
     if done.size > LARGE:
-        print(
-            f"probe: the page has {text.size(done.size)}: browsers take seconds to open it, and mails may refuse it. "
-            "Choose steps or ranks with --step and --rank",
-            file=sys.stderr,
-        )
+        size = f"the page has {text.size(done.size)}: browsers take seconds to open it, and mails may refuse it."
+        remarks.append(f"{size} Choose steps or ranks with --step and --rank")
+    for remark in remarks:
+        print(f"probe: {remark}", file=sys.stderr)
     return done.status
 
 

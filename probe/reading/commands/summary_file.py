@@ -139,10 +139,7 @@ class _Settings(NamedTuple):
 
 
 def write_summaries(output: str, head: Head, summaries: Sequence[Any]) -> None:
-    """Write the summaries of steps and ranks into a file, or to standard output for "-".
-
-    The file appears when it is complete. Raise UsageError when it cannot be written.
-    """
+    """Write summaries into a file that appears when it is complete, or to stdout for "-"; raise UsageError."""
     first = {"probe_summaries": _FORMAT, "count": len(summaries), **head._asdict()}
     lines = (json.dumps(item) + "\n" for item in (first, *map(encode, summaries)))
     if output == "-":

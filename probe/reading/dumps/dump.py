@@ -324,10 +324,7 @@ class Dump:
 def look_into_dump(
     folder: DumpFolder, look: Callable[[Dump], Result], failed: Callable[[str], Failed]
 ) -> Result | Failed:
-    """Return what a function finds in a dump, which is released then.
-
-    For a dump that cannot be read, return what the other function makes of the reason.
-    """
+    """Return what a function finds in a dump, released then, or what ``failed`` makes of why it cannot be read."""
     dump = Dump(folder)
     try:
         with paused_gc():

@@ -269,10 +269,7 @@ class Flow:
                 known.append((place, record))
 
     def loose_root(self, link: Link) -> int:
-        """Return the first call that made a tensor of this size with this greatest and least element; -1 for none.
-
-        A permutation keeps both exactly, while its mean and norm may be rounded in another way.
-        """
+        """Return the first call that made a tensor of this size and extrema, which a permutation keeps; -1 for none."""
         if self._loose is None:
             self._loose = self._first_makers(loose_key, lambda parts: parts.direction != BACKWARD)
         return self._loose.get(loose_key(link.record), _OUTSIDE)

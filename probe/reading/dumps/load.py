@@ -32,7 +32,7 @@ class ArrayHeader(NamedTuple):
 
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
-    order: str  # "F" where the first index runs fastest, else "C"
+    order: Any  # "F" where the first index runs fastest, else "C"
     start: int  # the place of the first element
     is_bfloat16: bool  # whether it is MindSpore's bfloat16, read as two bytes
 
@@ -80,28 +80,6 @@ def _dtype(descr: str) -> np.dtype[Any]:
     return dtype
 
 
-def read_npy(path: str, mapped: bool = False) -> tuple[np.ndarray[Any, Any], bool]:
-    """Return the array of a .npy file, and whether it is MindSpore's bfloat16, as items of two bytes.
-
-    If ``mapped``, the file is mapped into memory in place of being read. Raise OSError or ValueError when it cannot be
-    read.
-    """
-    with open_file(path) as file:
-        header = array_header(file, os.fstat(file.fileno()).st_size)
-        count = math.prod(header.shape)
-        if not count:
-            return np.empty(header.shape, header.dtype), header.is_bfloat16
-        order: Any = header.order
-        try:
-            if mapped:
-                mapping = np.memmap(file, header.dtype, "r", header.start, header.shape, order)
-                return mapping, header.is_bfloat16
-            found: np.ndarray[Any, Any] = np.fromfile(file, header.dtype, count).reshape(header.shape, order=order)
-        except (MemoryError, OverflowError):
-            raise ValueError(f"there is no memory for its {count * header.dtype.itemsize} bytes") from None
-    return found, header.is_bfloat16
-
-
 _BFLOAT16 = "BFloat16"
 #: dtypes that are stored as float32, and the names of ml_dtypes; it has none for HiFloat8
 NAMED_DTYPES = {_BFLOAT16: "bfloat16", "Float8E4M3FN": "float8_e4m3fn", "Float8E5M2": "float8_e5m2"}
@@ -137,12 +115,24 @@ def load_array(path: str, dtype: str, mapped: bool = False) -> np.ndarray[Any, A
 
 
 def read_array(path: str, mapped: bool = False) -> np.ndarray[Any, Any]:
-    """Return the array in a file, also one of MindSpore's bfloat16 on CPU, whose dtype numpy does not know.
+    """Return the array in a file, also of MindSpore's own bfloat16.
 
-    Raise OSError or ValueError when it cannot be read.
+    If ``mapped``, the file is mapped into memory in place of being read. Raise OSError or ValueError when it is broken.
     """
-    found, is_bfloat16 = read_npy(path, mapped)
-    return _as_dtype(found, _BFLOAT16) if is_bfloat16 else found
+    found: np.ndarray[Any, Any]
+    with open_file(path) as file:
+        header = array_header(file, os.fstat(file.fileno()).st_size)
+        count, order = math.prod(header.shape), header.order
+        try:
+            if not count:
+                found = np.empty(header.shape, header.dtype)
+            elif mapped:
+                found = np.memmap(file, header.dtype, "r", header.start, header.shape, order)
+            else:
+                found = np.fromfile(file, header.dtype, count).reshape(header.shape, order=order)
+        except (MemoryError, OverflowError):
+            raise ValueError(f"there is no memory for its {count * header.dtype.itemsize} bytes") from None
+    return _as_dtype(found, _BFLOAT16) if header.is_bfloat16 else found
 
 
 def _read(path: str, mapped: bool = False) -> np.ndarray[Any, Any]:
@@ -193,10 +183,7 @@ def _named_dtypes(path: str, changed: int, size: int) -> dict[str, str]:
 
 
 def record_of(path: str, dtype: str) -> Record:
-    """Return the record of the array in a file; dtype is the one that its name has, or "".
-
-    Raise OSError or ValueError when it cannot be read.
-    """
+    """Return the record of the array in a file; ``dtype`` is that of its name, or "". Raise OSError or ValueError."""
     array = read_array(path, mapped=os.lstat(path).st_size > 1 << 20)
     name = dtype_name(dtype or array.dtype.name)
     if array.dtype.kind == "V":

@@ -102,10 +102,7 @@ def _of_updates(dump: Dump, like: str) -> dict[str, float]:
 
 
 def read_all(folders: Sequence[DumpFolder], like: str, stat: str = "norm", workers: Workers = HERE) -> list[Samples]:
-    """Return a statistic of the tensors of many dumps whose names contain ``like``.
-
-    Raise UsageError when the statistic is unknown, or no dump can be read.
-    """
+    """Return a statistic of tensors whose names contain ``like``; raise UsageError when it is unknown or unreadable."""
     if stat.lower() not in STATISTICS:
         raise UsageError(f"trend: {stat!r} is not allowed. Allowed: {', '.join(STATISTICS)}.")
     units = [(folder, like, STATISTICS[stat.lower()]) for folder in folders]
@@ -130,10 +127,7 @@ def series(samples: Sequence[Samples]) -> tuple[Trend, Points]:
 
 
 def collect(folders: Sequence[DumpFolder], like: str, stat: str = "norm") -> Trend:
-    """Return a statistic of the tensors whose names contain ``like``: name -> rank -> step -> number.
-
-    Raise UsageError when the statistic is unknown, no tensor fits, or a dump cannot be read.
-    """
+    """Return name -> rank -> step -> number of tensors that fit; raise UsageError for none, or a broken dump."""
     samples = read_all(folders, like, stat)
     if error := next((sample.error for sample in samples if sample.error), ""):
         raise UsageError(error)

@@ -84,10 +84,7 @@ _TUPLES = {"TUPLE1": 1, "TUPLE2": 2, "TUPLE3": 3}
 
 
 def read_layout(description: bytes) -> MemoryOrder:
-    """Return how the tensor of a description, the content of ``data.pkl``, lies in its storage.
-
-    Raise NotATensor when it describes anything else, or is broken.
-    """
+    """Return how the tensor that ``data.pkl`` describes lies in its storage; raise NotATensor for anything else."""
     found: MemoryOrder = follow(description, Machine())
     return found
 

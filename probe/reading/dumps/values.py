@@ -227,16 +227,13 @@ def _new_shape(known: dict[Any, Any], of_lengths: tuple[Any, ...], shape: Any, o
 def _checked(
     record: dict[str, Any], names: list[Any], kinds: list[Any], usual: set[tuple[Any, ...]], odd: list[str]
 ) -> list[list[Any]]:
-    """Check a record; return the names and types of its fields if the next one with these needs no check.
-
-    Whole numbers are checked each by itself: none may be larger than a float.
-    """
+    """Check a record; return the names and types of its fields if the next one with these needs no check."""
     key = (*names, *kinds)
     if key in usual:
         return [names, kinds]
     if wrong_fields(record, RECORD):
         odd.append("record")
-    elif int not in kinds:
+    elif int not in kinds:  # whole numbers are checked each by itself: none may be larger than a float
         usual.add(key)
         return [names, kinds]
     return [[], []]

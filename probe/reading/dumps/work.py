@@ -28,14 +28,11 @@ HERE = Workers()
 
 
 def run_unit(function: Callable[..., Any], unit: tuple[Any, ...]) -> bytes:
-    """Do one unit in a process that does many, and return the pickled result.
-
-    The small objects of a result would keep the large areas of memory around them.
-    """
+    """Do one unit in a process that does many, and return the pickled result."""
     try:
         return pickle.dumps(function(*unit))
     finally:
-        gc.collect()
+        gc.collect()  # small objects of a result would keep the large areas of memory around them
 
 
 def run_units(

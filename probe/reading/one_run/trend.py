@@ -38,10 +38,7 @@ _BARS = " .:-=+*#%@"
 def findings(
     trend: Trend, steps: Sequence[int], thresholds: Mapping[str, float] | None = None, points: Points | None = None
 ) -> list[TrendFinding]:
-    """Return the findings of the rules; most rules need five recorded steps.
-
-    The series are of norms. ``points`` has further numbers of the same tensors, which some rules need.
-    """
+    """Return the findings of rules in series of norms; ``points`` has further numbers. Most rules need five steps."""
     limits = {name: (thresholds or {}).get(name, rule.threshold) for name, rule in IN_DUMPS.items()}
     hits = [
         (name, rank, hit)
@@ -117,10 +114,7 @@ def lines_of(rank: RankSeries, name: str) -> list[list[Any]]:
 
 
 def write_tensorboard(ranks: Iterable[RankSeries], folder: str) -> int:
-    """Write event files for TensorBoard, in one folder for each rank; return the number of series.
-
-    Raise UsageError when tensorboard is not installed, or the folder cannot be written.
-    """
+    """Write event files, in a folder for each rank; return the number of series. Raise UsageError when that fails."""
     writers = extra("tensorboard.summary", "tensorboard")
     count = 0
     try:

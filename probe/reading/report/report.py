@@ -299,10 +299,7 @@ def make_content(path: str, golden: str = "", wishes: Wishes | None = None) -> C
 
 
 def make_report(output: str | os.PathLike[str], path: str, golden: str = "", wishes: Wishes | None = None) -> Outcome:
-    """Write the report of one run, ``path``, or of two: ``golden`` is A.
-
-    Raise UsageError when there is no dump, nothing can be compared, or the file cannot be written.
-    """
+    """Write the report of a run, beside ``golden`` if given; raise UsageError when it is empty or cannot be written."""
     wishes = wishes or Wishes()
     content = make_content(path, golden, wishes)
     try:

@@ -104,10 +104,7 @@ class StateMachine(torch_pickle.Machine):
 
 
 def read_torch(path: str) -> dict[str, Weight]:
-    """Return the tensors of a checkpoint by their dotted places; a state dict alone gives its own names.
-
-    Raise UsageError when it is cut, has the form of torch 1.5 and older, or holds no tensors.
-    """
+    """Return the tensors of a checkpoint by dotted places; raise UsageError when it is cut, too old, or has none."""
     with archive_file(path) as file:
         archive = open_archive(file, _MOST_MEMBERS, _MOST_DESCRIPTION)
         layouts = dict(_tensors(torch_pickle.follow(archive.description, StateMachine()), "", set()))

@@ -153,10 +153,7 @@ def compare(
 
 
 def compare_runs(a: Side, b: Side, request: Request) -> Comparison:
-    """Compare two runs as ``compare`` does; a rule may fit no tensor of this part of them.
-
-    Raise UsageError when there is no dump, or nothing can be compared.
-    """
+    """Compare as ``compare`` does; a rule may fit no tensor here. Raise UsageError when nothing can be compared."""
     run_a, run_b = _run(a), _run(b)
     options, noise, choice = request.options, request.noise, (request.step, request.rank)
     for rule in options.rules:

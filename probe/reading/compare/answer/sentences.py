@@ -317,10 +317,7 @@ def _numbers(slot: Slot | None) -> Sentence:
 
 
 def update_sentence(graph: Graph, node: int, slot: Slot, change: Sentence, step: int | None) -> Sentence:
-    """Return the sentence about a place of an update that differs.
-
-    ``change`` tells the call that changes the gradients on one side; it is nothing where none is known.
-    """
+    """Return the sentence about a place of an update; ``change`` is the call that changes gradients on one side."""
     slots, name = graph.slots[node], graph.name(node)
     when = NOTHING if step is None else say("compare.in_step", step=step)
     if slot.place.startswith(UPDATE_NUMBERS):

@@ -104,20 +104,12 @@ class ComparisonResult:
         """Return the summary for JSON."""
         outside = str(say("compare.outside_cells"))
         return {
-            "a": self.paths[0],
-            "b": self.paths[1],
-            "ok": self.agrees,
-            "status": self.status,
+            "a": self.paths[0], "b": self.paths[1], "ok": self.agrees, "status": self.status,
             "origins": [origin.to_dict() for origin in self.origins],
             "later": [origin.to_dict() for origin in self.later],
-            "pairs": self.pairs,
-            "verdicts": self.verdicts,
-            "only_a": self.only_a,
-            "only_b": self.only_b,
+            "pairs": self.pairs, "verdicts": self.verdicts, "only_a": self.only_a, "only_b": self.only_b,
             "not_compared": {side: [str(label) for label in labels] for side, labels in zip("ab", self.alone)},
-            "errors": self.errors,
-            "unmapped": self.unmapped,
-            "before_first": self.before,
+            "errors": self.errors, "unmapped": self.unmapped, "before_first": self.before,
             "casts": [cast for unit in self.units[:1] for cast in unit.origins.casts],
             "header": [str(line) for unit in self.units[:1] for line in unit.header],
             "units": [
@@ -130,7 +122,7 @@ class ComparisonResult:
                 }
                 for unit in self.units
             ],
-        }
+        }  # fmt: skip
 
 
 _ORIGINS, _CELLS, _NOTES, _SIDES, _RANKS, _LONG, _CASTS = 5, 5, 3, 4, 4, 230, 5

@@ -111,14 +111,11 @@ def _of_other_numbers(a: tuple[Any, ...], b: tuple[Any, ...]) -> Distance:
 
 
 def _of_nonfinite(a: tuple[Any, ...], b: tuple[Any, ...]) -> Distance:
-    """Two tensors with NaN or Inf are apart unless they have them alike; then the finite numbers are compared.
-
-    An infinite Norm or Mean of finite data is unknown: a device adds in float32, and the sum left its range.
-    """
+    """Two tensors with NaN or Inf are apart unless they have them alike; then the finite numbers are compared."""
     most, scale = 0.0, 0.0
     is_finite = all(math.isfinite(real(end) or 0.0) for end in (*a[:2], *b[:2]))
     for place, (x, y) in enumerate(zip(a, b)):
-        left, right = real(x), real(y)
+        left, right = real(x), real(y)  # an infinite Norm or Mean is unknown: a device's float32 sum left its range
         if left is None or right is None or (is_finite and place >= 2 and math.inf in (abs(left), abs(right))):
             continue
         if math.isfinite(left) and math.isfinite(right):

@@ -102,10 +102,7 @@ class Arrays:
 
 
 def _of_shards(a: list[Array], b: list[Array], record_a: Any, record_b: Any, found: Distance) -> Distance:
-    """Return the distance of two tensors, of which at least one has its arrays in shards.
-
-    The order of the blocks in a shard may be unknown. Then the sorted numbers give a lower bound for any order.
-    """
+    """Return the distance of two tensors, of which at least one has its arrays in shards."""
     import numpy as np
 
     axis = next(side["stored"].axis for side, parts in ((record_a, a), (record_b, b)) if len(parts) > 1)
@@ -115,6 +112,7 @@ def _of_shards(a: list[Array], b: list[Array], record_a: Any, record_b: Any, fou
     exact = exact_distance(left, right)
     if exact.rel_l2 is None or exact.rel_l2 <= enough or left.dtype.kind == "c":
         return exact
+    # the order of the blocks in a shard may be unknown: sorted numbers give a lower bound for any order
     least = exact_distance(np.sort(left, axis=None), np.sort(right, axis=None))
     if least.rel_l2 is not None and least.rel_l2 < _OTHER_ORDER * exact.rel_l2:
         return found if least.rel_l2 <= enough else least._replace(exact=False)

@@ -125,10 +125,7 @@ def _tolerances(dump: Dump, flow: Flow) -> list[float]:
 def before_updates(
     alignment: Alignment, updates: Collection[int], pairs: Sequence[Pair], slots: Sequence[list[Slot]]
 ) -> list[int]:
-    """Return calls between gradients and optimizer that differ though what enters the optimizer agrees.
-
-    They are no partners: they do one thing by other calls: a / 2 + b / 2, and (a + b) / 2.
-    """
+    """Return calls between gradients and optimizer that differ though what enters the optimizer agrees."""
     wrong: list[int] = []
     for place, pair in enumerate(pairs):
         if pair.a not in updates or NONE in pair[:2] or not enters_equal(slots[place]):
@@ -138,15 +135,12 @@ def before_updates(
             if alignment.flows[int(a == NONE)].parts[b if a == NONE else a].direction != FORWARD:
                 break
             if a not in updates and any(slot.verdict in HARD for slot in slots[before]):
-                wrong.append(a)
+                wrong.append(a)  # no partners, but one thing by other calls: a / 2 + b / 2, and (a + b) / 2
     return wrong
 
 
 def forgive_divided_batches(updates: Collection[int], pairs: Sequence[Pair], slots: list[list[Slot]]) -> Sentence:
-    """Blame nobody where one side divides its batch into more passes, and the optimizer gets the same gradients.
-
-    The verdicts in ``slots`` are changed.
-    """
+    """Blame nobody, in ``slots``, where one side divides its batch and the optimizer gets the same gradients."""
     own = [place for place, pair in enumerate(pairs) if pair.a in updates and pair.b != NONE]
     if not own or not all(enters_equal(slots[place]) for place in own):
         return NOTHING

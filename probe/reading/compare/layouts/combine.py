@@ -176,10 +176,7 @@ class Settling:
         return made
 
     def _like_theirs(self, name: str, place: str, made: Record) -> Record:
-        """Return a record with the other side's sums, where its own are apart from them by rounding alone.
-
-        The sums of parts, added up, are not bitwise those of the whole: that is no difference between the sides.
-        """
+        """Return a record with the other side's sums, where its own are apart from them by rounding alone."""
         theirs = self._their_values(self._side.partners[name]).get(place)
         if theirs is None or not is_tensor(theirs) or "not_combined" in theirs:
             return made
@@ -187,6 +184,7 @@ class Settling:
             return made
         if not all(_near(key, made, theirs, _rounding(theirs)) for key in _SUMS):
             return made
+        # sums of parts, added up, are not bitwise those of the whole: that is no difference between the sides
         return {**made, **{key: theirs[key] for key in _SUMS if key in made}}
 
 

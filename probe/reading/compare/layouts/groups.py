@@ -28,10 +28,7 @@ from probe.store.file_names import Rank
 
 
 class LayoutPair:
-    """The ranks of A and of B that make one whole. Both sides are read together, since each tells how the other fits.
-
-    ``counts`` are the numbers of ranks that share something.
-    """
+    """The ranks of A and B that make one whole, read together; ``counts`` are numbers of ranks that share something."""
 
     def __init__(
         self, groups: tuple[Group, Group], mapping: Mapping[str, str] | None, notes: list[Sentence],
@@ -68,10 +65,7 @@ class LayoutPair:
         self._stages = [None, None]
 
     def records(self, side: int, wanted: Iterable[Place]) -> dict[Place, list[tuple[Any, Record]]]:
-        """Return the records of some tensors on all ranks that share them, with each rank's folder.
-
-        Raise UsageError when a dump cannot be read.
-        """
+        """Return records of tensors on all ranks that share them, with folders; raise UsageError for a broken one."""
         found: dict[Place, list[tuple[Any, Record]]] = {}
         for number, stage in enumerate(self.groups[side].stages):
             renamed = self._stages[side][0][number] if self._stages[side] else str

@@ -35,10 +35,7 @@ _DATA, _END = '\n "data": {\n', "\n }"
 def read_entries(
     folder: DumpFolder, notes: list[Sentence] | None = None, wanted: Callable[[str], bool] | None = None
 ) -> Iterator[tuple[str, Any]]:
-    """Yield (name, entry) of the entries of a dump that are wanted; None wants all. ``notes`` gets the remarks on it.
-
-    Raise UsageError when it cannot be read.
-    """
+    """Yield (name, entry) of wanted entries, None: all; ``notes`` gets remarks. Raise UsageError when it is broken."""
     text = _text(folder)
     start = text.find(_DATA) + len(_DATA) - 1
     end = text.find(_END, start)

@@ -249,10 +249,7 @@ def given(slot: Slot | None) -> tuple[Any, ...]:
 
 
 def link_steps(units: Sequence[UnitSummary], pairs: Sequence[tuple[DumpFolder, DumpFolder]]) -> None:
-    """Name the calls of the step before that made a value which no call of its own step made.
-
-    The sentences of the origins of the units are changed; each unit is of one pair of folders.
-    """
+    """Name, in the origins of units, the calls of the step before that made a value which no call of its own made."""
     before: dict[Any, int] = {}
     differing: set[Any] = set()
     for place, (unit, (_, folder)) in enumerate(zip(units, pairs)):

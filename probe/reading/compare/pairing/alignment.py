@@ -305,13 +305,11 @@ class Alignment:
         return self._dumps[side].data[self.flows[side].names[place]]
 
     def shapes(self, side: int, place: int, key: str) -> Hashable:
-        """Return the shapes of the tensors in a part of an entry.
-
-        Two frameworks agree in sizes alone: of the first output, and of parameters in any order.
-        """
+        """Return the shapes of the tensors in a part of an entry."""
         shapes = [between.shape_of(record) for record in tensors_in(self.entry(side, place), key)]
         if not self.vocabulary.is_foreign:
             return tuple(shapes)
+        # two frameworks agree in sizes alone: of the first output, and of parameters in any order
         return frozenset(map(element_count, shapes)) if key == "parameters" else tuple(map(element_count, shapes[:1]))
 
     def _call_key(self, side: int, place: int, name: str, level: int) -> Hashable:

@@ -186,10 +186,7 @@ def _run(rank_folder: str, notes: list[Sentence]) -> dict[str, Any]:
 
 
 def _scopes(rank_folder: str) -> dict[str, str]:
-    """Return the full names of kernels in the execution orders, by the names that files may have.
-
-    Names with all of their scope are without the op number.
-    """
+    """Return names in files -> full names of kernels in the execution orders; whole ones lack the number."""
     found: dict[str, set[str]] = {}
     folder = os.path.join(rank_folder, ORDER)
     for file in sorted(os.listdir(folder)) if os.path.isdir(folder) else ():

@@ -90,11 +90,9 @@ def over_steps(steps: Sequence[Looked], snapshot: RunSnapshot | None) -> list[He
 
 
 def _nan(steps: Sequence[Looked]) -> list[HealthFinding]:
-    """Return the first NaN/Inf: what follows from it in later steps is not told again.
-
-    If the steps with NaN/Inf have no update, and others have one, a loss scaler has left them out.
-    """
+    """Return the first NaN/Inf: what follows from it in later steps is not told again."""
     strange = [item for item in steps if item.nan is not None]
+    # no update in the steps with NaN/Inf, and updates in others: a loss scaler has left them out
     is_skipped = any(item.trained.held for item in steps) and not any(item.trained.held for item in strange)
     return [dataclasses.replace(item.nan, weight=NOTE if is_skipped else FAULT) for item in strange[:1] if item.nan]
 

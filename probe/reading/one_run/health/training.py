@@ -210,10 +210,7 @@ def _change(update: Update, name: str, record: Any) -> float:
 
 
 class TrainingRules:
-    """The rules about parameters, over the steps of one rank.
-
-    ``trainable`` has the parameters that the snapshot calls so -> the path of their Cell.
-    """
+    """The rules about parameters over the steps of a rank; ``trainable``: those of the snapshot -> their Cells."""
 
     def __init__(self, steps: Sequence[Trained], trainable: dict[str, str]) -> None:
         self._steps, self._trainable = steps, trainable
