@@ -6,7 +6,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from probe.errors import UsageError
@@ -164,7 +164,13 @@ def show_trend(
     if not trend:
         raise UsageError(no_tensor(*choice))
     if given.csv:
-        write_csv(sys.stdout, ("tensor", "rank", "step", choice[1]), _rows(trend))
+        rows = (
+            (name, rank, *pair)
+            for name, ranks in trend.items()
+            for rank, steps in ranks.items()
+            for pair in steps.items()
+        )
+        write_csv(sys.stdout, ("tensor", "rank", "step", choice[1]), rows)
         return 0
     lines = [[say(cell).text(given.lang) for cell in _TREND_HEAD]]
     for name, ranks in trend.items():
@@ -181,12 +187,6 @@ def show_trend(
         print(text.safe(look.text(given.lang)))
     is_unread = _show_errors(samples)
     return 1 if found else 2 * is_unread
-
-
-def _rows(trend: Trend) -> Iterator[tuple[Any, ...]]:
-    for name, ranks in trend.items():
-        for rank, steps in ranks.items():
-            yield from ((name, rank, *pair) for pair in steps.items())
 
 
 def _write(given: argparse.Namespace, summaries: list[Any], **settings: str) -> int:

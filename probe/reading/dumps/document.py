@@ -92,11 +92,9 @@ def _load(file: IO[str], hook: Callable[[dict[str, Any]], Any] | None) -> Any:
         raise
     except ValueError:
         file.seek(0)
-        return json.load(file, object_hook=hook, parse_int=_whole)
-
-
-def _whole(digits: str) -> int | str:
-    return int(digits) if len(digits) < _MOST_DIGITS else digits
+        return json.load(
+            file, object_hook=hook, parse_int=lambda digits: int(digits) if len(digits) < _MOST_DIGITS else digits
+        )
 
 
 def _load_entries(file: IO[str], odd: list[str] | None) -> Any:

@@ -168,7 +168,9 @@ class Flow:
 
     def _link(self) -> None:
         made: _Made = {}
-        goes_on = self._goes_on_after_backward()
+        directions = [parts.direction for parts in self.parts]
+        #: whether calls come after a backward, which may be given gradients
+        goes_on = BACKWARD in directions and FORWARD in directions[directions.index(BACKWARD) :]
         for place, (entry, parts) in enumerate(zip(self._dump.data.values(), self.parts)):
             if type(entry) is not dict:
                 continue
@@ -184,10 +186,6 @@ class Flow:
                 if link.producer >= 0:
                     self.used_by.setdefault(link.producer, []).append(place)
             self._make(place, entry.get("output"), made, only_new=False)
-
-    def _goes_on_after_backward(self) -> bool:
-        directions = [parts.direction for parts in self.parts]
-        return BACKWARD in directions and FORWARD in directions[directions.index(BACKWARD) :]
 
     def _inputs(self, place: int, entry: dict[str, Any], made: _Made) -> list[Link]:
         links = []
@@ -282,10 +280,8 @@ class Flow:
             return name
         if parts.direction == BACKWARD:
             return self._gradient_producer(own, record)
-        for link in self.links[own]:
-            if link.place == place:
-                return None if link.producer < 0 else self.names[link.producer]
-        return None
+        made = next((link.producer for link in self.links[own] if link.place == place), _OUTSIDE)
+        return None if made < 0 else self.names[made]
 
     def users(self, name: str, place: str, record: Record) -> list[str]:
         """Return the entries that were given a tensor; the arguments are those of ``producer``."""

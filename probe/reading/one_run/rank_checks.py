@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import statistics
 import zlib
@@ -141,13 +142,10 @@ def ranks_said(ranks: Sequence[Any]) -> Sentence:
     ('ranks 0-2, 5', 'rank proc12')
     """
     numbers = sorted(rank for rank in ranks if isinstance(rank, int))
-    parts: list[str] = [str(rank) for rank in ranks if not isinstance(rank, int)]
-    start = 0
-    for place, number in enumerate(numbers):
-        if place + 1 == len(numbers) or numbers[place + 1] != number + 1:
-            first = numbers[start]
-            parts.append(str(number) if first == number else f"{first}-{number}")
-            start = place + 1
+    parts = [str(rank) for rank in ranks if not isinstance(rank, int)]
+    for _, neighbours in itertools.groupby(enumerate(numbers), key=lambda item: item[1] - item[0]):
+        first, *rest = (number for _, number in neighbours)
+        parts.append(f"{first}-{rest[-1]}" if rest else str(first))
     return say("ranks.several" if len(ranks) > 1 else "ranks.one", ranks=", ".join(parts))
 
 

@@ -290,10 +290,7 @@ def producer_of(flow: Flow, place: int, where: str, record: Any, calls: dict[int
     if where.startswith("output"):
         return NONE
     if flow.parts[place].direction == entry_name.FORWARD:
-        for link in flow.links[place]:
-            if link.place == where:
-                return calls.get(link.producer, NONE)
-        return NONE
+        return next((calls.get(link.producer, NONE) for link in flow.links[place] if link.place == where), NONE)
     name = flow.producer(flow.names[place], where, record)
     return NONE if name is None or name == flow.names[place] else calls.get(flow.position[name], NONE)
 

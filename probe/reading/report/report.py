@@ -190,13 +190,11 @@ def add_histograms(part: Part, comparing: JudgedPairs) -> None:
 
 
 def _array(dump: Any, name: str, place: str) -> Any:
-    for tensor in dump[name].tensors():
-        if tensor.place == place:
-            try:
-                return tensor.array()
-            except UsageError:
-                return None
-    return None
+    tensor = next((tensor for tensor in dump[name].tensors() if tensor.place == place), None)
+    try:
+        return tensor.array() if tensor else None
+    except UsageError:
+        return None
 
 
 def histogram(a: Any, b: Any) -> list[int] | None:

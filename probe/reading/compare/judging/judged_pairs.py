@@ -244,10 +244,8 @@ def batches(slots: Sequence[list[Slot]]) -> tuple[int, int]:
 def of_other_batch(slots: list[Slot]) -> list[Slot]:
     """Return the places of a call that was given another part of the batch: only a parameter that differs counts."""
     return [
-        slot._replace(verdict=Verdict.OTHER_BATCH) if slot.verdict in HARD and not _is_fixed(slot) else slot
+        slot._replace(verdict=Verdict.OTHER_BATCH)
+        if slot.verdict in HARD and (not slot.place.startswith(STATES) or is_state(slot.place))
+        else slot
         for slot in slots
     ]
-
-
-def _is_fixed(slot: Slot) -> bool:
-    return slot.place.startswith(STATES) and not is_state(slot.place)

@@ -293,21 +293,11 @@ class CellPaths:
         True
         """
         above, separator, _ = scope.rpartition("/")
-        if not separator:
-            return self._of_joined(scope)
-        text = f"/{above}/"
-        for known in (self._scopes, self._plain):  # scopes have no classes where reserve_class_name_in_scope is off
-            for part, path in known:
-                if part in text:
-                    return self.name(path)
-        return None
-
-    def _of_joined(self, scope: str) -> str | None:
-        text = f"_{scope}"
-        for part, path in self._scopes:
-            if part.replace("/", "_") in text:
-                return self.name(path)
-        return None
+        text = f"/{above}/" if separator else f"_{scope}"
+        joined = [(part.replace("/", "_"), path) for part, path in self._scopes]
+        # scopes have no classes where reserve_class_name_in_scope is off
+        known = [*self._scopes, *self._plain] if separator else joined
+        return next((self.name(path) for part, path in known if part in text), None)
 
     def name(self, path: str) -> str:
         """Return the entry name of the Cell at a path."""
