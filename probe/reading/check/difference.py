@@ -272,12 +272,9 @@ def check_circumstances(a: RunSnapshot, b: RunSnapshot) -> Iterator[Difference]:
 
 
 def _machine(snapshot: RunSnapshot) -> dict[str, Any]:
-    context = {
-        key: value
-        for key, value in mapping(snapshot.run.get("context")).items()
-        if key not in (*_REPEATS, "device_target")
-    }
-    return {**{key: snapshot.run.get(key) for key in ("device", "world_size", "jit")}, **context}
+    context, known = mapping(snapshot.run.get("context")), (*_REPEATS, "device_target")
+    machine = {key: snapshot.run.get(key) for key in ("device", "world_size", "jit")}
+    return {**machine, **{key: value for key, value in context.items() if key not in known}}
 
 
 def _command(snapshot: RunSnapshot) -> list[str]:

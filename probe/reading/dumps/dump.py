@@ -108,12 +108,12 @@ class Call(EntryView):
     def _repr_html_(self) -> str:
         rows = (
             [
-                item.place,
-                item.dtype,
-                text.shape(item.record.get("shape")),
-                *(text.number(item.record.get(key)) for key in NUMBERS),
+                it.place,
+                it.dtype,
+                text.shape(it.record.get("shape")),
+                *(text.number(it.record.get(key)) for key in NUMBERS),
             ]
-            for item in self.tensors()
+            for it in self.tensors()
         )
         head = text.html_table([(self.name, self.cell or "")])
         return head + text.html_table([("", "dtype", "shape", *NUMBERS), *rows])

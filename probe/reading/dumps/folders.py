@@ -103,14 +103,12 @@ class DumpSource(NamedTuple):
 
 
 class JournalSource:
-    """A folder whose process died before it wrote a document: the journal holds the entries.
-
-    Or one without entries: task nan_check writes none in a step in which a guard alone has found something.
-    """
+    """A folder whose process died before it wrote a document: the journal holds the entries."""
 
     def read(self, folder: str) -> Document:
         """Read the journal as it is; nothing on disk is changed."""
         path = os.path.join(folder, file_names.JOURNAL)
+        # task nan_check writes none in a step in which a guard alone has found something
         records, damage = journal_reader.read(path) if os.path.lexists(path) else ([], NOTHING)
         notes = [*_journal_notes(folder), *([damage] if damage else [])]
         header = records[0].get("header") if records else None

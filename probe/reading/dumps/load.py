@@ -106,11 +106,7 @@ def load(path: str | os.PathLike[str]) -> np.ndarray[Any, Any]:
 
 
 def load_array(path: str, dtype: str, mapped: bool = False) -> np.ndarray[Any, Any]:
-    """Return an array whose record has this dtype.
-
-    If ``mapped``, the file is mapped into memory in place of being read. Raise UsageError when it is no array, or
-    cannot be read.
-    """
+    """Return an array whose record has this dtype, mapped into memory if ``mapped``; raise UsageError for none."""
     return _as_dtype(_read(path, mapped), dtype)
 
 

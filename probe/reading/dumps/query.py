@@ -38,9 +38,8 @@ _UPDATES = 8
 def overview(run: Run, rows: int, width: int, language: str) -> tuple[str, int]:
     """Return the description of every dump of a run, and how many of them are broken.
 
-    Of the first dump, ``rows`` tensors are listed. A line has ``width`` letters at most; 0 cuts nothing.
-
-    Raise UsageError when none can be read.
+    Of the first dump, ``rows`` tensors are listed. A line has ``width`` letters at most; 0 cuts nothing. Raise
+    UsageError when none can be read.
     """
     lines, first, broken = [text.safe(os.path.abspath(run.path))], "", []
     base = run.path if os.path.isdir(run.path) else os.path.dirname(run.path)

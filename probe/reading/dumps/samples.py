@@ -63,12 +63,8 @@ def point(record: Record) -> Point:
     count = element_count(record.get("shape")) or 0
     zeros, high, low = real(record.get("zero_count")), real(record.get("Max")) or 0.0, real(record.get("Min")) or 0.0
     largest = _LARGEST.get(str(record.get("dtype")).rpartition(".")[2])
-    return Point(
-        count,
-        None if zeros is None or not count else zeros / count,
-        max(abs(high), abs(low)) / largest if largest else 0.0,
-        high,
-    )
+    share = None if zeros is None or not count else zeros / count
+    return Point(count, share, max(abs(high), abs(low)) / largest if largest else 0.0, high)
 
 
 def _in_step(dump: Dump) -> dict[str, str]:

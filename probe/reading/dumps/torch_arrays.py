@@ -58,8 +58,7 @@ class Archive(NamedTuple):
 def read_tensor(path: str, mapped: bool = False) -> np.ndarray[Any, Any]:
     """Return the tensor that a file of ``torch.save`` holds, bfloat16 as ``ml_dtypes.bfloat16``.
 
-    If ``mapped``, the numbers are mapped into memory in place of being read. Raise UsageError when the file cannot be
-    read, or holds anything but one tensor.
+    If ``mapped``, the numbers are mapped into memory. Raise UsageError when it cannot be read, or holds anything else.
     """
     with archive_file(path) as file:
         archive = open_archive(file)

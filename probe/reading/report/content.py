@@ -149,10 +149,7 @@ class Content:
 
 
 class ContentMaker:
-    """Makes the content of a report; ``paths`` are A and B as they were given, A is "" for one run alone.
-
-    ``alone`` are the dumps that are only in A, and only in B. If ``everything``, all rows are kept.
-    """
+    """Makes the content of a report; ``paths`` are A, "" for one run, and B; ``alone``: dumps of one side only."""
 
     def __init__(
         self, paths: tuple[str, str], parts: list[Part], alone: tuple[list[Any], list[Any]], with_code: bool = True,

@@ -208,10 +208,7 @@ class PartMaker:
     def add_call(
         self, dump: Dump, flow: Flow, place: int, state: int, before: int, how: str = "", name_a: str | None = None
     ) -> None:
-        """Add a call whose rows were added, and what its entry says beside its values.
-
-        ``before`` is the number of rows before its own, ``name_a`` its name in A where that is another one.
-        """
+        """Add a call after its rows, of which ``before`` are not its own; ``name_a`` is its name in A, if another."""
         name, texts, stacks = flow.names[place], self._texts, dump.stacks
         frames, entry = stacks.get(name) or stacks.get(flow.parts[place].forward), dump.data[name]
         keys = [key for key in _NOTES if key in entry] if isinstance(entry, dict) else []
@@ -326,10 +323,8 @@ def add_numbers(numbers: StepNumbers, side: str, dump: Dump) -> None:
 
 
 def loss(dump: Dump) -> tuple[str, float] | None:
-    """Return the call whose output is the loss, and its number; None where there is none.
-
-    That is a value saved under a name with "loss" in it. Else it is the last output of one element before the backward.
-    """
+    """Return the call whose output is the loss, and its number; None where there is none."""
+    # a value saved under a name with "loss" in it; else the last output of one element before the backward
     found = None
     for name, parts in zip(dump.flow.names, dump.flow.parts):
         entry = dump.data[name]

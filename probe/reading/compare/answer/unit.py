@@ -30,10 +30,8 @@ from probe.store import file_names
 
 _MOST_ORIGINS, _MOST_NAMES, _MOST_CELLS = 50, 50, 200
 #: so few roots within the tolerance explain a difference that has grown, if they are of these kinds: the rest is equal
-_FEW, _ROOTS = (
-    3,
-    frozenset((Kind.PARAMETER, Kind.DATA, Kind.OUTSIDE, Kind.ARGUMENT, Kind.CALLS, Kind.OPTIMIZER, Kind.WIRING)),
-)
+_FEW = 3
+_ROOTS = frozenset((Kind.PARAMETER, Kind.DATA, Kind.OUTSIDE, Kind.ARGUMENT, Kind.CALLS, Kind.OPTIMIZER, Kind.WIRING))
 
 
 def compare_unit(

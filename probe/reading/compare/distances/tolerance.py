@@ -232,17 +232,14 @@ def _wrong(condition: str) -> str:
 
 
 class Tolerances:
-    """Judges distances by rules of the user, of which the first that fits decides, and by the tolerances of dtypes.
-
-    ``noise`` has the name of a tensor -> rel_l2 between two golden runs. ``factor`` multiplies the tolerances.
-    """
+    """Judges distances by rules, of which the first that fits decides, and by dtypes; ``noise``: tensor -> rel_l2."""
 
     def __init__(
         self, rules: list[tuple[str, str]] | None = None, noise: Mapping[str, float] | None = None, factor: float = 1.0
     ) -> None:
         self._rules = [ToleranceRule(*rule) for rule in rules or ()]
         self._noise = noise or {}
-        self.factor = factor
+        self.factor = factor  # multiplies the tolerances
         self.has_noise = bool(self._noise)
         self.net = noise if isinstance(noise, NetNoise) else NetNoise()  # from one run that was moved; else empty
         self.is_plain = not self._rules and not self._noise

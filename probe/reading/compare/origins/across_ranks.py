@@ -154,14 +154,12 @@ def once(origins: Iterable[Origin]) -> list[Origin]:
 
 
 def _of_ranks(units: Sequence[UnitSummary], is_quiet: bool) -> tuple[list[Origin], list[Origin]]:
-    """Take out of the origins of one step those that another rank has sent.
-
-    If ``is_quiet``, all steps before agree in all bits: then there is no noise, and any other bit is a difference.
-    """
+    """Take out of the origins of one step those that another rank has sent."""
     own: list[Origin] = []
     follows: list[Origin] = []
     for unit in units:
         others = [other for other in units if other is not unit]
+        # all steps before agree in all bits: then there is no noise, and any other bit is a difference
         for origin in (unit.origins.exact if is_quiet else ()) or unit.origins.first:
             came = origin.kind in (Kind.COMMUNICATION, Kind.COMPUTATION) and is_collective(parse(origin.name))
             (follows if came and _was_sent(unit, origin, others) else own).append(origin)

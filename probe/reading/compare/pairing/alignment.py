@@ -313,9 +313,7 @@ class Alignment:
         return frozenset(map(element_count, shapes)) if key == "parameters" else tuple(map(element_count, shapes[:1]))
 
     def _call_key(self, side: int, place: int, name: str, level: int) -> Hashable:
-        """Return the key of a call: API and line; at level 0 API, shapes and plain arguments, at 1 no arguments.
-
-        At level 2 it is the API alone.
+        """Return the key of a call: API and line; at level 0 API, shapes and arguments, at 1 no arguments, at 2 API.
 
         Two frameworks make other calls with other arguments for one thing. Their outputs have the same numbers: the key
         is API and output, at level 1 the output alone.

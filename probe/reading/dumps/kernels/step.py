@@ -71,13 +71,10 @@ def locate(path: str) -> Place:
     found = next(filter(None, (layout.fullmatch(whole) for layout in _LAYOUTS)), None)
     known = found.groupdict() if found else {}
     # those of our own tree, around MindSpore's, win: MindSpore calls every rank on CPU 0
-    outer, numbers = whole.split(os.sep)[-3::-1], {"rank": rank_of, "step": step_of}
-    rank, step = (
-        next(
-            (number for part in outer if (number := of(part)) is not None), int(known[key]) if known.get(key) else None
-        )
-        for key, of in numbers.items()
-    )
+    rank, step = (int(known[key]) if known.get(key) else None for key in ("rank", "step"))
+    outer = whole.split(os.sep)[-3::-1]
+    rank = next((number for part in outer if (number := rank_of(part)) is not None), rank)
+    step = next((number for part in outer if (number := step_of(part)) is not None), step)
     return Place(
         path, known.get("folder", ""), rank, step, known.get("run", ""), known.get("graph", ""),
         os.path.basename(whole) == CONSTANTS,

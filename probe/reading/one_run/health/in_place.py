@@ -224,11 +224,8 @@ def over_steps(steps: Sequence[Kept]) -> Iterator[HealthFinding]:
 def _without_effect(step: Step) -> Iterator[HealthFinding]:
     """Yield calls in place whose input stays as it was, and whose result no call uses."""
     for place, parts, entry in step.forwards():
-        if (
-            not parts.api.endswith("_")
-            or parts.api.endswith("__")
-            or parts.prefix not in ("Tensor", "Functional", "Mint")
-        ):
+        is_in_place = parts.api.endswith("_") and not parts.api.endswith("__")
+        if not is_in_place or parts.prefix not in ("Tensor", "Functional", "Mint"):
             continue
         given = next((item for _, item in leaves(entry.get("input_args")) if is_tensor(item)), None)
         made = step.outputs(place)
