@@ -199,5 +199,7 @@ class Step:
             return HealthFinding(weight, rule, said, name, self.dump.step, rank=self.dump.rank)
         call = self.dump[self.flow.names[place]]
         frame = user_frame(call.stack)
-        line = (frame.file, frame.line, frame.source) if frame else (None, None, None)
-        return HealthFinding(weight, rule, said, name or call.name, self.dump.step, call.cell, *line, self.dump.rank)
+        return HealthFinding(
+            weight, rule, said, name or call.name, self.dump.step, call.cell, frame.file if frame else None,
+            frame.line if frame else None, frame.source if frame else None, self.dump.rank,
+        )  # fmt: skip
