@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any, Union
 
 from probe.findings.sentence import Sentence, clauses, say
+from probe.reading.compare.distances.tolerance import UNKNOWN as UNKNOWN_DISTANCE
 from probe.reading.compare.judging.verdicts import Slot
 from probe.reading.compare.origins.across_ranks import UnitSummary
 from probe.reading.compare.pairing.alignment import NONE
@@ -226,9 +227,8 @@ class PartMaker:
         types = self._texts["types"]
         type_a = types.number(type_text(a))
         type_b = type_a if _same_type(a, b) else types.number(type_text(b))
-        judged = (
-            (False, None, None) if slot is None else (slot.distance.exact, slot.distance.rel_l2, slot.distance.max_abs)
-        )
+        distance = slot.distance if slot else UNKNOWN_DISTANCE
+        judged = distance.exact, distance.rel_l2, distance.max_abs
         self.rows.append((
             self._texts["places"].number(safe(where)), _CODES.get(slot.verdict, 0) if slot else 0, type_a, type_b,
             self._value(a), self._value(b), producer, *judged, *numbers(a, b),

@@ -71,9 +71,7 @@ class ComparisonResult:
         if not all(unit.counts.is_exact for unit in earlier):
             return Verdict.CLOSE
         known = {verdict for unit in earlier for verdict in unit.counts.verdicts} | {own[0].origins.before}
-        return (
-            Verdict.NUMBERS_EQUAL if Verdict.NUMBERS_EQUAL in known else Verdict.BITS if Verdict.BITS in known else ""
-        )
+        return next((verdict for verdict in (Verdict.NUMBERS_EQUAL, Verdict.BITS) if verdict in known), "")
 
     @property
     def unmapped(self) -> list[str]:

@@ -146,11 +146,8 @@ def _find_origins(counts: UnitCounts, judged: JudgedPairs) -> UnitOrigins:
     blamed = {finding.node for finding in findings}
     rest = [finding for finding in finder.soft() if finding.node not in blamed]
     first = _origins(describer, findings)
-    if (
-        exact
-        and grew
-        and (not first or (len(exact) <= _FEW and all(origin.kind in _ROOTS and not origin.more for origin in exact)))
-    ):
+    explains = len(exact) <= _FEW and all(origin.kind in _ROOTS and not origin.more for origin in exact)
+    if exact and grew and (explains or not first):
         first = exact
     elif may_agree_in_bits and (proven := finder.exact()):
         more = [describer.origin(finding) for finding in proven if finding.node not in blamed]

@@ -214,9 +214,8 @@ class ToleranceRule:
             parts = [self._value(value, numbers) for value in node.values]
             return all(parts) if isinstance(node.op, ast.And) else any(parts)
         if isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in _COMPARES:
-            return _COMPARES[type(node.ops[0])](
-                self._value(node.left, numbers), self._value(node.comparators[0], numbers)
-            )
+            left, right = (self._value(side, numbers) for side in (node.left, node.comparators[0]))
+            return _COMPARES[type(node.ops[0])](left, right)
         if isinstance(node, ast.Name) and node.id in _NAMES:
             return numbers[node.id]
         if isinstance(node, ast.Constant) and type(node.value) in (int, float):

@@ -177,9 +177,8 @@ class Substitutes:
         if parts.kind != API or parts.direction != FORWARD:
             return False
         given = [slot.verdict for slot in slots if slot.is_input]
-        return (
-            Verdict.SHAPE in given or Verdict.ONE_SIDE in given or (pair.how == REPLACED and not HARD.isdisjoint(given))
-        )
+        is_other = pair.how == REPLACED and not HARD.isdisjoint(given)
+        return is_other or Verdict.SHAPE in given or Verdict.ONE_SIDE in given
 
     def _is_dead(self, side: int, place: int) -> bool:
         """Return whether all that is made of a value on one side comes to values that both sides have."""

@@ -290,9 +290,8 @@ def _partial_and_replicated(entry: Any) -> str:
 
 def _has_layout(leaf: Any) -> bool:
     layout = leaf.get("layout") if is_tensor(leaf) else None
-    return (
-        isinstance(layout, dict) and isinstance(layout.get("mesh"), dict) and isinstance(layout.get("placements"), list)
-    )
+    kinds = {"mesh": dict, "placements": list}
+    return isinstance(layout, dict) and all(isinstance(layout.get(key), kind) for key, kind in kinds.items())
 
 
 def _same_norms(entries: Sequence[Any], other: Any) -> bool:
