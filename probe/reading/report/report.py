@@ -35,17 +35,7 @@ from probe.reading.one_run.nan import LARGEST, NEAR, Found, look_into
 from probe.reading.one_run.rank_checks import digest_of
 from probe.reading.report import part as kinds
 from probe.reading.report.content import Content, ContentMaker
-from probe.reading.report.part import (
-    CALL_COLUMNS,
-    ROW_COLUMNS,
-    ROW_NUMBERS,
-    Part,
-    PartMaker,
-    add_numbers,
-    packed,
-    packed_text,
-    producer_of,
-)
+from probe.reading.report.part import CALL_COLUMNS, ROW_COLUMNS, ROW_NUMBERS, Part, PartMaker, add_numbers, producer_of
 from probe.series.series import find_series
 
 _PLAIN = {"input_args": "input", "input_kwargs": "kwargs"}
@@ -344,7 +334,7 @@ def write(file: IO[str], content: Content, language: str = "") -> None:
     head = head.replace("@LANGUAGE@", language or "en")
     head = head.replace("@STYLE_HASH@", _hash(style)).replace("@SCRIPT_HASH@", _hash(code)).replace("@STYLE@", style)
     file.write(head.replace("@TITLE@", html.escape(title)))
-    _column(file, "description", "json", packed_text(description))
+    _column(file, "description", "json", kinds.packed_text(description))
     for group, columns, names in (
         ("call", content.merged.calls, (*CALL_COLUMNS, "index")),
         ("row", content.merged.rows, (*ROW_COLUMNS, *ROW_NUMBERS)),
@@ -353,7 +343,9 @@ def write(file: IO[str], content: Content, language: str = "") -> None:
             base = columns.get(f"{name[:-1]}a") if name.endswith("_b") and description["two"] else None
             column = columns[name]
             is_changed = base is not None and base.typecode == column.typecode and len(base) == len(column)
-            _column(file, f"{group}-{name}", f"{column.typecode}{'^' if is_changed else ''}", packed(column, base))
+            _column(
+                file, f"{group}-{name}", f"{column.typecode}{'^' if is_changed else ''}", kinds.packed(column, base)
+            )
     file.write(rest.replace("@SCRIPT@", code))
 
 

@@ -12,17 +12,9 @@ from probe.findings.sentence import NOTHING, Sentence, clauses, say
 from probe.reading.compare.distances.tolerance import of_dtype
 from probe.reading.compare.judging.arrays import UNREADABLE, best_order, joined, like_parts, rel_l2
 from probe.reading.compare.judging.verdicts import HARD, Slot
+from probe.reading.compare.layouts import shards
 from probe.reading.compare.layouts.groups import LayoutPair, LayoutSource
-from probe.reading.compare.layouts.shards import (
-    WHOLE,
-    agree,
-    array_of,
-    axis_between,
-    has_placements,
-    piece,
-    placements_of,
-    together,
-)
+from probe.reading.compare.layouts.shards import WHOLE, agree, axis_between, has_placements, placements_of, together
 from probe.reading.compare.layouts.side import Place, values
 from probe.reading.compare.origins.origin import Kind, Origin
 from probe.reading.compare.pairing.alignment import NONE
@@ -154,12 +146,12 @@ def _by_layout(own: list[tuple[Any, Record]], other: list[tuple[Any, Record]]) -
         return None
     found = []
     try:
-        whole = array_of(other[0][0].path, other[0][1])
+        whole = shards.array_of(other[0][0].path, other[0][1])
         for place, (folder, record) in enumerate(own):
-            part = piece(whole, record)
+            part = shards.piece(whole, record)
             if part is None:
                 return None
-            if rel_l2(array_of(folder.path, record), part) > of_dtype(record.get("dtype")):
+            if rel_l2(shards.array_of(folder.path, record), part) > of_dtype(record.get("dtype")):
                 found.append(place)
     except UNREADABLE:
         return None

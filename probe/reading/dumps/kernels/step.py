@@ -14,20 +14,11 @@ from probe.findings.sentence import Sentence, say
 from probe.naming import clean
 from probe.process.progress import progress
 from probe.reading.dumps.document import Document, Sieve, read_optional
-from probe.reading.dumps.kernels.tables import (
-    CONSTANTS,
-    MAPPING,
-    ORDER,
-    RUN,
-    STATISTICS,
-    ArrayName,
-    parse,
-    read_mapping,
-    read_statistics,
-)
+from probe.reading.dumps.kernels.tables import MAPPING, RUN, STATISTICS, ArrayName, parse, read_mapping, read_statistics
 from probe.reading.dumps.values import Record
 from probe.store.file_names import rank_of, step_of
 
+CONSTANTS, ORDER = "constants", "execution_order"
 _RANK = r"(?s)(?P<folder>.*/rank_(?P<rank>[0-9]{1,18}))"
 #: the folders of a dump kernel by kernel; of whole graphs on Ascend; of those configured without msprobe
 _LAYOUTS = tuple(map(re.compile, (
