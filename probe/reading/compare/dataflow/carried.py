@@ -113,7 +113,7 @@ def _size(slot: Slot) -> float:
 
 
 #: so many calls in a row may do it otherwise
-_MOST = 400
+_MOST_CALLS = 400
 
 
 class Rejoined:
@@ -147,7 +147,7 @@ class Rejoined:
             return set()  # a parameter or a batch
         found, waiting = {node}, [node] if self._is_other(node) else []
         results: tuple[list[int], list[int]] = [], []  # calls that nothing uses, in A and B
-        while waiting and len(found) < _MOST:
+        while waiting and len(found) < _MOST_CALLS:
             following = waiting.pop()
             for flow, place, ends in zip(graph.alignment.flows, graph.pairs[following][:2], results):
                 users = {graph.node_of(flow, user) for user in flow.used_by.get(place, ())}
