@@ -2,11 +2,13 @@
 """A sentence is a key and facts. The table ``sentences.json`` has its English and its Chinese form.
 
 A form has the facts in braces, with Python's format of numbers: ``{left:.4g}``. Text is made at the very end, for a
-terminal, a page or JSON. Until then sentences are passed on as facts, and no text is searched or changed.
+terminal, a page or JSON. Until then sentences are passed on as facts, and no text is searched or changed. A finding has
+fields, and one sentence about them.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import json
 import math
@@ -75,9 +77,7 @@ class Sentence:
         >>> Sentence.from_dict(say("list", parts=[NOTHING, 2]).to_dict())
         Sentence(key='list', facts={'parts': [Sentence(key='', facts={}), 2]})
 
-        Raises:
-            KeyError: when the table has no such key.
-            TypeError: when it is none.
+        Raise KeyError when the table has no such key, TypeError when it is no sentence.
         """
         is_right = isinstance(given, dict) and set(given) == {"key", "facts"} and isinstance(given["facts"], dict)
         if not is_right or not isinstance(given["key"], str):
@@ -145,3 +145,23 @@ def _read(fact: Any) -> Any:
     if isinstance(fact, dict):
         return Sentence.from_dict(fact)
     return [_read(part) for part in fact] if isinstance(fact, list) else fact
+
+
+class Finding:
+    """Something that is told to the user. A kind of finding is a dataclass derived from this."""
+
+    said: Sentence  # one sentence about it
+
+    @property
+    def sentence(self) -> str:
+        """The sentence in English."""
+        return str(self.said)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return its fields, the English sentence, and the key and the facts of the sentence, for JSON."""
+        fields = {
+            field.name: getattr(self, field.name)
+            for field in dataclasses.fields(self)  # type: ignore[arg-type]  # each kind is a dataclass
+            if field.name != "said"
+        }
+        return {**fields, "sentence": self.sentence, **self.said.to_dict()}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from probe.errors import UsageError
 from probe.findings.sentence import ENGLISH, say
-from probe.reading.commands.arguments import PATH, add_choice, add_language, add_parser
+from probe.reading.commands.arguments import PATH, add_parser, add_shared
 from probe.reading.dumps.tables import create
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def add_replay(commands: Any) -> None:
         help="compare gradients with central differences, also those of your own bprop",
     )  # fmt: skip
     parser.add_argument("--repeat", type=int, default=0, metavar="N", help="make each call N times, and compare bytes")
-    add_choice(parser)
+    add_shared(parser, "choice")
     parser.add_argument("--dtype", default="", help="the dtype of the calls here (default: the recorded ones)")
     parser.add_argument("--device", default="", help="the device of the calls here (default: CPU)")
     parser.add_argument("--jobs", type=int, default=0, help="how many processes work (default: one for each core)")
@@ -50,7 +50,7 @@ def add_replay(commands: Any) -> None:
     parser.add_argument("--script", metavar="FILE", help="write a program that makes the call again, and its arrays")
     parser.add_argument("--csv", metavar="FILE", help="write a row for each output")
     parser.add_argument("--json", metavar="FILE", help="write all verdicts as JSON (- for stdout)")
-    add_language(parser)
+    add_shared(parser, "language")
     parser.set_defaults(run=run_replay, failed=2)
 
 

@@ -15,8 +15,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
-from probe.findings.finding import Finding
-from probe.findings.sentence import NOTHING, Sentence, say
+from probe.findings.sentence import NOTHING, Finding, Sentence, say
 from probe.series import looks, series_name
 from probe.series.looks import LEAST_STEPS, WINDOW, History, Look, Now, Point, is_far, missing
 from probe.series.series_name import ACTIVATION, GRADIENT, PARAMETER, kind_of, kinds_of_tensor, layer_kind, state_kind

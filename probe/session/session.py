@@ -188,7 +188,7 @@ class Session:
         folder = self._parts.last_folder
         if not folder:
             raise UsageError('estimate(): it needs a step of task "statistics" on disk')
-        from probe.reading.dumps.estimate import estimate
+        from probe.reading.dumps.run import estimate
 
         return estimate(folder, self.settings.exact_dtypes, self.settings.link_equal)
 

@@ -21,7 +21,7 @@ from probe.config.settings import Settings
 from probe.errors import UsageError
 from probe.executor import found_in, pynative_executor
 from probe.process.rank import RankResolver, has_siblings, run_header
-from probe.reading.dumps.kernels.names import RUN
+from probe.reading.dumps.kernels.tables import RUN
 from probe.store import file_io, file_names, journal
 from probe.store.run_folders import refusal
 

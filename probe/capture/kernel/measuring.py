@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 
 from probe.measure.statistics import STATISTICS, SelectedStatistics
-from probe.reading.dumps.kernels.names import COLUMNS, HEAD, STATISTICS as TABLE, ArrayName, parse
-from probe.reading.dumps.kernels.tables import read_mapping
+from probe.reading.dumps.kernels.tables import COLUMNS, HEAD, STATISTICS as TABLE, ArrayName, parse, read_mapping
 from probe.reading.dumps.load import read_array
 from probe.store import file_io
 

@@ -218,22 +218,16 @@ def _agreed(pairs: list[tuple[RunSnapshot, RunSnapshot]]) -> Sentence:
 
 
 def differences(a: RunSnapshot, b: RunSnapshot) -> list[Difference]:
-    """Return how two runs differ, the most important first.
-
-    If the structure differs and with it most values, the structure comes first: no other values could be expected.
-    """
+    """Return how two runs differ, the most important first."""
     parameters = ParameterCheck(a, b)
     values = list(parameters.values())
     structure = [*difference.check_cells(a, b), *parameters.structure()]
     data = list(check_data(a, b))
     rest = [
-        *difference.check_cell_values(a, b),
-        *difference.check_optimizers(a, b, parameters.matched.renamed),
-        *difference.check_notes(a, b),
-        *difference.check_seeds(a, b),
-        *difference.check_circumstances(a, b),
-    ]
-    if structure and parameters.share_of_other_values > _MANY:
+        *difference.check_cell_values(a, b), *difference.check_optimizers(a, b, parameters.matched.renamed),
+        *difference.check_notes(a, b), *difference.check_seeds(a, b), *difference.check_circumstances(a, b),
+    ]  # fmt: skip
+    if structure and parameters.share_of_other_values > _MANY:  # no other values could be expected
         return [*structure, *values, *data, *rest]
     return [*values, *data, *structure, *rest]
 

@@ -11,8 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from probe.findings.finding import Finding
-from probe.findings.sentence import ENGLISH, NOTHING, Sentence, say
+from probe.findings.sentence import ENGLISH, NOTHING, Finding, Sentence, say
 from probe.reading.check.snapshot import RunSnapshot, flat, mapping
 from probe.reading.dumps.text import safe, shorten
 
@@ -30,19 +29,12 @@ class Importance(enum.IntEnum):
 
 @dataclass(frozen=True)
 class Difference(Finding):
-    """One difference.
+    """One difference."""
 
-    Attributes:
-        importance: its kind.
-        subject: the thing that differs: "parameters", "note config.lr"; a sentence where it has words.
-        said: how it differs.
-        ranks: the ranks that have it; empty where there is one.
-    """
-
-    importance: Importance
-    subject: Sentence | str
-    said: Sentence
-    ranks: tuple[int | None, ...] = ()
+    importance: Importance  # its kind
+    subject: Sentence | str  # the thing that differs: "parameters", "note config.lr"; a sentence where it has words
+    said: Sentence  # how it differs
+    ranks: tuple[int | None, ...] = ()  # the ranks that have it; empty where there is one
 
     @property
     def line(self) -> Sentence:
@@ -162,10 +154,7 @@ def check_cell_values(a: RunSnapshot, b: RunSnapshot) -> Iterator[Difference]:
 
 
 def check_optimizers(a: RunSnapshot, b: RunSnapshot, renamed: Mapping[str, str]) -> Iterator[Difference]:
-    """Yield how the optimizers differ, in the order of their first update.
-
-    ``renamed`` has for names of parameters in A other ones in B.
-    """
+    """Yield how the optimizers differ, in the order of their updates; ``renamed``: name in A -> another one in B."""
     if not a.optimizers or not b.optimizers:
         for side, mine in (("A", a.optimizers), ("B", b.optimizers)):
             if mine:
@@ -283,12 +272,9 @@ def check_circumstances(a: RunSnapshot, b: RunSnapshot) -> Iterator[Difference]:
 
 
 def _machine(snapshot: RunSnapshot) -> dict[str, Any]:
-    context = {
-        key: value
-        for key, value in mapping(snapshot.run.get("context")).items()
-        if key not in (*_REPEATS, "device_target")
-    }
-    return {**{key: snapshot.run.get(key) for key in ("device", "world_size", "jit")}, **context}
+    context, known = mapping(snapshot.run.get("context")), (*_REPEATS, "device_target")
+    machine = {key: snapshot.run.get(key) for key in ("device", "world_size", "jit")}
+    return {**machine, **{key: value for key, value in context.items() if key not in known}}
 
 
 def _command(snapshot: RunSnapshot) -> list[str]:

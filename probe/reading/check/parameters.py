@@ -15,6 +15,7 @@ from probe.findings.sentence import NOTHING, Sentence, clauses, say
 from probe.reading.check.difference import Difference, Importance, are_equal, both, listed, named, only, pair
 from probe.reading.check.snapshot import RunSnapshot
 from probe.reading.dumps.text import shape as shape_text
+from probe.reading.dumps.values import grouped
 
 
 class Key(NamedTuple):
@@ -47,10 +48,7 @@ def match_names(a: Mapping[str, Key], b: Mapping[str, Key]) -> Matched:
     renamed: dict[str, str] = {}
     for key in ("content", "shape"):
         taken = set(renamed.values())
-        groups: dict[Hashable, list[str]] = {}
-        for name in right:
-            if name not in taken:
-                groups.setdefault(getattr(b[name], key), []).append(name)
+        groups = grouped((getattr(b[name], key), name) for name in right if name not in taken)
         groups.pop(None, None)
         for name in left:
             if name not in renamed:

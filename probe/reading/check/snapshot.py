@@ -73,10 +73,7 @@ def mapping(value: Any) -> dict[str, Any]:
 
 
 def read_snapshots(path: str | os.PathLike[str]) -> list[RunSnapshot]:
-    """Return the snapshots of a run, one for each rank, from a dump_path, a step or rank folder in it, or a run.json.
-
-    Raise UsageError when there is none, or one cannot be read.
-    """
+    """Return a run's snapshots by rank, of a folder of it or a run.json; raise UsageError for none or broken ones."""
     path = os.fspath(path)
     files = _files(path)
     if files == [path]:
@@ -112,7 +109,7 @@ class Snapshots:
     def __init__(self, path: str) -> None:
         self._files: dict[str, str] = {}
         try:
-            for file in sorted(_files(path), key=_step_of):
+            for file in sorted(_files(path), key=lambda file: file_names.step_of(file.split(os.sep)[-3:][0]) or 0):
                 self._files.setdefault(os.path.basename(os.path.dirname(file)), file)
         except UsageError:
             pass  # nothing is known then
@@ -125,11 +122,6 @@ class Snapshots:
             return _read(file) if file else None
         except UsageError:
             return None
-
-
-def _step_of(file: str) -> int:
-    digits = os.path.basename(os.path.dirname(os.path.dirname(file))).removeprefix("step")
-    return int(digits) if digits.isdigit() else 0
 
 
 def _first_step(snapshot: RunSnapshot) -> int:

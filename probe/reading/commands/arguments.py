@@ -1,14 +1,18 @@
 # Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
-"""Arguments that several commands share."""
+"""The commands and their arguments, as commands.json has them; and arguments that several commands share."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable
+import functools
+import json
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 from probe.errors import UsageError
-from probe.findings.sentence import LANGUAGES, locale_language
+from probe.findings.sentence import locale_language
+from probe.naming import NARROWER
 from probe.reading.dumps.work import Workers
 
 #: the number of rows that are shown unless the user asks for another
@@ -16,44 +20,51 @@ ROWS = 40
 PATH = "a dump_path, or a step or rank folder in it"
 
 
+@functools.lru_cache(1)
+def _table() -> dict[str, Any]:
+    """Return the table of commands; under "shared" the arguments that several have."""
+    found: dict[str, Any] = json.loads((Path(__file__).parent / "commands.json").read_text(encoding="utf-8"))
+    return found
+
+
+def add_commands(commands: Any, runs: Mapping[str, Callable[[argparse.Namespace], int]]) -> None:
+    """Add the commands of the table, in its order; each runs the function of its name."""
+    for name, row in _table().items():
+        if name != "shared":
+            parser = add_parser(commands, name, row["help"], row["description"], row.get("epilog", ""))
+            _add(parser, row["arguments"])
+            parser.set_defaults(run=runs[name], failed=row.get("failed", 1))
+
+
 def add_parser(commands: Any, name: str, short: str, long: str, epilog: str = "") -> argparse.ArgumentParser:
     """Add the parser of a command: its line in the list of commands, its description, and a text below the options."""
     return commands.add_parser(name, help=short, description=long, epilog=epilog)  # type: ignore[no-any-return]
 
 
-def add_choice(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments that choose steps and ranks."""
-    parser.add_argument("--step", default="", metavar="STEPS", help="only these steps, as 0,4-6")
-    parser.add_argument("--rank", default="", metavar="RANKS", help="only these ranks, as 0-7")
+def add_shared(parser: argparse.ArgumentParser, *groups: str) -> None:
+    """Add arguments that several commands share: "choice" of steps and ranks, "language", "workers"."""
+    for group in groups:
+        _add(parser, _table()["shared"][group])
 
 
-def add_workers(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments that say which processes work."""
-    parser.add_argument("--jobs", type=int, default=0, help="how many processes work (default: one for each core)")
-    parser.add_argument(
-        "--scheduler", default="", metavar="ADDRESS", help="a Dask scheduler, as tcp://10.0.0.1:8786: its workers work"
-    )
+def _add(parser: argparse.ArgumentParser, rows: Iterable[Any]) -> None:
+    words = {"{locale}": locale_language(), "{narrower}": NARROWER}
+    for row in rows:
+        if isinstance(row, str):
+            add_shared(parser, row[1:])
+            continue
+        given: dict[str, Any] = {key: words.get(str(value), value) for key, value in row.items()}
+        given["help"] = row["help"].replace("{narrower}", ", ".join(NARROWER))
+        if "type" in row:
+            given["type"] = {"int": int, "float": float}[row["type"]]
+        if type(row.get("metavar")) is list:
+            given["metavar"] = tuple(row["metavar"])  # argparse takes no list
+        parser.add_argument(*given.pop("flags").split(), **given)
 
 
 def workers(given: argparse.Namespace) -> Workers:
     """Return the processes that the user asks for."""
     return Workers(max(given.jobs, 0), given.scheduler)
-
-
-def add_language(parser: argparse.ArgumentParser) -> None:
-    """Add the argument that chooses the language of the answer."""
-    said = "the language of the answer (default: the locale's)"
-    parser.add_argument("--lang", choices=LANGUAGES, default=locale_language(), help=said)
-
-
-def add_only_summaries(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments that write summaries instead of the result."""
-    parser.add_argument(
-        "--only-summaries", action="store_true", help="write what probe merge puts together, and say nothing else"
-    )
-    parser.add_argument(
-        "-o", "--output", default="-", metavar="FILE", help="the file of the summaries (default: standard output)"
-    )
 
 
 def wants_summaries(given: argparse.Namespace) -> bool:
@@ -75,10 +86,7 @@ def wants_summaries(given: argparse.Namespace) -> bool:
 
 
 def read_thresholds(path: str | None, rules: Iterable[str]) -> dict[str, float]:
-    """Return the thresholds in a JSON file; none without a file.
-
-    Raise UsageError when it cannot be read, or names none of the rules.
-    """
+    """Return the thresholds in a JSON file, {} without one; raise UsageError when it is broken or names no rule."""
     from probe.reading.dumps.document import read_document
 
     given, allowed = read_document(path) if path else {}, list(rules)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from probe.errors import UsageError
@@ -30,38 +30,6 @@ _RANK_KINDS = {
     "parameter": "ranks.kind_parameter", "collective": "ranks.kind_collective", "sequence": "ranks.kind_sequence",
     "data": "ranks.kind_data", "outlier": "ranks.kind_outlier",
 }  # fmt: skip
-
-
-def add_findings(commands: Any) -> None:
-    """Add ``probe nan``, ``probe ranks`` and ``probe trend``."""
-    status = "Exit status: 0 nothing found, 1 something found, 2 wrong use, no dump, or one that cannot be read."
-    nan = arguments.add_parser(
-        commands, "nan", "where NaN or Inf comes from", "Name the call that makes NaN or Inf.", status
-    )
-    ranks = arguments.add_parser(
-        commands, "ranks", "where ranks disagree", "Check values that must be equal on all ranks.", status
-    )
-    trend = arguments.add_parser(
-        commands, "trend", "numbers over steps", "Show a statistic over the steps, and name odd series.", status
-    )
-    for parser, function in ((nan, run_nan), (ranks, run_ranks), (trend, run_trend)):
-        parser.add_argument("path", help=arguments.PATH)
-        parser.set_defaults(run=function, failed=2)
-        arguments.add_workers(parser)
-        arguments.add_only_summaries(parser)
-        arguments.add_language(parser)
-    for parser in (nan, ranks):
-        parser.add_argument("--json", action="store_true", help="write the findings as JSON")
-    trend.add_argument("--like", default="parameters_grad", metavar="TEXT", help="tensors whose name contains this")
-    trend.add_argument("--stat", default="norm", help="max, min, mean, norm, nan_count, inf_count")
-    add_trend_output(trend)
-
-
-def add_trend_output(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments that say how series are shown."""
-    parser.add_argument("--csv", action="store_true", help="write every number of the series as csv")
-    parser.add_argument("--rules", metavar="FILE", help='JSON with other thresholds for series, as {"spike": 4}')
-    parser.add_argument("--rows", type=int, default=arguments.ROWS, help="how many series to list (0: all)")
 
 
 def run_nan(given: argparse.Namespace) -> int:
@@ -177,12 +145,9 @@ def run_trend(given: argparse.Namespace) -> int:
 
 
 def show_trend(
-    samples: list[Samples],
-    given: argparse.Namespace,
-    choice: tuple[str, str],
-    thresholds: dict[str, float],
+    samples: list[Samples], given: argparse.Namespace, choice: tuple[str, str], thresholds: dict[str, float],
     monitored: tuple[Trend, list[TrendFinding]] = ({}, []),
-) -> int:
+) -> int:  # fmt: skip
     """Print series; return the exit status.
 
     ``given`` has the arguments csv, rows and lang; ``choice`` the part of the names, and the statistic; ``monitored``
@@ -199,7 +164,13 @@ def show_trend(
     if not trend:
         raise UsageError(no_tensor(*choice))
     if given.csv:
-        write_csv(sys.stdout, ("tensor", "rank", "step", choice[1]), _rows(trend))
+        rows = (
+            (name, rank, *pair)
+            for name, ranks in trend.items()
+            for rank, steps in ranks.items()
+            for pair in steps.items()
+        )
+        write_csv(sys.stdout, ("tensor", "rank", "step", choice[1]), rows)
         return 0
     lines = [[say(cell).text(given.lang) for cell in _TREND_HEAD]]
     for name, ranks in trend.items():
@@ -218,35 +189,11 @@ def show_trend(
     return 1 if found else 2 * is_unread
 
 
-def _rows(trend: Trend) -> Iterator[tuple[Any, ...]]:
-    for name, ranks in trend.items():
-        for rank, steps in ranks.items():
-            yield from ((name, rank, *pair) for pair in steps.items())
-
-
 def _write(given: argparse.Namespace, summaries: list[Any], **settings: str) -> int:
-    """Write summaries for ``probe merge``."""
     from probe.reading.commands.summary_file import Head, write_summaries
 
     write_summaries(given.output, Head(given.command, settings, [given.path]), summaries)
     return 0
-
-
-def add_merge(commands: Any) -> None:
-    """Add ``probe merge``."""
-    parser = arguments.add_parser(
-        commands,
-        "merge",
-        "one result of the summaries of several machines",
-        "Put the files together that compare, nan, ranks or trend wrote with --only-summaries, on each machine for its "
-        "own ranks. Print the result as that command does.",
-        "Exit status: that of the command; 2 where files are damaged or do not belong together.",
-    )
-    parser.add_argument("files", nargs="+", metavar="FILE", help="the files of the summaries")
-    parser.add_argument("--json", action="store_true", help="write the result of compare, nan or ranks as JSON")
-    add_trend_output(parser)
-    arguments.add_language(parser)
-    parser.set_defaults(run=run_merge, failed=2)
 
 
 def run_merge(given: argparse.Namespace) -> int:

@@ -11,14 +11,19 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from probe.errors import ProbeError
-from probe.reading.commands.findings import add_findings, add_merge
-from probe.reading.commands.show import add_check, add_compare, add_recover, add_report, add_show
-from probe.reading.commands.watch import add_watch
+from probe.reading.commands.arguments import add_commands
+from probe.reading.commands.findings import run_merge, run_nan, run_ranks, run_trend
+from probe.reading.commands.show import run_check, run_compare, run_recover, run_report, run_show
+from probe.reading.commands.watch import run_watch
 from probe.reading.dumps.tables import why_no_output
 from probe.reading.dumps.text import safe, shorten
 
 #: exit statuses: an output cannot be written, an error of ours (EX_SOFTWARE), Ctrl-C
 _NO_OUTPUT, _INTERNAL, _INTERRUPTED = 2, 70, 130
+_RUNS = {
+    "show": run_show, "check": run_check, "compare": run_compare, "report": run_report, "nan": run_nan,
+    "ranks": run_ranks, "trend": run_trend, "watch": run_watch, "merge": run_merge, "recover": run_recover,
+}  # fmt: skip
 _UTF8: Any = {"encoding": "utf-8", "errors": "backslashreplace"}
 
 
@@ -32,8 +37,8 @@ def run_command(
     parser = argparse.ArgumentParser(prog="probe", description="Read and compare dumps, and check this machine.")
     parser.add_argument("--version", action="version", version=f"probe {version}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    reading = (add_show, add_check, add_compare, add_report, add_findings, add_watch, add_merge, add_recover)
-    for add in (*reading, *further):
+    add_commands(commands, _RUNS)
+    for add in further:
         add(commands)
     for stream in (sys.stdout, sys.stderr):  # a name that the terminal cannot show is no reason to fail
         if hasattr(stream, "reconfigure"):

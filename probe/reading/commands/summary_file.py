@@ -139,10 +139,7 @@ class _Settings(NamedTuple):
 
 
 def write_summaries(output: str, head: Head, summaries: Sequence[Any]) -> None:
-    """Write the summaries of steps and ranks into a file, or to standard output for "-".
-
-    The file appears when it is complete. Raise UsageError when it cannot be written.
-    """
+    """Write summaries into a file that appears when it is complete, or to stdout for "-"; raise UsageError."""
     first = {"probe_summaries": _FORMAT, "count": len(summaries), **head._asdict()}
     lines = (json.dumps(item) + "\n" for item in (first, *map(encode, summaries)))
     if output == "-":
@@ -217,7 +214,6 @@ def _difference(head: Head, other: Head) -> str:
 
 
 def _joined(heads: list[Head]) -> Head:
-    """Return one head for all."""
     paths = [list(dict.fromkeys(places)) for places in zip(*(head.paths for head in heads))]
     return heads[0]._replace(
         paths=[places[0] + (f" and {len(places) - 1} more" if len(places) > 1 else "") for places in paths],
@@ -252,10 +248,7 @@ def decode(value: Any) -> Any:
     >>> decode({"tuple": [1, {"dict": [["a", None]]}]})
     (1, {'a': None})
 
-    Raises:
-        LookupError: when it has an unknown kind.
-        TypeError: when it has the wrong parts.
-        ValueError: likewise.
+    Raise LookupError when it has an unknown kind, TypeError or ValueError when it has the wrong parts.
     """
     if type(value) is list:
         return [decode(item) for item in value]

@@ -9,11 +9,11 @@ import math
 import os
 import sys
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from probe.errors import UsageError
 from probe.findings.sentence import NOTHING, say
-from probe.reading.commands.arguments import ROWS, add_language, add_parser, read_thresholds
+from probe.reading.commands.arguments import ROWS, read_thresholds
 from probe.reading.dumps import text
 
 if TYPE_CHECKING:
@@ -24,29 +24,6 @@ if TYPE_CHECKING:
 #: series that are shown without --like
 _FIRST = ("loss", "total", "scale", "logged")
 _PAUSE = 1.0
-
-
-def add_watch(commands: Any) -> None:
-    """Add ``probe watch``."""
-    parser = add_parser(
-        commands,
-        "watch",
-        "how a training goes",
-        'Show the series of task "monitor", and the rules that hold. The training may still run.',
-        "Exit status: 0 no rule holds, 1 one holds, 2 wrong use, or no file of the monitor.",
-    )
-    parser.add_argument("path", help="a dump_path, or the file of one rank")
-    parser.add_argument(
-        "--like", default="", metavar="TEXT", help="series whose name contains this, instead of the main ones"
-    )
-    parser.add_argument("--follow", action="store_true", help="go on, and print each new alarm, until Ctrl-C")
-    parser.add_argument("--csv", action="store_true", help="write every number of the series as csv")
-    parser.add_argument("--msprobe-csv", metavar="FOLDER", help="write csv files with the columns of msprobe's monitor")
-    parser.add_argument("--tensorboard", metavar="FOLDER", help="write event files for TensorBoard")
-    parser.add_argument("--rules", metavar="FILE", help='JSON with other thresholds, as {"spike": 8}')
-    parser.add_argument("--rows", type=int, default=ROWS, help="how many series to list (0: all)")
-    add_language(parser)
-    parser.set_defaults(run=run_watch, failed=2)
 
 
 def run_watch(given: argparse.Namespace) -> int:
@@ -73,7 +50,6 @@ def run_watch(given: argparse.Namespace) -> int:
 
 
 def _show(rank: RankSeries, alarms: list[Alarm], given: argparse.Namespace) -> None:
-    """Print the series and alarms of a rank."""
     from probe.reading.one_run.trend import sparkline
     from probe.series.series_name import kind_of
 

@@ -32,9 +32,7 @@ def run_on_cluster(
 
     A unit of a worker that is lost goes to another one. If one unit loses many workers, the work ends. The function is
     one of a module, so that the workers find it; ``run`` does it for one unit. The scheduler is as tcp://10.0.0.1:8786.
-
-    Raises:
-        UsageError: when the cluster cannot be reached, loses its workers, or does not see a dump.
+    Raise UsageError when the cluster cannot be reached, loses its workers, or does not see a dump.
     """
     client = _connect(scheduler)
     waiting: list[Any] = []
@@ -121,7 +119,6 @@ def _check_installed(client: Any) -> None:
 
 
 def _wait(client: Any, future: Any, scheduler: str) -> Any:
-    """Return the result of a future; raise UsageError when the cluster cannot give it."""
     last_seen = time.monotonic()
     while True:
         if future.done() or client.nthreads():
@@ -133,10 +130,7 @@ def _wait(client: Any, future: Any, scheduler: str) -> Any:
 
 
 def _result(client: Any, future: Any, scheduler: str) -> Any:
-    """Return the result of a future, or raise TimeoutError when it is not there yet.
-
-    Raise UsageError when it will never be there.
-    """
+    """Return a future's result; raise TimeoutError when it is not there yet, UsageError when it never will be."""
     from distributed import KilledWorker
 
     try:

@@ -67,10 +67,8 @@ def read_document(path: str, shares: bool = False, odd: list[str] | None = None)
     """Return the object that a JSON file holds.
 
     If ``shares``, equal records of tensors become one object: half of the memory of a dump. ``odd`` gets a word where a
-    record has fields of unusual types; see ``record_sharer``.
-
-    Raises:
-        UsageError: when the file cannot be read, is cut, is nested too deeply, or holds no object.
+    record has fields of unusual types; see ``record_sharer``. Raise UsageError when the file cannot be read, is cut, is
+    nested too deeply, or holds no object.
     """
     try:
         with open_text(path) as file, paused_gc():
@@ -94,11 +92,9 @@ def _load(file: IO[str], hook: Callable[[dict[str, Any]], Any] | None) -> Any:
         raise
     except ValueError:
         file.seek(0)
-        return json.load(file, object_hook=hook, parse_int=_whole)
-
-
-def _whole(digits: str) -> int | str:
-    return int(digits) if len(digits) < _MOST_DIGITS else digits
+        return json.load(
+            file, object_hook=hook, parse_int=lambda digits: int(digits) if len(digits) < _MOST_DIGITS else digits
+        )
 
 
 def _load_entries(file: IO[str], odd: list[str] | None) -> Any:

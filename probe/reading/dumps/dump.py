@@ -69,7 +69,7 @@ class Call(EntryView):
     def outputs(self) -> dict[str, Any]:
         """The tensors and plain values it gave; of parameters_grad the gradients, by parameter."""
         if self.parts.kind in (entry_name.GRADIENT, entry_name.DEBUG):
-            return {key: self._value(key, leaf) for key, leaf in values.leaves(self.entry)} or self._only()
+            return {key: self._value(key, leaf) for key, leaf in values.leaves(self.entry)}
         return self._values(OUTPUTS)
 
     @property
@@ -88,9 +88,6 @@ class Call(EntryView):
         elif isinstance(self.entry, list):
             for place, record in values.tensors("", self.entry):
                 yield Tensor(self, place[1:], record)
-
-    def _only(self) -> dict[str, Any]:
-        return {"0": self._value("0", self.entry)} if isinstance(self.entry, dict) and "type" in self.entry else {}
 
     def _values(self, keys: tuple[str, ...]) -> dict[str, Any]:
         if not isinstance(self.entry, dict):
@@ -111,12 +108,12 @@ class Call(EntryView):
     def _repr_html_(self) -> str:
         rows = (
             [
-                item.place,
-                item.dtype,
-                text.shape(item.record.get("shape")),
-                *(text.number(item.record.get(key)) for key in NUMBERS),
+                it.place,
+                it.dtype,
+                text.shape(it.record.get("shape")),
+                *(text.number(it.record.get(key)) for key in NUMBERS),
             ]
-            for item in self.tensors()
+            for it in self.tensors()
         )
         head = text.html_table([(self.name, self.cell or "")])
         return head + text.html_table([("", "dtype", "shape", *NUMBERS), *rows])
@@ -210,11 +207,7 @@ class Dump:
 
     @cached_property
     def document(self) -> Document:
-        """The document as it was read.
-
-        Raises:
-            UsageError: when it cannot be read.
-        """
+        """The document as it was read; UsageError is raised when it cannot be."""
         return self.folder.source.read(self.folder.path)
 
     @property
@@ -284,13 +277,9 @@ class Dump:
         return name in self.data
 
     def calls(
-        self,
-        like: str | None = None,
-        regex: str | None = None,
-        kind: str | None = None,
-        direction: str | None = None,
-        cell: str | None = None,
-    ) -> Iterator[Call]:
+        self, like: str | None = None, regex: str | None = None, kind: str | None = None,
+        direction: str | None = None, cell: str | None = None,
+    ) -> Iterator[Call]:  # fmt: skip
         """Yield the calls that fit, in the order of the file.
 
         Args:
@@ -335,10 +324,7 @@ class Dump:
 def look_into_dump(
     folder: DumpFolder, look: Callable[[Dump], Result], failed: Callable[[str], Failed]
 ) -> Result | Failed:
-    """Return what a function finds in a dump, which is released then.
-
-    For a dump that cannot be read, return what the other function makes of the reason.
-    """
+    """Return what a function finds in a dump, released then, or what ``failed`` makes of why it cannot be read."""
     dump = Dump(folder)
     try:
         with paused_gc():

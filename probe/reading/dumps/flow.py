@@ -168,7 +168,9 @@ class Flow:
 
     def _link(self) -> None:
         made: _Made = {}
-        goes_on = self._goes_on_after_backward()
+        directions = [parts.direction for parts in self.parts]
+        #: whether calls come after a backward, which may be given gradients
+        goes_on = BACKWARD in directions and FORWARD in directions[directions.index(BACKWARD) :]
         for place, (entry, parts) in enumerate(zip(self._dump.data.values(), self.parts)):
             if type(entry) is not dict:
                 continue
@@ -185,11 +187,6 @@ class Flow:
                     self.used_by.setdefault(link.producer, []).append(place)
             self._make(place, entry.get("output"), made, only_new=False)
 
-    def _goes_on_after_backward(self) -> bool:
-        """Return whether calls come after a backward, which may be given gradients."""
-        directions = [parts.direction for parts in self.parts]
-        return BACKWARD in directions and FORWARD in directions[directions.index(BACKWARD) :]
-
     def _inputs(self, place: int, entry: dict[str, Any], made: _Made) -> list[Link]:
         links = []
         for key, word in _WORDS:
@@ -202,7 +199,6 @@ class Flow:
         return links
 
     def _origin(self, place: int, record: Record, made: _Made) -> tuple[int, tuple[str, str] | None, int]:
-        """Return producer, parameter and root of a tensor that a call was given."""
         key = _link_key(record)
         if key is None:
             return _OUTSIDE, None, _OUTSIDE
@@ -271,10 +267,7 @@ class Flow:
                 known.append((place, record))
 
     def loose_root(self, link: Link) -> int:
-        """Return the first call that made a tensor of this size with this greatest and least element; -1 for none.
-
-        A permutation keeps both exactly, while its mean and norm may be rounded in another way.
-        """
+        """Return the first call that made a tensor of this size and extrema, which a permutation keeps; -1 for none."""
         if self._loose is None:
             self._loose = self._first_makers(loose_key, lambda parts: parts.direction != BACKWARD)
         return self._loose.get(loose_key(link.record), _OUTSIDE)
@@ -287,10 +280,8 @@ class Flow:
             return name
         if parts.direction == BACKWARD:
             return self._gradient_producer(own, record)
-        for link in self.links[own]:
-            if link.place == place:
-                return None if link.producer < 0 else self.names[link.producer]
-        return None
+        made = next((link.producer for link in self.links[own] if link.place == place), _OUTSIDE)
+        return None if made < 0 else self.names[made]
 
     def users(self, name: str, place: str, record: Record) -> list[str]:
         """Return the entries that were given a tensor; the arguments are those of ``producer``."""

@@ -60,14 +60,12 @@ class DumpFolder(NamedTuple):
         return ", ".join(filter(None, parts)) or os.path.basename(self.path)
 
     def told(self) -> list[Sentence]:
-        """Return the findings that guards have told while the training ran.
-
-        Lines that cannot be read are left out: a killed process may leave half of one.
-        """
+        """Return the findings that guards have told while the training ran."""
         found: list[Sentence] = []
         path = os.path.join(self.path, file_names.FINDINGS)
         with contextlib.suppress(OSError), open_text(path, errors="replace") as file:
             for line in file:
+                # a killed process may leave half of a line
                 with contextlib.suppress(ValueError, KeyError, TypeError, IndexError, RecursionError):
                     given = json.loads(line)
                     try:
@@ -105,14 +103,12 @@ class DumpSource(NamedTuple):
 
 
 class JournalSource:
-    """A folder whose process died before it wrote a document: the journal holds the entries.
-
-    Or one without entries: task nan_check writes none in a step in which a guard alone has found something.
-    """
+    """A folder whose process died before it wrote a document: the journal holds the entries."""
 
     def read(self, folder: str) -> Document:
         """Read the journal as it is; nothing on disk is changed."""
         path = os.path.join(folder, file_names.JOURNAL)
+        # task nan_check writes none in a step in which a guard alone has found something
         records, damage = journal_reader.read(path) if os.path.lexists(path) else ([], NOTHING)
         notes = [*_journal_notes(folder), *([damage] if damage else [])]
         header = records[0].get("header") if records else None
@@ -157,10 +153,7 @@ def _journal_notes(folder: str) -> list[Sentence]:
 
 
 def read_stacks(folder: str) -> dict[str, list[str]]:
-    """Return the frames of every forward entry that stack.json names, innermost first.
-
-    Raise UsageError when stack.json cannot be read.
-    """
+    """Return forward entry -> frames in stack.json, innermost first; raise UsageError when it cannot be read."""
     found: dict[str, list[str]] = {}
     for key, item in read_optional(folder, file_names.STACK).items():
         if not isinstance(item, list):
@@ -174,12 +167,10 @@ def read_stacks(folder: str) -> dict[str, list[str]]:
 
 
 def read_construct(folder: str) -> dict[str, str | None]:
-    """Return the Cell entry around every entry that construct.json names; raise UsageError when it cannot be read.
-
-    msprobe for PyTorch writes [parent, micro step] in a training of Megatron.
-    """
+    """Return the Cell entry around every entry in construct.json; raise UsageError when it cannot be read."""
     found: dict[str, str | None] = {}
     for name, item in read_optional(folder, file_names.CONSTRUCT).items():
+        # msprobe for PyTorch writes [parent, micro step] in a training of Megatron
         parent = item[0] if isinstance(item, list) and item else item
         if isinstance(parent, str):
             found[sys.intern(name)] = sys.intern(parent)
@@ -210,10 +201,7 @@ def without_cycles(construct: dict[str, str | None]) -> dict[str, str | None]:
 
 
 def find_folders(path: str) -> list[DumpFolder]:
-    """Return the folders that hold a dump, by step and rank, below a dump_path, a folder in it, or of a dump.json.
-
-    Raise UsageError when there is none.
-    """
+    """Return the folders with dumps in a folder, or of a dump.json, by step and rank; raise UsageError for none."""
     path = os.fspath(path)
     if os.path.isfile(path):
         if os.path.basename(path) not in file_names.DUMP_FILES:

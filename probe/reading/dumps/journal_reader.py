@@ -84,10 +84,7 @@ def settled(records: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
 
 
 def _records(data: bytes) -> Iterator[tuple[Mapping[str, Any], int]]:
-    """Yield each record and the place where it ends.
-
-    Raise struct.error, ValueError or RecursionError at a record that is damaged or cut off.
-    """
+    """Yield each record and where it ends; raise struct.error, ValueError or RecursionError at a damaged one."""
     end = len(MAGIC)
     while end < len(data):
         length, checksum = FRAME.unpack_from(data, end)
@@ -111,9 +108,8 @@ def recover(path: str) -> list[RecoveryResult]:
     """Write the documents of every journal in a dump_path, or in a step or rank folder of it.
 
     Older content of the documents is kept. The recovery may be interrupted, and may run again. A journal stays if it
-    cannot be read, or if a living process still writes it. The other journals are recovered all the same.
-
-    Raise UsageError when there is no such folder.
+    cannot be read, or if a living process still writes it. The other journals are recovered all the same. Raise
+    UsageError when there is no such folder.
     """
     if not os.path.isdir(path):
         raise UsageError(f"{path}: no such folder")

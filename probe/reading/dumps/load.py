@@ -1,7 +1,8 @@
 # Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """One array of a dump, in the dtype that its tensor had; .npy files are read with the header first.
 
-Its claims are compared with the size of the file. Nothing is unpickled.
+Its claims are compared with the size of the file. Nothing is unpickled. Arrays for which MindSpore has written no
+statistics get a record.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from probe.door import open_file
 from probe.errors import UsageError
 from probe.reading.dumps import document, torch_arrays
 from probe.reading.dumps.shapes import lengths
-from probe.reading.dumps.values import tensors
+from probe.reading.dumps.values import NUMBERS, Record, dtype_name, tensors
 from probe.store import file_names
 
 _MAGIC, _MOST_HEADER, _MOST_DIMENSIONS = b"\x93NUMPY", 1 << 16, 32
@@ -31,7 +32,7 @@ class ArrayHeader(NamedTuple):
 
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
-    order: str  # "F" where the first index runs fastest, else "C"
+    order: Any  # "F" where the first index runs fastest, else "C"
     start: int  # the place of the first element
     is_bfloat16: bool  # whether it is MindSpore's bfloat16, read as two bytes
 
@@ -79,31 +80,9 @@ def _dtype(descr: str) -> np.dtype[Any]:
     return dtype
 
 
-def read_npy(path: str, mapped: bool = False) -> tuple[np.ndarray[Any, Any], bool]:
-    """Return the array of a .npy file, and whether it is MindSpore's bfloat16, as items of two bytes.
-
-    If ``mapped``, the file is mapped into memory in place of being read. Raise OSError or ValueError when it cannot be
-    read.
-    """
-    with open_file(path) as file:
-        header = array_header(file, os.fstat(file.fileno()).st_size)
-        count = math.prod(header.shape)
-        if not count:
-            return np.empty(header.shape, header.dtype), header.is_bfloat16
-        order: Any = header.order
-        try:
-            if mapped:
-                mapping = np.memmap(file, header.dtype, "r", header.start, header.shape, order)
-                return mapping, header.is_bfloat16
-            found: np.ndarray[Any, Any] = np.fromfile(file, header.dtype, count).reshape(header.shape, order=order)
-        except (MemoryError, OverflowError):
-            raise ValueError(f"there is no memory for its {count * header.dtype.itemsize} bytes") from None
-    return found, header.is_bfloat16
-
-
 _BFLOAT16 = "BFloat16"
 #: dtypes that are stored as float32, and the names of ml_dtypes; it has none for HiFloat8
-_STORED_AS_SINGLE = {_BFLOAT16: "bfloat16", "Float8E4M3FN": "float8_e4m3fn", "Float8E5M2": "float8_e5m2"}
+NAMED_DTYPES = {_BFLOAT16: "bfloat16", "Float8E4M3FN": "float8_e4m3fn", "Float8E5M2": "float8_e5m2"}
 
 
 def load(path: str | os.PathLike[str]) -> np.ndarray[Any, Any]:
@@ -127,21 +106,29 @@ def load(path: str | os.PathLike[str]) -> np.ndarray[Any, Any]:
 
 
 def load_array(path: str, dtype: str, mapped: bool = False) -> np.ndarray[Any, Any]:
-    """Return an array whose record has this dtype.
-
-    If ``mapped``, the file is mapped into memory in place of being read. Raise UsageError when it is no array, or
-    cannot be read.
-    """
+    """Return an array whose record has this dtype, mapped into memory if ``mapped``; raise UsageError for none."""
     return _as_dtype(_read(path, mapped), dtype)
 
 
 def read_array(path: str, mapped: bool = False) -> np.ndarray[Any, Any]:
-    """Return the array in a file, also one of MindSpore's bfloat16 on CPU, whose dtype numpy does not know.
+    """Return the array in a file, also of MindSpore's own bfloat16.
 
-    Raise OSError or ValueError when it cannot be read.
+    If ``mapped``, the file is mapped into memory in place of being read. Raise OSError or ValueError when it is broken.
     """
-    found, is_bfloat16 = read_npy(path, mapped)
-    return _as_dtype(found, _BFLOAT16) if is_bfloat16 else found
+    found: np.ndarray[Any, Any]
+    with open_file(path) as file:
+        header = array_header(file, os.fstat(file.fileno()).st_size)
+        count, order = math.prod(header.shape), header.order
+        try:
+            if not count:
+                found = np.empty(header.shape, header.dtype)
+            elif mapped:
+                found = np.memmap(file, header.dtype, "r", header.start, header.shape, order)
+            else:
+                found = np.fromfile(file, header.dtype, count).reshape(header.shape, order=order)
+        except (MemoryError, OverflowError):
+            raise ValueError(f"there is no memory for its {count * header.dtype.itemsize} bytes") from None
+    return _as_dtype(found, _BFLOAT16) if header.is_bfloat16 else found
 
 
 def _read(path: str, mapped: bool = False) -> np.ndarray[Any, Any]:
@@ -157,10 +144,10 @@ def _read(path: str, mapped: bool = False) -> np.ndarray[Any, Any]:
 
 def _as_dtype(array: np.ndarray[Any, Any], dtype: str) -> np.ndarray[Any, Any]:
     as_it_is = array.dtype.kind == "V" and array.dtype.itemsize == 2
-    if as_it_is or (dtype in _STORED_AS_SINGLE and array.dtype == np.float32):
+    if as_it_is or (dtype in NAMED_DTYPES and array.dtype == np.float32):
         import ml_dtypes
 
-        kind = np.dtype(getattr(ml_dtypes, _STORED_AS_SINGLE[_BFLOAT16 if as_it_is else dtype]))
+        kind = np.dtype(getattr(ml_dtypes, NAMED_DTYPES[_BFLOAT16 if as_it_is else dtype]))
         return array.view(kind) if as_it_is else array.astype(kind)
     return array
 
@@ -188,4 +175,41 @@ def _named_dtypes(path: str, changed: int, size: int) -> dict[str, str]:
         return {}
     records = (record for name, entry in data.items() for _, record in tensors(name, entry))
     named = ((str(record.get("data_name")), str(record.get("dtype"))) for record in records)
-    return {name: dtype for name, dtype in named if dtype in _STORED_AS_SINGLE}
+    return {name: dtype for name, dtype in named if dtype in NAMED_DTYPES}
+
+
+def record_of(path: str, dtype: str) -> Record:
+    """Return the record of the array in a file; ``dtype`` is that of its name, or "". Raise OSError or ValueError."""
+    array = read_array(path, mapped=os.lstat(path).st_size > 1 << 20)
+    name = dtype_name(dtype or array.dtype.name)
+    if array.dtype.kind == "V":
+        array = array.astype(np.float32)
+    return {"type": "mindspore.Tensor", "dtype": name, "shape": list(array.shape), **numbers(np.asarray(array))}
+
+
+def numbers(array: np.ndarray[Any, Any]) -> dict[str, Any]:
+    """Return Max, Min, Mean and Norm of an array, and the counts of NaN and Inf where there are some.
+
+    >>> numbers(np.array([3.0, 4.0], np.float32))
+    {'Max': 4.0, 'Min': 3.0, 'Mean': 3.5, 'Norm': 5.0}
+    """
+    kind = array.dtype.kind
+    if array.size == 0 or kind not in "biufc":
+        return dict.fromkeys(NUMBERS)
+    if kind == "b":
+        return {"Max": bool(array.any()), "Min": bool(array.all()), "Mean": None, "Norm": None}
+    with np.errstate(all="ignore"):
+        wide = (np.abs(array) if kind == "c" else array).astype(np.float64).ravel()
+        nans, infinities = int(np.isnan(wide).sum()), int(np.isinf(wide).sum())
+        if nans:
+            four: tuple[Any, ...] = (math.nan,) * 4
+        elif infinities:
+            four = float(wide.max()), float(wide.min()), float(wide.sum()), math.inf
+        else:
+            ends = array if kind in "iu" else wide
+            scale = max(abs(float(wide.max())), abs(float(wide.min()))) or 1.0
+            scaled = wide / scale
+            norm = math.sqrt(float(scaled.dot(scaled))) * scale
+            four = ends.max().item(), ends.min().item(), float(scaled.mean()) * scale, norm
+    counts = {"nan_count": nans, "inf_count": infinities}
+    return {**dict(zip(NUMBERS, four)), **{key: count for key, count in counts.items() if count}}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import heapq
+import itertools
 import json
 import math
 import os
@@ -37,9 +38,8 @@ _UPDATES = 8
 def overview(run: Run, rows: int, width: int, language: str) -> tuple[str, int]:
     """Return the description of every dump of a run, and how many of them are broken.
 
-    Of the first dump, ``rows`` tensors are listed. A line has ``width`` letters at most; 0 cuts nothing.
-
-    Raise UsageError when none can be read.
+    Of the first dump, ``rows`` tensors are listed. A line has ``width`` letters at most; 0 cuts nothing. Raise
+    UsageError when none can be read.
     """
     lines, first, broken = [text.safe(os.path.abspath(run.path))], "", []
     base = run.path if os.path.isdir(run.path) else os.path.dirname(run.path)
@@ -66,7 +66,6 @@ def overview(run: Run, rows: int, width: int, language: str) -> tuple[str, int]:
 
 
 def _content(dump: Dump, base: str, rows: int, width: int, language: str) -> str:
-    """Return the counts, the updates and the first tensors of a dump."""
     updates = "\n".join(text.safe(said.text(language)) for said in _updates(dump))
     return "\n\n".join(
         filter(None, (_kinds(dump, base, width, language), updates, _numbers(dump, rows, width, language)))
@@ -74,7 +73,6 @@ def _content(dump: Dump, base: str, rows: int, width: int, language: str) -> str
 
 
 def _files(folder: DumpFolder, count: Sentence) -> Iterator[tuple[str, int, Sentence]]:
-    """Yield the name, the size and a remark of each file."""
     names = sorted(os.listdir(folder.path))
     arrays = {name for name in names if name.endswith(".npy")}
     if arrays:  # of kernels
@@ -287,16 +285,10 @@ def _row(dump: Dump, call: Call, name: str, tensor: Tensor | None, with_stack: b
     record = tensor.record if tensor else {}
     stack = call.stack
     row = {
-        "step": dump.step,
-        "rank": dump.rank,
-        "cell": call.cell,
-        "tensor": name,
-        "dtype": record.get("dtype"),
-        "shape": text.shape(record.get("shape")) if tensor else None,
-        **{key: record.get(key) for key in SHOWN},
-        "raised": call.raised,
-        "line": stack[0] if stack else None,
-    }
+        "step": dump.step, "rank": dump.rank, "cell": call.cell, "tensor": name, "dtype": record.get("dtype"),
+        "shape": text.shape(record.get("shape")) if tensor else None, **{key: record.get(key) for key in SHOWN},
+        "raised": call.raised, "line": stack[0] if stack else None,
+    }  # fmt: skip
     if with_stack:
         row["stack"] = stack
     return row
@@ -308,40 +300,32 @@ def _sort_key(value: Any) -> float:
 
 
 def write_text(answer: Answer, file: IO[str], width: int, language: str) -> None:
-    """Write the rows for people; the width of the columns is that of their first rows."""
+    """Write the rows for people, in blocks; the width of the columns is that of their first rows."""
     many = len({(folder.step, folder.rank) for folder in answer._folders}) > 1
-    block: list[list[str]] = []
-    stacks: list[list[str]] = []
     header = [*words(language, *_PLACES[: 2 * many], "show.tensor", "show.dtype", "show.shape"), *NUMBERS]
-    left = 3 if many else 1
-    shown = 0
-
-    def flush() -> None:
-        lines = text.columns([header, *block], 0 if many else width, left).split("\n")
-        if shown == len(block):
+    rows, shown = iter(answer), 0
+    while (block := list(itertools.islice(rows, 200))) or not shown:
+        cells = [_cells(row, many) for row in block]
+        lines = text.columns([header, *cells], 0 if many else width, 3 if many else 1).split("\n")
+        if not shown:
             print(text.fit(lines[0], width), file=file)
-        for line, frames in zip(lines[1:], stacks):
+        for line, row in zip(lines[1:], block):
             print(text.fit(line, width), file=file)
-            for frame in frames:
+            raised = [say("show.raised", error=row["raised"]).text(language)] if row["raised"] else []
+            for frame in raised + row.get("stack", []):
                 print(text.fit("      " + text.safe(" ".join(frame.split())), width), file=file)
-        block.clear()
-        stacks.clear()
-
-    for row in answer:
-        shown += 1
-        cells = [text.safe(row["tensor"]), text.safe(row["dtype"] or "-"), row["shape"] or "-"]
-        cells += [text.number(row[key]) for key in NUMBERS]
-        cells = [*([text.number(row["step"]), text.number(row["rank"])] if many else []), *cells]
-        block.append(cells)
-        raised = [say("show.raised", error=row["raised"]).text(language)] if row["raised"] else []
-        stacks.append(raised + row.get("stack", []))
-        if len(block) == 200:
-            flush()
-    if block or not shown:
-        flush()
+        shown += len(block)
+        if not block:
+            break
     rest = answer.total - shown
     if rest > 0:
         print(say("show.more", count=rest).text(language), file=file)
+
+
+def _cells(row: dict[str, Any], many: bool) -> list[str]:
+    place = [text.number(row["step"]), text.number(row["rank"])] if many else []
+    cells = [text.safe(row["tensor"]), text.safe(row["dtype"] or "-"), row["shape"] or "-"]
+    return [*place, *cells, *(text.number(row[key]) for key in NUMBERS)]
 
 
 def write_rows(answer: Answer, file: IO[str], form: str) -> None:

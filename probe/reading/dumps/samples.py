@@ -63,12 +63,8 @@ def point(record: Record) -> Point:
     count = element_count(record.get("shape")) or 0
     zeros, high, low = real(record.get("zero_count")), real(record.get("Max")) or 0.0, real(record.get("Min")) or 0.0
     largest = _LARGEST.get(str(record.get("dtype")).rpartition(".")[2])
-    return Point(
-        count,
-        None if zeros is None or not count else zeros / count,
-        max(abs(high), abs(low)) / largest if largest else 0.0,
-        high,
-    )
+    share = None if zeros is None or not count else zeros / count
+    return Point(count, share, max(abs(high), abs(low)) / largest if largest else 0.0, high)
 
 
 def _in_step(dump: Dump) -> dict[str, str]:
@@ -102,10 +98,7 @@ def _of_updates(dump: Dump, like: str) -> dict[str, float]:
 
 
 def read_all(folders: Sequence[DumpFolder], like: str, stat: str = "norm", workers: Workers = HERE) -> list[Samples]:
-    """Return a statistic of the tensors of many dumps whose names contain ``like``.
-
-    Raise UsageError when the statistic is unknown, or no dump can be read.
-    """
+    """Return a statistic of tensors whose names contain ``like``; raise UsageError when it is unknown or unreadable."""
     if stat.lower() not in STATISTICS:
         raise UsageError(f"trend: {stat!r} is not allowed. Allowed: {', '.join(STATISTICS)}.")
     units = [(folder, like, STATISTICS[stat.lower()]) for folder in folders]
@@ -130,10 +123,7 @@ def series(samples: Sequence[Samples]) -> tuple[Trend, Points]:
 
 
 def collect(folders: Sequence[DumpFolder], like: str, stat: str = "norm") -> Trend:
-    """Return a statistic of the tensors whose names contain ``like``: name -> rank -> step -> number.
-
-    Raise UsageError when the statistic is unknown, no tensor fits, or a dump cannot be read.
-    """
+    """Return name -> rank -> step -> number of tensors that fit; raise UsageError for none, or a broken dump."""
     samples = read_all(folders, like, stat)
     if error := next((sample.error for sample in samples if sample.error), ""):
         raise UsageError(error)

@@ -54,7 +54,6 @@ def _huge(value: int) -> Sentence:
 
 
 def _kind(kind: type) -> Check:
-    """Return the check of a value of one type, or null."""
     return lambda value: NOTHING if value is None or type(value) is kind else kind_of(value)
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import csv
+import functools
 import importlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -27,7 +28,8 @@ _FILES, _FOLDERS = ("csv", "json", "jsonl", "xlsx", "msprobe_csv", "output", "sc
 
 def create(path: str | os.PathLike[str], newline: str | None = None) -> TextIO:
     """Open a text file to write it. A new one is readable for owner and group only. Raise OSError if it cannot be."""
-    return open(path, "w", encoding="utf-8", errors="backslashreplace", newline=newline, opener=_opener)
+    opener = functools.partial(os.open, mode=FILE_MODE)
+    return open(path, "w", encoding="utf-8", errors="backslashreplace", newline=newline, opener=opener)
 
 
 @contextlib.contextmanager
@@ -45,10 +47,6 @@ def create_whole(path: str | os.PathLike[str], newline: str | None = None) -> It
     finally:
         with contextlib.suppress(OSError):  # after the renaming there is none
             os.remove(beside)
-
-
-def _opener(path: str, flags: int) -> int:
-    return os.open(path, flags, FILE_MODE)
 
 
 def why_no_output(given: argparse.Namespace) -> str:
@@ -106,27 +104,16 @@ class Table:
         return found
 
     def to_pandas(self) -> Any:
-        """Return a pandas.DataFrame.
-
-        Raises:
-            UsageError: when pandas is not installed.
-        """
+        """Return a pandas.DataFrame; raise UsageError when pandas is not installed."""
         return extra("pandas").DataFrame(self.to_dict())
 
     def to_polars(self) -> Any:
-        """Return a polars.DataFrame.
-
-        Raises:
-            UsageError: when polars is not installed.
-        """
+        """Return a polars.DataFrame; raise UsageError when polars is not installed."""
         return extra("polars").DataFrame(self.to_dict(), strict=False)
 
 
 def extra(module: str, package: str = "") -> Any:
-    """Import a package that probe does not need itself.
-
-    Raise UsageError when it is not installed; the message says how to install it.
-    """
+    """Import a package that probe does not need itself; raise UsageError, which says how to install it."""
     try:
         return importlib.import_module(module)
     except ImportError as error:
@@ -143,17 +130,10 @@ def tensor_rows(dump: Dump) -> Iterator[Row]:
             record = tensor.record
             shape = record.get("shape")
             yield {
-                "step": dump.step,
-                "rank": dump.rank,
-                "cell": cell,
-                "call": call.name,
-                "place": tensor.place,
-                "dtype": record.get("dtype"),
-                "shape": "x".join(map(str, shape)) if isinstance(shape, list) else None,
-                **{key: record.get(key) for key in SHOWN},
-                "md5": record.get("md5"),
-                "array": record.get("data_name"),
-            }
+                "step": dump.step, "rank": dump.rank, "cell": cell, "call": call.name, "place": tensor.place,
+                "dtype": record.get("dtype"), "shape": "x".join(map(str, shape)) if isinstance(shape, list) else None,
+                **{key: record.get(key) for key in SHOWN}, "md5": record.get("md5"), "array": record.get("data_name"),
+            }  # fmt: skip
 
 
 def write_csv(file: IO[str], header: Iterable[str], rows: Iterable[Iterable[Any]]) -> None:
@@ -173,17 +153,11 @@ def _cell(value: Any) -> Any:
 
 
 def write_xlsx(path: str | os.PathLike[str], sheets: dict[str, tuple[Sequence[str], Iterable[Iterable[Any]]]]) -> None:
-    """Write sheets of rows; a sheet of too many rows goes on in a further one.
-
-    Raise UsageError when XlsxWriter is not installed.
-    """
+    """Write sheets of rows, too many in a further one; raise UsageError when XlsxWriter is not installed."""
     xlsxwriter = extra("xlsxwriter", "XlsxWriter")
     options = {
-        "constant_memory": True,
-        "strings_to_formulas": False,
-        "strings_to_urls": False,
-        "nan_inf_to_errors": True,
-    }
+        "constant_memory": True, "strings_to_formulas": False, "strings_to_urls": False, "nan_inf_to_errors": True,
+    }  # fmt: skip
     create(path).close()  # the workbook keeps its permissions
     with xlsxwriter.Workbook(os.fspath(path), options) as book:
         for name, (header, rows) in sheets.items():

@@ -27,10 +27,7 @@ def safe(value: object) -> str:
 
 
 def _escaped(letter: str) -> str:
-    code = ord(letter)
-    if code < 0x100:
-        return f"\\x{code:02x}"
-    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+    return f"\\x{ord(letter):02x}" if letter.isascii() else letter.encode("ascii", "backslashreplace").decode("ascii")
 
 
 def csv_text(text: str) -> str:

@@ -58,8 +58,7 @@ class Archive(NamedTuple):
 def read_tensor(path: str, mapped: bool = False) -> np.ndarray[Any, Any]:
     """Return the tensor that a file of ``torch.save`` holds, bfloat16 as ``ml_dtypes.bfloat16``.
 
-    If ``mapped``, the numbers are mapped into memory in place of being read. Raise UsageError when the file cannot be
-    read, or holds anything but one tensor.
+    If ``mapped``, the numbers are mapped into memory. Raise UsageError when it cannot be read, or holds anything else.
     """
     with archive_file(path) as file:
         archive = open_archive(file)
@@ -84,10 +83,7 @@ def archive_file(path: str) -> Iterator[BinaryIO]:
 
 
 def open_archive(file: BinaryIO, most_members: int = _MOST_MEMBERS, most: int = _MOST_DESCRIPTION) -> Archive:
-    """Return the parts of an archive of ``torch.save``.
-
-    Raise NotATensor when it is none, or larger than the given limits.
-    """
+    """Return the parts of an archive; raise NotATensor when it is none, or larger than the given limits."""
     members = _members(file, most_members)
     heads = [name for name in members if name.count("/") == 1 and name.endswith("/data.pkl")]
     if len(heads) != 1:

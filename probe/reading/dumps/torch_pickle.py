@@ -84,10 +84,7 @@ _TUPLES = {"TUPLE1": 1, "TUPLE2": 2, "TUPLE3": 3}
 
 
 def read_layout(description: bytes) -> MemoryOrder:
-    """Return how the tensor of a description, the content of ``data.pkl``, lies in its storage.
-
-    Raise NotATensor when it describes anything else, or is broken.
-    """
+    """Return how the tensor that ``data.pkl`` describes lies in its storage; raise NotATensor for anything else."""
     found: MemoryOrder = follow(description, Machine())
     return found
 
@@ -119,19 +116,11 @@ class Machine:
         self._stack: list[Any] = []
         self._memo: dict[int, Any] = {}
         self._others: dict[str, Callable[[Any], None]] = {
-            "PROTO": _pass,
-            "FRAME": _pass,
-            "GLOBAL": self._name,
-            "STACK_GLOBAL": self._name_on_stack,
-            "MEMOIZE": self._keep_next,
-            "TUPLE": lambda _: self._stack.append(tuple(self._marked())),
-            "BINPERSID": self._storage,
-            "REDUCE": self._call,
-            "BINPUT": self._keep,
-            "LONG_BINPUT": self._keep,
-            "BINGET": self._get,
-            "LONG_BINGET": self._get,
-        }
+            "PROTO": lambda _: None, "FRAME": lambda _: None, "GLOBAL": self._name, "STACK_GLOBAL": self._name_on_stack,
+            "MEMOIZE": lambda _: self._keep(len(self._memo)), "BINPERSID": self._storage, "REDUCE": self._call,
+            "TUPLE": lambda _: self._stack.append(tuple(self._marked())), "BINPUT": self._keep,
+            "LONG_BINPUT": self._keep, "BINGET": self._get, "LONG_BINGET": self._get,
+        }  # fmt: skip
 
     def step(self, opcode: str, argument: Any) -> None:
         """Follow one opcode."""
@@ -176,9 +165,6 @@ class Machine:
     def _keep(self, place: int) -> None:
         self._memo[place] = self._stack[-1]
 
-    def _keep_next(self, _: Any) -> None:
-        self._memo[len(self._memo)] = self._stack[-1]
-
     def _get(self, place: int) -> None:
         self._stack.append(self._memo[place])
 
@@ -208,10 +194,6 @@ class Machine:
             self._stack.append(arguments[0])
         else:
             raise NotATensor(f"its data.pkl gives {name.text.rpartition(' ')[2]} arguments that no tensor has")
-
-
-def _pass(argument: Any) -> None:
-    """Do nothing: the version and the frames of a pickle say nothing about a tensor."""
 
 
 def _kinds(values: Any) -> tuple[type, ...]:

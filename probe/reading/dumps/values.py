@@ -7,8 +7,8 @@ import math
 import operator
 import os
 import sys
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, TypeVar
 
 from probe.reading.dumps.shapes import RECORD, lengths, wrong_fields
 
@@ -36,10 +36,15 @@ _LONGEST = 1 << 63
 _MOST_DIGITS = 308
 _DIGITS = tuple("0123456789")
 
+#: names of dtypes that records spell in another way
+_SPELLINGS = {"bfloat16": "BFloat16", "uint": "UInt32", "int": "Int32", "float": "Float32", "double": "Float64"}
+
 #: (key, value): ("0", record), ("1.axis", record), ("2", None)
 Leaf = tuple[str, Any]
 #: a tensor's record
 Record = dict[str, Any]
+Key = TypeVar("Key")
+Item = TypeVar("Item")
 
 
 def is_tensor(value: Any) -> bool:
@@ -162,6 +167,24 @@ def element_count(shape: Any) -> int | None:
     return count
 
 
+def dtype_name(name: str) -> str:
+    """Return the name of a dtype as records have it.
+
+    >>> dtype_name("float16"), dtype_name("uint8"), dtype_name("BFLOAT16"), dtype_name("bool")
+    ('Float16', 'UInt8', 'BFloat16', 'Bool')
+    """
+    name = name.strip().lower()
+    return _SPELLINGS.get(name) or (f"UI{name[2:]}" if name.startswith("ui") else name.capitalize())
+
+
+def grouped(pairs: Iterable[tuple[Key, Item]]) -> dict[Key, list[Item]]:
+    """Return key -> the items that came with it, in their order."""
+    found: dict[Key, list[Item]] = {}
+    for key, item in pairs:
+        found.setdefault(key, []).append(item)
+    return found
+
+
 def array_name(record: Record) -> str:
     """Return the file name of the array of a record; "" where it has none, or one that is no plain name.
 
@@ -204,16 +227,13 @@ def _new_shape(known: dict[Any, Any], of_lengths: tuple[Any, ...], shape: Any, o
 def _checked(
     record: dict[str, Any], names: list[Any], kinds: list[Any], usual: set[tuple[Any, ...]], odd: list[str]
 ) -> list[list[Any]]:
-    """Check a record; return the names and types of its fields if the next one with these needs no check.
-
-    Whole numbers are checked each by itself: none may be larger than a float.
-    """
+    """Check a record; return the names and types of its fields if the next one with these needs no check."""
     key = (*names, *kinds)
     if key in usual:
         return [names, kinds]
     if wrong_fields(record, RECORD):
         odd.append("record")
-    elif int not in kinds:
+    elif int not in kinds:  # whole numbers are checked each by itself: none may be larger than a float
         usual.add(key)
         return [names, kinds]
     return [[], []]

@@ -28,14 +28,11 @@ HERE = Workers()
 
 
 def run_unit(function: Callable[..., Any], unit: tuple[Any, ...]) -> bytes:
-    """Do one unit in a process that does many, and return the pickled result.
-
-    The small objects of a result would keep the large areas of memory around them.
-    """
+    """Do one unit in a process that does many, and return the pickled result."""
     try:
         return pickle.dumps(function(*unit))
     finally:
-        gc.collect()
+        gc.collect()  # small objects of a result would keep the large areas of memory around them
 
 
 def run_units(
@@ -43,10 +40,8 @@ def run_units(
 ) -> Iterator[Result]:
     """Yield the result of a function for each unit, in their order.
 
-    The function is one of a module, so that other processes find it.
-
-    Raises:
-        UsageError: when a process ended, as for want of memory, or the cluster cannot do it.
+    The function is one of a module, so that other processes find it. Raise UsageError when a process ended, as for want
+    of memory, or the cluster cannot do it.
     """
     if workers.scheduler:
         from probe.reading.dumps.cluster import run_on_cluster

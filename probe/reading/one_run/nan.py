@@ -352,7 +352,6 @@ class Finder:
         return Origin(kind, site, said, code, more=self._road(flow, place))
 
     def _road(self, flow: Flow, place: int) -> list[str]:
-        """Return the next calls that NaN or Inf passes through."""
         road: list[str] = []
         while len(road) < _ROAD:
             users = [user for user in flow.used_by.get(place, ()) if flow.names[user] in self._strange]
@@ -392,7 +391,6 @@ def _has_infinite_argument(entry: dict[str, Any]) -> bool:
 
 
 def _is_buffer(parts: entry_name.EntryName, place: str) -> bool:
-    """Return whether an input is memory that a collective writes into."""
     return place.startswith("input.0") and any(word in parts.api.lower() for word in ("recv", "gather", "scatter"))
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import statistics
 import zlib
@@ -12,8 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from probe.errors import UsageError
-from probe.findings.finding import Finding
-from probe.findings.sentence import NOTHING, Sentence, say
+from probe.findings.sentence import NOTHING, Finding, Sentence, say
 from probe.reading.compare.origins.origin import is_collective
 from probe.reading.dumps import entry_name
 from probe.reading.dumps.dump import Dump, look_into_dump
@@ -21,7 +21,7 @@ from probe.reading.dumps.entry_name import FORWARD, GRADIENT
 from probe.reading.dumps.flow import content_key
 from probe.reading.dumps.folders import DumpFolder
 from probe.reading.dumps.run import Run
-from probe.reading.dumps.values import is_tensor, leaves, real, tensors_in
+from probe.reading.dumps.values import grouped, is_tensor, leaves, real, tensors_in
 from probe.reading.dumps.work import HERE, Workers, run_units
 from probe.store.file_names import Rank
 
@@ -54,21 +54,13 @@ class Digest:
 
 @dataclass(frozen=True)
 class RankFinding(Finding):
-    """One thing that ranks disagree on.
+    """One thing that ranks disagree on."""
 
-    Attributes:
-        kind: "parameter", "collective", "sequence", "data" or "outlier".
-        step: the step.
-        name: the call or parameter.
-        ranks: the ranks that are apart from the others.
-        said: one sentence about it.
-    """
-
-    kind: str
+    kind: str  # "parameter", "collective", "sequence", "data" or "outlier"
     step: int | None
-    name: str
-    ranks: list[Rank]
-    said: Sentence
+    name: str  # the call or parameter
+    ranks: list[Rank]  # the ranks that are apart from the others
+    said: Sentence  # one sentence about it
 
 
 def check_ranks(run: Run, jobs: int = 1, scheduler: str = "") -> list[RankFinding]:
@@ -150,22 +142,16 @@ def ranks_said(ranks: Sequence[Any]) -> Sentence:
     ('ranks 0-2, 5', 'rank proc12')
     """
     numbers = sorted(rank for rank in ranks if isinstance(rank, int))
-    parts: list[str] = [str(rank) for rank in ranks if not isinstance(rank, int)]
-    start = 0
-    for place, number in enumerate(numbers):
-        if place + 1 == len(numbers) or numbers[place + 1] != number + 1:
-            first = numbers[start]
-            parts.append(str(number) if first == number else f"{first}-{number}")
-            start = place + 1
+    parts = [str(rank) for rank in ranks if not isinstance(rank, int)]
+    for _, neighbours in itertools.groupby(enumerate(numbers), key=lambda item: item[1] - item[0]):
+        first, *rest = (number for _, number in neighbours)
+        parts.append(f"{first}-{rest[-1]}" if rest else str(first))
     return say("ranks.several" if len(ranks) > 1 else "ranks.one", ranks=", ".join(parts))
 
 
 def _groups(values: dict[Any, Any]) -> list[list[Any]]:
     """Return the ranks that have one value each, the largest group first."""
-    found: dict[Any, list[Any]] = {}
-    for rank, value in values.items():
-        found.setdefault(value, []).append(rank)
-    return sorted(found.values(), key=len, reverse=True)
+    return sorted(grouped((value, rank) for rank, value in values.items()).values(), key=len, reverse=True)
 
 
 def _apart(groups: list[list[Any]]) -> Sentence:
@@ -266,7 +252,6 @@ def _outliers(digests: list[Digest]) -> list[RankFinding]:
 
 
 def _norms(item: Digest, names: list[str], is_same: bool) -> Sequence[float]:
-    """Return the norms of calls by their names, NaN where there is none."""
     norms = array("f")
     norms.frombytes(item.norms)
     if is_same:

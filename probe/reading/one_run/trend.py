@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from probe.errors import UsageError
-from probe.findings.finding import Finding
-from probe.findings.sentence import Sentence, say
+from probe.findings.sentence import Finding, Sentence, say
 from probe.reading.dumps.samples import LIKE
 from probe.reading.dumps.tables import extra
 from probe.series.file import RankSeries
@@ -24,21 +23,13 @@ from probe.store.file_names import Rank
 
 @dataclass(frozen=True)
 class TrendFinding(Finding):
-    """A finding of a rule in a series.
+    """A finding of a rule in a series."""
 
-    Attributes:
-        rule: the rule's name.
-        name: the tensor.
-        rank: the rank.
-        step: the step.
-        said: one sentence about it.
-    """
-
-    rule: str
-    name: str
+    rule: str  # the rule's name
+    name: str  # the tensor
     rank: Rank
     step: int
-    said: Sentence
+    said: Sentence  # one sentence about it
 
 
 _BARS = " .:-=+*#%@"
@@ -47,10 +38,7 @@ _BARS = " .:-=+*#%@"
 def findings(
     trend: Trend, steps: Sequence[int], thresholds: Mapping[str, float] | None = None, points: Points | None = None
 ) -> list[TrendFinding]:
-    """Return the findings of the rules; most rules need five recorded steps.
-
-    The series are of norms. ``points`` has further numbers of the same tensors, which some rules need.
-    """
+    """Return the findings of rules in series of norms; ``points`` has further numbers. Most rules need five steps."""
     limits = {name: (thresholds or {}).get(name, rule.threshold) for name, rule in IN_DUMPS.items()}
     hits = [
         (name, rank, hit)
@@ -78,9 +66,6 @@ def sparkline(values: Sequence[float]) -> str:
     low, high = min(finite, default=0.0), max(finite, default=0.0)
     scale = (len(_BARS) - 1) / (high - low) if high > low else 0.0
     return "".join(_BARS[round((value - low) * scale)] if math.isfinite(value) else "!" for value in values)
-
-
-# -- the series of the monitor -----------------------------------------------------------------------------------------
 
 
 def is_wanted(name: str, like: str, stat: str) -> bool:
@@ -129,10 +114,7 @@ def lines_of(rank: RankSeries, name: str) -> list[list[Any]]:
 
 
 def write_tensorboard(ranks: Iterable[RankSeries], folder: str) -> int:
-    """Write event files for TensorBoard, in one folder for each rank; return the number of series.
-
-    Raise UsageError when tensorboard is not installed, or the folder cannot be written.
-    """
+    """Write event files, in a folder for each rank; return the number of series. Raise UsageError when that fails."""
     writers = extra("tensorboard.summary", "tensorboard")
     count = 0
     try:

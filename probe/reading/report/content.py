@@ -27,8 +27,7 @@ from probe.reading.one_run.nan import in_order
 from probe.reading.one_run.rank_checks import RankFinding, check_digests
 from probe.reading.one_run.trend import TrendFinding, findings, findings_of, lines_of
 from probe.reading.report import part as kinds
-from probe.reading.report.columns import Texts, joined
-from probe.reading.report.part import CALL_COLUMNS, ROW_COLUMNS, ROW_NUMBERS, TABLES, Column, Part
+from probe.reading.report.part import CALL_COLUMNS, ROW_COLUMNS, ROW_NUMBERS, TABLES, Column, Part, Texts, joined
 from probe.series.rules import Trend
 from probe.series.series import find_series, open_series
 
@@ -150,15 +149,7 @@ class Content:
 
 
 class ContentMaker:
-    """Makes the content of a report.
-
-    Args:
-        paths: A and B as they were given; A is "" for one run alone.
-        parts: all steps and ranks.
-        alone: the dumps that are only in A, and only in B.
-        with_code: whether source lines are kept.
-        everything: whether all rows are kept.
-    """
+    """Makes the content of a report; ``paths`` are A, "" for one run, and B; ``alone``: dumps of one side only."""
 
     def __init__(
         self, paths: tuple[str, str], parts: list[Part], alone: tuple[list[Any], list[Any]], with_code: bool = True,
@@ -216,7 +207,6 @@ class ContentMaker:
         return english
 
     def _mark(self, origins: list[Origin]) -> None:
-        """Give the calls where a difference begins their state."""
         numbers = {name: number for number, name in enumerate(self._merged.texts["names"])}
         for origin in origins:
             number = numbers.get(safe(origin.name))
@@ -337,11 +327,9 @@ class Code:
         parsed = [[frame for frame in map(parse, json.loads(stack)) if frame] for stack in stacks]
         self._base = common_folder([frame.file for frames in parsed for frame in frames])
         #: the stacks of all calls, each a JSON list of frames
-        self.stacks = [[self._number(frame) for frame in frames] for frames in parsed]
-
-    def _number(self, frame: Frame) -> int:
-        key = self.place(frame)
-        return self._frames.setdefault(key, len(self._frames))
+        self.stacks = [
+            [self._frames.setdefault(self.place(frame), len(self._frames)) for frame in frames] for frames in parsed
+        ]
 
     def place(self, frame: Frame) -> tuple[Any, ...]:
         """Return file, line, function and source of a frame, as the report shows them."""

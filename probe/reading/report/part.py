@@ -1,18 +1,25 @@
 # Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """The part of a report that one step of one rank makes. It goes from the process that reads to the one that writes.
 
-The numbers of a step that its trend lines show are the loss, and the norms of the gradients.
+Its columns hold texts and numbers of calls and tensors, packed for the page. The numbers of a step that its trend lines
+show are the loss, and the norms of the gradients.
 """
 
 from __future__ import annotations
 
+import base64
+import gzip
 import hashlib
 import json
+import math
+import sys
 from array import array
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Union
 
 from probe.findings.sentence import Sentence, clauses, say
+from probe.reading.compare.distances.tolerance import UNKNOWN as UNKNOWN_DISTANCE
 from probe.reading.compare.judging.verdicts import Slot
 from probe.reading.compare.origins.across_ranks import UnitSummary
 from probe.reading.compare.pairing.alignment import NONE
@@ -27,7 +34,89 @@ from probe.reading.dumps.values import NUMBERS, element_count, is_tensor, leaves
 from probe.reading.one_run.health.run_check import Looked
 from probe.reading.one_run.nan import Found
 from probe.reading.one_run.rank_checks import Digest
-from probe.reading.report.columns import Texts, single
+
+#: stands for a number that the dump does not have: the smallest one of each kind
+MISSING_SINGLE, MISSING_DOUBLE = 2.0**-149, 5e-324
+_LARGEST, _SMALLEST, _LEVEL = 3.4028234e38, 2e-45, 6
+
+
+class Texts:
+    """A table of texts, each once; a column holds their numbers."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, int] = {}
+
+    def number(self, text: str | None) -> int:
+        """Return the number of a text; -1 for None."""
+        return -1 if text is None else self._numbers.setdefault(text, len(self._numbers))
+
+    def numbers(self, texts: Iterable[str]) -> list[int]:
+        """Return the numbers of texts, with -1 as the last: the number of none."""
+        return [*map(self.number, texts), -1]
+
+    def __iter__(self) -> Any:
+        return iter(self._numbers)
+
+
+def single(values: Iterable[float | None]) -> array[float]:
+    """Return numbers with half the digits, where that is enough for the page; else with all.
+
+    >>> single([1.0, None]).typecode, single([1e300]).typecode
+    ('f', 'd')
+    """
+    given = [MISSING_DOUBLE if value is None else value for value in values]
+    for value in given:
+        size = value if value >= 0.0 else -value
+        if (_LARGEST < size < math.inf) or (MISSING_DOUBLE < size < _SMALLEST):
+            return array("d", given)
+    return array("f", [MISSING_SINGLE if value == MISSING_DOUBLE else value for value in given])
+
+
+def doubled(numbers: array[float]) -> array[float]:
+    """Return numbers with all digits; those that are missing stay so."""
+    if numbers.typecode == "d":
+        return numbers
+    return array("d", [MISSING_DOUBLE if value == MISSING_SINGLE else value for value in numbers])
+
+
+def joined(parts: Sequence[array[Any]]) -> array[Any]:
+    """Return columns one after another; numbers get as many digits as the most exact needs."""
+    if not parts:
+        return array("i")
+    if len({part.typecode for part in parts}) > 1:
+        parts = [doubled(part) for part in parts]
+    whole = array(parts[0].typecode)
+    for part in parts:
+        whole.extend(part)
+    return whole
+
+
+def packed_text(value: Any) -> str:
+    """Return a value as JSON, compressed, in letters."""
+    letters = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return _letters(letters.encode("utf-8", "backslashreplace"))
+
+
+def packed(column: array[Any], base: array[Any] | None = None) -> str:
+    """Return a column, compressed, in letters; of a nearly equal ``base`` only the bits that differ are kept."""
+    content = _little(column)
+    if base is not None and base.typecode == column.typecode and len(base) == len(column):
+        other = int.from_bytes(_little(base), "little")
+        content = (int.from_bytes(content, "little") ^ other).to_bytes(len(content), "little")
+    size = column.itemsize
+    return _letters(b"".join(content[place::size] for place in range(size)))
+
+
+def _little(column: array[Any]) -> bytes:
+    if sys.byteorder == "big":
+        column = array(column.typecode, column)
+        column.byteswap()
+    return column.tobytes()
+
+
+def _letters(content: bytes) -> str:
+    return base64.b64encode(gzip.compress(content, _LEVEL, mtime=0)).decode("ascii")
+
 
 #: the states of a call, in the order of their weight; the page has the words
 STATES = ("ok", "unknown", "close_to_overflow", "carried", "only_a", "only_b", "argument", "grown", "nan", "origin")
@@ -120,17 +209,7 @@ class PartMaker:
     def add_call(
         self, dump: Dump, flow: Flow, place: int, state: int, before: int, how: str = "", name_a: str | None = None
     ) -> None:
-        """Add a call whose rows were added, and what its entry says beside its values.
-
-        Args:
-            dump: its dump.
-            flow: the dataflow of the dump.
-            place: its place in the dataflow.
-            state: its state.
-            before: the number of rows before its own.
-            how: how it was paired.
-            name_a: its name in A, where that is another one.
-        """
+        """Add a call after its rows, of which ``before`` are not its own; ``name_a`` is its name in A, if another."""
         name, texts, stacks = flow.names[place], self._texts, dump.stacks
         frames, entry = stacks.get(name) or stacks.get(flow.parts[place].forward), dump.data[name]
         keys = [key for key in _NOTES if key in entry] if isinstance(entry, dict) else []
@@ -144,21 +223,12 @@ class PartMaker:
         ))  # fmt: skip
 
     def add_row(self, where: str, a: Any, b: Any, producer: int, slot: Slot | None = None) -> None:
-        """Add a value of a call in A and B.
-
-        Args:
-            where: its place in the call.
-            a: the value in A; None where only B has it.
-            b: the value in B, likewise.
-            producer: the call that made it; -1 where none did.
-            slot: the verdict on it, of two runs.
-        """
+        """Add a value of a call in A and B, None where a side has none; ``producer`` is -1 where no call made it."""
         types = self._texts["types"]
         type_a = types.number(type_text(a))
         type_b = type_a if _same_type(a, b) else types.number(type_text(b))
-        judged = (
-            (False, None, None) if slot is None else (slot.distance.exact, slot.distance.rel_l2, slot.distance.max_abs)
-        )
+        distance = slot.distance if slot else UNKNOWN_DISTANCE
+        judged = distance.exact, distance.rel_l2, distance.max_abs
         self.rows.append((
             self._texts["places"].number(safe(where)), _CODES.get(slot.verdict, 0) if slot else 0, type_a, type_b,
             self._value(a), self._value(b), producer, *judged, *numbers(a, b),
@@ -171,7 +241,6 @@ class PartMaker:
         return self._texts["values"].number(shorten(safe(repr(plain(value))), _VALUE))
 
     def _stack(self, frames: list[str] | None) -> int:
-        """Return the number of a stack; -1 for none."""
         if not frames:
             return -1
         if id(frames) not in self._stacks:
@@ -179,12 +248,7 @@ class PartMaker:
         return self._stacks[id(frames)]
 
     def finish(self, names: list[str], *constructs: dict[str, str | None]) -> None:
-        """Turn what was collected into columns.
-
-        Args:
-            names: the sequence of calls: equal on all ranks that make the same ones.
-            *constructs: the Cells around entries.
-        """
+        """Turn what was collected into columns; the names are equal on all ranks that make the same calls."""
         part = self._part
         columns = list(zip(*self._calls)) or [()] * len(CALL_COLUMNS)
         part.calls = {name: array(code, column) for (name, code), column in zip(CALL_COLUMNS.items(), columns)}
@@ -223,10 +287,7 @@ def producer_of(flow: Flow, place: int, where: str, record: Any, calls: dict[int
     if where.startswith("output"):
         return NONE
     if flow.parts[place].direction == entry_name.FORWARD:
-        for link in flow.links[place]:
-            if link.place == where:
-                return calls.get(link.producer, NONE)
-        return NONE
+        return next((calls.get(link.producer, NONE) for link in flow.links[place] if link.place == where), NONE)
     name = flow.producer(flow.names[place], where, record)
     return NONE if name is None or name == flow.names[place] else calls.get(flow.position[name], NONE)
 
@@ -262,10 +323,8 @@ def add_numbers(numbers: StepNumbers, side: str, dump: Dump) -> None:
 
 
 def loss(dump: Dump) -> tuple[str, float] | None:
-    """Return the call whose output is the loss, and its number; None where there is none.
-
-    That is a value saved under a name with "loss" in it. Else it is the last output of one element before the backward.
-    """
+    """Return the call whose output is the loss, and its number; None where there is none."""
+    # a value saved under a name with "loss" in it; else the last output of one element before the backward
     found = None
     for name, parts in zip(dump.flow.names, dump.flow.parts):
         entry = dump.data[name]

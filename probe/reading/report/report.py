@@ -34,7 +34,6 @@ from probe.reading.one_run.health.run_check import findings_of, look_into as loo
 from probe.reading.one_run.nan import LARGEST, NEAR, Found, look_into
 from probe.reading.one_run.rank_checks import digest_of
 from probe.reading.report import part as kinds
-from probe.reading.report.columns import packed, packed_text
 from probe.reading.report.content import Content, ContentMaker
 from probe.reading.report.part import CALL_COLUMNS, ROW_COLUMNS, ROW_NUMBERS, Part, PartMaker, add_numbers, producer_of
 from probe.series.series import find_series
@@ -75,7 +74,6 @@ def _read_run(part: Part, dump: Dump) -> None:
 
 
 def _rows(maker: PartMaker, place: int, call: Call, calls: dict[int, int]) -> int:
-    """Add the values of a call; return its state."""
     state, known = kinds.OK, False
     for tensor in call.tensors():
         record = tensor.record
@@ -182,13 +180,11 @@ def add_histograms(part: Part, comparing: JudgedPairs) -> None:
 
 
 def _array(dump: Any, name: str, place: str) -> Any:
-    for tensor in dump[name].tensors():
-        if tensor.place == place:
-            try:
-                return tensor.array()
-            except UsageError:
-                return None
-    return None
+    tensor = next((tensor for tensor in dump[name].tensors() if tensor.place == place), None)
+    try:
+        return tensor.array() if tensor else None
+    except UsageError:
+        return None
 
 
 def histogram(a: Any, b: Any) -> list[int] | None:
@@ -225,33 +221,20 @@ class Wishes(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """The outcome of a report.
+    """The outcome of a report."""
 
-    Attributes:
-        status: 0 nothing found, 1 something found, 2 not comparable.
-        size: the size of the page in bytes.
-        calls: how many calls it tells about.
-        dropped: how many of them others stand for.
-        unread: why dumps could not be read, a line for each.
-    """
-
-    status: int
-    size: int
-    calls: int
-    dropped: int
-    unread: Sequence[str] = ()
+    status: int  # 0 nothing found, 1 something found, 2 not comparable
+    size: int  # the size of the page in bytes
+    calls: int  # how many calls it tells about
+    dropped: int  # how many of them others stand for
+    unread: Sequence[str] = ()  # why dumps could not be read, a line for each
 
 
 def report(
-    a: str | os.PathLike[str] | Run,
-    b: str | os.PathLike[str] | Run | None = None,
-    path: str | os.PathLike[str] = "report.html",
-    step: str = "",
-    rank: str = "",
-    jobs: int = 1,
-    scheduler: str = "",
+    a: str | os.PathLike[str] | Run, b: str | os.PathLike[str] | Run | None = None,
+    path: str | os.PathLike[str] = "report.html", step: str = "", rank: str = "", jobs: int = 1, scheduler: str = "",
     lang: str = "",
-) -> Outcome:
+) -> Outcome:  # fmt: skip
     """Write one HTML page about one run, or about two and where they begin to differ.
 
     Args:
@@ -280,10 +263,7 @@ def report(
 
 
 def make_content(path: str, golden: str = "", wishes: Wishes | None = None) -> Content:
-    """Read one run or compare two, and return the content of the report.
-
-    Raise UsageError when there is no dump, or nothing can be compared.
-    """
+    """Return the content of the report of one run or two; raise UsageError when there is nothing to show."""
     wishes = wishes or Wishes()
     step, rank, workers = wishes.request.step, wishes.request.rank, wishes.request.workers
     run, snapshots = open_run(path), Snapshots(path)
@@ -307,11 +287,7 @@ def make_content(path: str, golden: str = "", wishes: Wishes | None = None) -> C
 
 
 def make_report(output: str | os.PathLike[str], path: str, golden: str = "", wishes: Wishes | None = None) -> Outcome:
-    """Write the report of one run, ``path``, or of two: ``golden`` is A.
-
-    Raises:
-        UsageError: when there is no dump, nothing can be compared, or the file cannot be written.
-    """
+    """Write the report of a run, beside ``golden`` if given; raise UsageError when it is empty or cannot be written."""
     wishes = wishes or Wishes()
     content = make_content(path, golden, wishes)
     try:
@@ -358,7 +334,7 @@ def write(file: IO[str], content: Content, language: str = "") -> None:
     head = head.replace("@LANGUAGE@", language or "en")
     head = head.replace("@STYLE_HASH@", _hash(style)).replace("@SCRIPT_HASH@", _hash(code)).replace("@STYLE@", style)
     file.write(head.replace("@TITLE@", html.escape(title)))
-    _column(file, "description", "json", packed_text(description))
+    _column(file, "description", "json", kinds.packed_text(description))
     for group, columns, names in (
         ("call", content.merged.calls, (*CALL_COLUMNS, "index")),
         ("row", content.merged.rows, (*ROW_COLUMNS, *ROW_NUMBERS)),
@@ -367,7 +343,9 @@ def write(file: IO[str], content: Content, language: str = "") -> None:
             base = columns.get(f"{name[:-1]}a") if name.endswith("_b") and description["two"] else None
             column = columns[name]
             is_changed = base is not None and base.typecode == column.typecode and len(base) == len(column)
-            _column(file, f"{group}-{name}", f"{column.typecode}{'^' if is_changed else ''}", packed(column, base))
+            _column(
+                file, f"{group}-{name}", f"{column.typecode}{'^' if is_changed else ''}", kinds.packed(column, base)
+            )
     file.write(rest.replace("@SCRIPT@", code))
 
 

@@ -18,7 +18,7 @@ import pytest
 import probe
 from probe.measure.statistics import statistics
 from probe.reading.commands.main import run_command
-from probe.reading.dumps.kernels.names import HEAD, parse
+from probe.reading.dumps.kernels.tables import HEAD, parse
 from tests.support import processes
 from tests.support.paths import ROOT, environment, program
 from tests.support.thorough import thorough_but

@@ -70,8 +70,8 @@ def doubled(tmp_path):
 @pytest.mark.parametrize(("arrays", "is_read"), [("all", True), ("differs", True), ("none", False)])
 def test_no_array_is_read_that_the_user_has_excluded(doubled, arrays, is_read, monkeypatch):
     """F4: the sentences of a batch and of a parameter opened the files of both."""
-    opened, read = [], load.read_npy
-    monkeypatch.setattr(load, "read_npy", lambda path, *further: opened.append(path) or read(path, *further))
+    opened, read = [], load.read_array
+    monkeypatch.setattr(load, "read_array", lambda path, *further: opened.append(path) or read(path, *further))
     comparison = probe.compare(*doubled, arrays=arrays)
     assert bool(opened) is is_read
     said = [origin.sentence for origin in comparison.origins]
@@ -137,8 +137,8 @@ def test_the_dumps_of_the_noise_are_released(golden_runs, monkeypatch):
 
 
 def test_the_noise_obeys_the_choice_of_arrays(doubled, tmp_path, monkeypatch):
-    opened, read = [], load.read_npy
-    monkeypatch.setattr(load, "read_npy", lambda path, *further: opened.append(path) or read(path, *further))
+    opened, read = [], load.read_array
+    monkeypatch.setattr(load, "read_array", lambda path, *further: opened.append(path) or read(path, *further))
     probe.compare(*doubled, noise=doubled[0], arrays="none")
     assert opened == []
 

@@ -9,7 +9,7 @@ import math
 import pytest
 
 from probe.__main__ import main
-from probe.reading.dumps.fits import fit_of
+from probe.reading.dumps.dtypes import fit_of
 
 
 def record(**numbers):

@@ -19,9 +19,8 @@ from probe.reading.compare.judging.judged_pairs import JudgedPairs, Options
 from probe.reading.compare.judging.verdicts import Slot
 from probe.reading.compare.pairing.alignment import Pair
 from probe.reading.report import content, part as kinds
-from probe.reading.report.columns import MISSING_DOUBLE, MISSING_SINGLE, doubled, joined, packed, single
 from probe.reading.report.content import ContentMaker, Merged
-from probe.reading.report.part import Part
+from probe.reading.report.part import MISSING_DOUBLE, MISSING_SINGLE, Part, doubled, joined, packed, single
 from probe.reading.report.report import _pair_state, pair_part, read_pairs, run_part, write
 from tests.reading.builders import calls, dump, forward, tensor, value
 

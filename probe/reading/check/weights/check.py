@@ -145,10 +145,7 @@ _LINES = 18
 
 
 def read_weights(path: str) -> Weights:
-    """Return the parameters of a checkpoint, or those of a run: of its snapshot, or of its first dump without one.
-
-    Raise UsageError when it cannot be read.
-    """
+    """Return the parameters of a checkpoint, or of a run's snapshot or first dump; raise UsageError without them."""
     if is_checkpoint(path):
         if not os.path.exists(path):
             raise UsageError(f"{path}: no such file")
@@ -319,7 +316,6 @@ def _rounded(x: Weight, y: Weight) -> bool:
 
 
 def _states(kind: str, count: int) -> Sentence | str:
-    """Return the tensors of one state of an optimizer."""
     if _NUMBERS.match(kind):
         return kind
     if kind == "optimizer":  # torch numbers them
@@ -328,10 +324,7 @@ def _states(kind: str, count: int) -> Sentence | str:
 
 
 def read_dumped(path: str) -> dict[str, Weight]:
-    """Return the parameters of the first step and rank of a dump: Cell and name -> parameter.
-
-    Raise UsageError when there is no dump, or it has no parameters with arrays or checksums.
-    """
+    """Return Cell and name -> parameter of the first dump; raise UsageError without arrays or checksums of them."""
     folder = find_folders(path)[0]
     found: dict[str, Weight] = {}
     for name, entry in Dump(folder).data.items():

@@ -40,8 +40,6 @@ class _Broken(Exception):
 
 
 class _Value:
-    """One value, as far as it was read."""
-
     def __init__(self) -> None:
         self.name, self.dtype = "", ""
         self.dims: list[int] = []
@@ -88,7 +86,6 @@ def _at_checksum(file: BinaryIO, size: int) -> bool:
 
 
 def _value(file: BinaryIO, end: int) -> _Value:
-    """Read one value: the message of a name and a tensor."""
     value, inner = _Value(), end
     while file.tell() < end:
         field, stop = _field(file, end)

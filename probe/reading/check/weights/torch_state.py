@@ -15,14 +15,15 @@ import numpy as np
 
 from probe.door import open_file
 from probe.errors import UsageError
-from probe.reading.check.weights.weight import DTYPES, NAMED, Array, Weight, in_file, numpy_dtype
+from probe.reading.check.weights.weight import DTYPES, Array, Weight, in_file, numpy_dtype
 from probe.reading.dumps import torch_pickle
+from probe.reading.dumps.load import NAMED_DTYPES
 from probe.reading.dumps.torch_arrays import _BROKEN, Archive, archive_file, open_archive, storage_of, tensor_of
 from probe.reading.dumps.torch_pickle import MemoryOrder, NotATensor
 
 _MOST_MEMBERS, _MOST_DESCRIPTION, _MOST_DEPTH = 1 << 20, 1 << 28, 100
 #: dtype of torch -> MindSpore's word
-_WORDS = {**{word.lower(): word for word in DTYPES}, **{name: word for word, name in NAMED.items()}}
+_WORDS = {**{word.lower(): word for word in DTYPES}, **{name: word for word, name in NAMED_DTYPES.items()}}
 
 
 class _Other:
@@ -40,22 +41,14 @@ class StateMachine(torch_pickle.Machine):
         super().__init__()
         put = self._stack.append
         more: dict[str, Callable[[Any], None]] = {
-            "EMPTY_DICT": lambda _: put(_Dict()),
-            "EMPTY_LIST": lambda _: put([]),
-            "EMPTY_SET": lambda _: put([]),
-            "BINFLOAT": put,
-            "SETITEM": lambda _: self._set([self._stack.pop(-2), self._stack.pop()]),
-            "SETITEMS": lambda _: self._set(self._marked()),
-            "APPEND": lambda _: self._extend([self._stack.pop()]),
-            "APPENDS": lambda _: self._extend(self._marked()),
-            "ADDITEMS": lambda _: self._extend(self._marked()),
-            "BUILD": lambda _: self._stack.pop() and None,
-            "NEWOBJ": self._new,
-            "NEWOBJ_EX": self._new,
-            "POP": lambda _: self._stack.pop() and None,
-            "DICT": lambda _: self._made(self._marked()),
+            "EMPTY_DICT": lambda _: put(_Dict()), "EMPTY_LIST": lambda _: put([]), "EMPTY_SET": lambda _: put([]),
+            "BINFLOAT": put, "SETITEM": lambda _: self._set([self._stack.pop(-2), self._stack.pop()]),
+            "SETITEMS": lambda _: self._set(self._marked()), "APPEND": lambda _: self._extend([self._stack.pop()]),
+            "APPENDS": lambda _: self._extend(self._marked()), "ADDITEMS": lambda _: self._extend(self._marked()),
+            "BUILD": lambda _: self._stack.pop() and None, "NEWOBJ": self._new, "NEWOBJ_EX": self._new,
+            "POP": lambda _: self._stack.pop() and None, "DICT": lambda _: self._made(self._marked()),
             "LIST": lambda _: put(self._marked()),
-        }
+        }  # fmt: skip
         self._others.update(more)
         for opcode in "LONG4 SHORT_BINBYTES BINBYTES BINBYTES8 BINUNICODE8 BINSTRING SHORT_BINSTRING INT FLOAT".split():
             self._others[opcode] = put
@@ -111,10 +104,7 @@ class StateMachine(torch_pickle.Machine):
 
 
 def read_torch(path: str) -> dict[str, Weight]:
-    """Return the tensors of a checkpoint by their dotted places; a state dict alone gives its own names.
-
-    Raise UsageError when it is cut, has the form of torch 1.5 and older, or holds no tensors.
-    """
+    """Return the tensors of a checkpoint by dotted places; raise UsageError when it is cut, too old, or has none."""
     with archive_file(path) as file:
         archive = open_archive(file, _MOST_MEMBERS, _MOST_DESCRIPTION)
         layouts = dict(_tensors(torch_pickle.follow(archive.description, StateMachine()), "", set()))

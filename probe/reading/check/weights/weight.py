@@ -12,6 +12,7 @@ import numpy as np
 
 from probe.door import open_file
 from probe.errors import UsageError
+from probe.reading.dumps.load import NAMED_DTYPES
 
 Array = np.ndarray[Any, Any]
 
@@ -19,13 +20,12 @@ Array = np.ndarray[Any, Any]
 PIECE = 1 << 22
 #: most dimensions of a parameter; more is a broken file
 _MOST_DIMENSIONS = 32
-#: dtype in words -> numpy's; those of ml_dtypes by their name
+#: dtype in words -> numpy's
 DTYPES = {
     "Float64": "<f8", "Float32": "<f4", "Float16": "<f2", "Int64": "<i8", "Int32": "<i4", "Int16": "<i2", "Int8": "<i1",
     "UInt64": "<u8", "UInt32": "<u4", "UInt16": "<u2", "UInt8": "<u1", "Bool": "?", "Complex64": "<c8",
     "Complex128": "<c16",
 }  # fmt: skip
-NAMED = {"BFloat16": "bfloat16", "Float8E4M3FN": "float8_e4m3fn", "Float8E5M2": "float8_e5m2"}
 
 
 class Weight(NamedTuple):
@@ -67,10 +67,10 @@ class Weight(NamedTuple):
 
 def numpy_dtype(word: str) -> np.dtype[Any]:
     """Return numpy's dtype; raise UsageError for one that is not known."""
-    if word in NAMED:
+    if word in NAMED_DTYPES:
         import ml_dtypes
 
-        return np.dtype(getattr(ml_dtypes, NAMED[word]))
+        return np.dtype(getattr(ml_dtypes, NAMED_DTYPES[word]))
     if word not in DTYPES:
         raise UsageError(f"its dtype {word[:40]!r} is not read")
     return np.dtype(DTYPES[word])
@@ -82,13 +82,11 @@ def word_of(dtype: np.dtype[Any]) -> str:
     >>> word_of(np.dtype("f4"))
     'Float32'
     """
-    for word, name in DTYPES.items():
-        if np.dtype(name) == dtype.newbyteorder("<"):
-            return word
-    found = next((word for word, name in NAMED.items() if name == dtype.name), "")
-    if not found:
+    known = [word for word, name in DTYPES.items() if np.dtype(name) == dtype.newbyteorder("<")]
+    known += [word for word, name in NAMED_DTYPES.items() if name == dtype.name]
+    if not known:
         raise UsageError(f"its dtype {str(dtype)[:40]} is not read")
-    return found
+    return known[0]
 
 
 def in_file(path: str, parts: list[tuple[int, int]], dtype: np.dtype[Any]) -> Callable[[], Iterator[Array]]:

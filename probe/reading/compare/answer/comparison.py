@@ -53,13 +53,9 @@ class Comparison(ComparisonResult):
     """
 
     def __init__(
-        self,
-        paths: tuple[str, str],
-        units: list[UnitSummary],
-        alone: tuple[list[Any], list[Any]],
-        pairs: list[tuple[DumpFolder, DumpFolder]],
-        options: Options,
-    ) -> None:
+        self, paths: tuple[str, str], units: list[UnitSummary], alone: tuple[list[Any], list[Any]],
+        pairs: list[tuple[DumpFolder, DumpFolder]], options: Options,
+    ) -> None:  # fmt: skip
         super().__init__(paths, units, alone)
         self._pairs, self._options = pairs, options
 
@@ -157,10 +153,7 @@ def compare(
 
 
 def compare_runs(a: Side, b: Side, request: Request) -> Comparison:
-    """Compare two runs as ``compare`` does; a rule may fit no tensor of this part of them.
-
-    Raise UsageError when there is no dump, or nothing can be compared.
-    """
+    """Compare as ``compare`` does; a rule may fit no tensor here. Raise UsageError when nothing can be compared."""
     run_a, run_b = _run(a), _run(b)
     options, noise, choice = request.options, request.noise, (request.step, request.rank)
     for rule in options.rules:
@@ -225,7 +218,6 @@ def _run(side: Side) -> Run:
 
 
 def _noise(golden: Run, again: Run, request: Request) -> dict[Any, dict[str, float]]:
-    """Return how far each tensor is apart in two golden runs, by step and rank."""
     pairs, _ = pair_folders(golden, again, "", "")
     options = Options(arrays="none" if request.options.arrays == "none" else "all")
     units = [(*pair, options) for pair in pairs]
@@ -236,11 +228,7 @@ def _noise(golden: Run, again: Run, request: Request) -> dict[Any, dict[str, flo
 def pair_folders(
     run_a: Run, run_b: Run, step: str, rank: str
 ) -> tuple[list[tuple[DumpFolder, DumpFolder]], tuple[list[Any], list[Any]]]:
-    """Return the pairs of folders of one step and rank, and the dumps that only one run has.
-
-    Raises:
-        UsageError: when nothing can be paired.
-    """
+    """Return the pairs of folders, and the dumps of only one run; raise UsageError when nothing can be paired."""
     left, right = folders(run_a, step, rank), folders(run_b, step, rank)
     several = [
         word for word in ("tree", "step", "rank")

@@ -297,7 +297,6 @@ def _place(place: str) -> Name:
 
 
 def _numbers(slot: Slot | None) -> Sentence:
-    """Return the numbers that differ most."""
     if slot is None or not is_tensor(slot.a) or not is_tensor(slot.b):
         return NOTHING
     a, b = slot.a, slot.b
@@ -318,10 +317,7 @@ def _numbers(slot: Slot | None) -> Sentence:
 
 
 def update_sentence(graph: Graph, node: int, slot: Slot, change: Sentence, step: int | None) -> Sentence:
-    """Return the sentence about a place of an update that differs.
-
-    ``change`` tells the call that changes the gradients on one side; it is nothing where none is known.
-    """
+    """Return the sentence about a place of an update; ``change`` is the call that changes gradients on one side."""
     slots, name = graph.slots[node], graph.name(node)
     when = NOTHING if step is None else say("compare.in_step", step=step)
     if slot.place.startswith(UPDATE_NUMBERS):
@@ -337,7 +333,6 @@ def update_sentence(graph: Graph, node: int, slot: Slot, change: Sentence, step:
 
 
 def _states(slots: list[Slot], slot: Slot, when: Sentence, name: str) -> Sentence:
-    """Return that states differ before an update."""
     state = slot.place[len(STATES) :]
     left, right = (text.fact(side.get("Norm")) if is_tensor(side) else say("compare.none") for side in (slot.a, slot.b))
     more = sum(item.verdict in HARD and item.place.startswith(STATES) for item in slots) - 1

@@ -18,13 +18,7 @@ _LEAST_PAIRED = 0.5
 
 
 class ComparisonResult:
-    """The result of a comparison.
-
-    Attributes:
-        units: the summaries of every step and rank.
-        origins: the places where differences begin, in the order of execution.
-        later: places that follow from an origin by the dataflow, but are suspicious by themselves.
-    """
+    """The result of a comparison; ``Comparison`` says what its attributes are."""
 
     def __init__(self, paths: tuple[str, str], units: list[UnitSummary], alone: tuple[list[Any], list[Any]]) -> None:
         self.paths, self.units, self.alone = paths, units, alone
@@ -77,9 +71,7 @@ class ComparisonResult:
         if not all(unit.counts.is_exact for unit in earlier):
             return Verdict.CLOSE
         known = {verdict for unit in earlier for verdict in unit.counts.verdicts} | {own[0].origins.before}
-        return (
-            Verdict.NUMBERS_EQUAL if Verdict.NUMBERS_EQUAL in known else Verdict.BITS if Verdict.BITS in known else ""
-        )
+        return next((verdict for verdict in (Verdict.NUMBERS_EQUAL, Verdict.BITS) if verdict in known), "")
 
     @property
     def unmapped(self) -> list[str]:
@@ -110,20 +102,12 @@ class ComparisonResult:
         """Return the summary for JSON."""
         outside = str(say("compare.outside_cells"))
         return {
-            "a": self.paths[0],
-            "b": self.paths[1],
-            "ok": self.agrees,
-            "status": self.status,
+            "a": self.paths[0], "b": self.paths[1], "ok": self.agrees, "status": self.status,
             "origins": [origin.to_dict() for origin in self.origins],
             "later": [origin.to_dict() for origin in self.later],
-            "pairs": self.pairs,
-            "verdicts": self.verdicts,
-            "only_a": self.only_a,
-            "only_b": self.only_b,
+            "pairs": self.pairs, "verdicts": self.verdicts, "only_a": self.only_a, "only_b": self.only_b,
             "not_compared": {side: [str(label) for label in labels] for side, labels in zip("ab", self.alone)},
-            "errors": self.errors,
-            "unmapped": self.unmapped,
-            "before_first": self.before,
+            "errors": self.errors, "unmapped": self.unmapped, "before_first": self.before,
             "casts": [cast for unit in self.units[:1] for cast in unit.origins.casts],
             "header": [str(line) for unit in self.units[:1] for line in unit.header],
             "units": [
@@ -136,7 +120,7 @@ class ComparisonResult:
                 }
                 for unit in self.units
             ],
-        }
+        }  # fmt: skip
 
 
 _ORIGINS, _CELLS, _NOTES, _SIDES, _RANKS, _LONG, _CASTS = 5, 5, 3, 4, 4, 230, 5
@@ -211,7 +195,6 @@ def _matched(comparison: ComparisonResult) -> list[Sentence]:
 
 
 def _counted(counts: Mapping[str, int]) -> Sentence | list[Sentence]:
-    """Return words of the program with their numbers."""
     found = [say("compare.count", name=name, count=count) for name, count in counts.items()]
     return found or say("compare.none")
 

@@ -10,9 +10,8 @@ from collections.abc import Callable, Sequence
 from probe.errors import UsageError
 from probe.findings.sentence import Sentence, say
 from probe.reading.compare.answer.sentences import Describer
-from probe.reading.compare.dataflow.carried import Carried
+from probe.reading.compare.dataflow.carried import Carried, Rejoined
 from probe.reading.compare.dataflow.graph import Graph
-from probe.reading.compare.dataflow.rejoined import Rejoined
 from probe.reading.compare.distances.tolerance import NetNoise, distance
 from probe.reading.compare.judging.judged_pairs import JudgedPairs, Options
 from probe.reading.compare.judging.verdicts import FAINT, HARD, Verdict, sharpened
@@ -31,10 +30,8 @@ from probe.store import file_names
 
 _MOST_ORIGINS, _MOST_NAMES, _MOST_CELLS = 50, 50, 200
 #: so few roots within the tolerance explain a difference that has grown, if they are of these kinds: the rest is equal
-_FEW, _ROOTS = (
-    3,
-    frozenset((Kind.PARAMETER, Kind.DATA, Kind.OUTSIDE, Kind.ARGUMENT, Kind.CALLS, Kind.OPTIMIZER, Kind.WIRING)),
-)
+_FEW = 3
+_ROOTS = frozenset((Kind.PARAMETER, Kind.DATA, Kind.OUTSIDE, Kind.ARGUMENT, Kind.CALLS, Kind.OPTIMIZER, Kind.WIRING))
 
 
 def compare_unit(
@@ -82,10 +79,7 @@ def _compare(
 
 
 def noise_unit(folder_a: DumpFolder, folder_b: DumpFolder, options: Options) -> dict[str, float]:
-    """Return how far each tensor is apart in one step of one rank of two golden runs.
-
-    Raise UsageError when a dump cannot be read.
-    """
+    """Return how far each tensor of a dump is apart in two golden runs; raise UsageError when one cannot be read."""
     a, b = Dump(folder_a), Dump(folder_b)
     try:
         with paused_gc():
@@ -129,15 +123,11 @@ def _count(comparing: JudgedPairs) -> UnitCounts:
             count, so_far = cells.get(cell, (0, 0.0))
             cells[cell] = count + len(off), max(so_far, *off)
     return UnitCounts(
-        pairs=dict(hows),
-        verdicts={key: count for key, count in Counter(verdicts).items() if key},
-        only_a=tuple(only_a[:_MOST_NAMES]),
-        only_b=tuple(only_b[:_MOST_NAMES]),
-        only=(len(only_a), len(only_b)),
-        cells=dict(list(cells.items())[:_MOST_CELLS]),
-        rules_used=tuple(comparing.tolerances.used()),
+        pairs=dict(hows), verdicts={key: count for key, count in Counter(verdicts).items() if key},
+        only_a=tuple(only_a[:_MOST_NAMES]), only_b=tuple(only_b[:_MOST_NAMES]), only=(len(only_a), len(only_b)),
+        cells=dict(list(cells.items())[:_MOST_CELLS]), rules_used=tuple(comparing.tolerances.used()),
         unmapped=comparing.alignment.vocabulary.unused(comparing.alignment.flows),
-    )
+    )  # fmt: skip
 
 
 def _find_origins(counts: UnitCounts, judged: JudgedPairs) -> UnitOrigins:
@@ -156,11 +146,8 @@ def _find_origins(counts: UnitCounts, judged: JudgedPairs) -> UnitOrigins:
     blamed = {finding.node for finding in findings}
     rest = [finding for finding in finder.soft() if finding.node not in blamed]
     first = _origins(describer, findings)
-    if (
-        exact
-        and grew
-        and (not first or (len(exact) <= _FEW and all(origin.kind in _ROOTS and not origin.more for origin in exact)))
-    ):
+    explains = len(exact) <= _FEW and all(origin.kind in _ROOTS and not origin.more for origin in exact)
+    if exact and grew and (explains or not first):
         first = exact
     elif may_agree_in_bits and (proven := finder.exact()):
         more = [describer.origin(finding) for finding in proven if finding.node not in blamed]
@@ -169,21 +156,16 @@ def _find_origins(counts: UnitCounts, judged: JudgedPairs) -> UnitOrigins:
         first = tuple(describer.origin(finding) for finding in finder.first_of_all())
     first = tuple(origin for origin in first if not casts.carry(origin.site.order))  # no cast is the origin
     return UnitOrigins(
-        first=first,
-        later=tuple(describer.origin(finding) for finding in casts.beyond(finder.later())),
+        first=first, later=tuple(describer.origin(finding) for finding in casts.beyond(finder.later())),
         casts=tuple(casts.differences()[:_MOST_NAMES]),
         soft=tuple(describer.origin(finding) for finding in rest[:_MOST_ORIGINS]),
-        collectives=tuple(_collectives(graph, findings)),
-        exact=exact,
-        parameters=_parameters(judged) if first else (0, 0),
-        updates=bool(judged.updates),
-        settled=_is_settled(judged),
-        before=_before(judged, first[0].site.order) if first else "",
-    )
+        collectives=tuple(_collectives(graph, findings)), exact=exact,
+        parameters=_parameters(judged) if first else (0, 0), updates=bool(judged.updates),
+        settled=_is_settled(judged), before=_before(judged, first[0].site.order) if first else "",
+    )  # fmt: skip
 
 
 def _exact_origins(judged: JudgedPairs) -> tuple[Origin, ...]:
-    """Return the places where differences begin if every other bit is one."""
     graph = Graph(judged, [sharpened(found) for found in judged.slots])
     return _origins(Describer(graph, judged.arrays), OriginFinder(graph).origins())
 

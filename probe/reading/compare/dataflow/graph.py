@@ -104,7 +104,6 @@ class Graph(Nodes):
         return tuple(found)
 
     def _causes_in(self, side: int, place: int, node: int, whole: list[Cause]) -> list[Cause]:
-        """Return the causes that the dataflow of one side tells."""
         found: list[Cause] = []
         flow, nodes = self.alignment.flows[side], self._nodes[side]
         parts = flow.parts[place]
@@ -207,10 +206,7 @@ class Graph(Nodes):
         return soft
 
     def _ends_softly(self, node: int, place: str, cause: int, source: int) -> bool:
-        """Return whether a value is surely the same, so that a change before it is harmless here.
-
-        Equal numbers are no proof after a call that puts elements in other places, as ``transpose`` does.
-        """
+        """Return whether a value is surely the same, so that a change before it is harmless here."""
         slot = self.slot(node, place) if place else None
         if (
             slot is None
@@ -220,6 +216,7 @@ class Graph(Nodes):
             return False
         if slot.verdict == Verdict.BITS or is_constant(slot.a):
             return True
+        # equal numbers are no proof after a call that puts elements in other places, as ``transpose`` does
         is_alone = self.is_alone(source)
         if _PERMUTES.search(self.parts(source).key) and not is_alone:
             return False  # permuted heads stay permuted through all that works on each of them alone

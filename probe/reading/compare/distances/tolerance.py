@@ -17,7 +17,7 @@ from statistics import median
 from typing import Any, NamedTuple
 
 from probe.errors import UsageError
-from probe.reading.dumps.values import Record, real
+from probe.reading.dumps.values import Record, grouped, real
 
 _INF = math.inf
 #: how exact recorded means and norms are
@@ -111,14 +111,11 @@ def _of_other_numbers(a: tuple[Any, ...], b: tuple[Any, ...]) -> Distance:
 
 
 def _of_nonfinite(a: tuple[Any, ...], b: tuple[Any, ...]) -> Distance:
-    """Two tensors with NaN or Inf are apart unless they have them alike; then the finite numbers are compared.
-
-    An infinite Norm or Mean of finite data is unknown: a device adds in float32, and the sum left its range.
-    """
+    """Two tensors with NaN or Inf are apart unless they have them alike; then the finite numbers are compared."""
     most, scale = 0.0, 0.0
     is_finite = all(math.isfinite(real(end) or 0.0) for end in (*a[:2], *b[:2]))
     for place, (x, y) in enumerate(zip(a, b)):
-        left, right = real(x), real(y)
+        left, right = real(x), real(y)  # an infinite Norm or Mean is unknown: a device's float32 sum left its range
         if left is None or right is None or (is_finite and place >= 2 and math.inf in (abs(left), abs(right))):
             continue
         if math.isfinite(left) and math.isfinite(right):
@@ -130,13 +127,9 @@ def _of_nonfinite(a: tuple[Any, ...], b: tuple[Any, ...]) -> Distance:
 
 #: on rel_l2. Those of the half kinds are torch.testing's; that of float32 is of a whole net, not of one call
 _TOLERANCES = {
-    1e-12: "float64 double complex128",
-    1e-5: "float32 float complex64",
-    2e-3: "float16 half",
-    1.6e-2: "bfloat16",
-    0.13: "hifloat8 float8_e4m3fn",
-    0.25: "float8_e5m2",
-}
+    1e-12: "float64 double complex128", 1e-5: "float32 float complex64", 2e-3: "float16 half", 1.6e-2: "bfloat16",
+    0.13: "hifloat8 float8_e4m3fn", 0.25: "float8_e5m2",
+}  # fmt: skip
 BY_DTYPE = {dtype: tolerance for tolerance, dtypes in _TOLERANCES.items() for dtype in dtypes.split()}
 #: the same -> half of the distance of two numbers
 _UNITS = {1e-12: 2**-53, 1e-5: 2**-24, 2e-3: 2**-11, 1.6e-2: 2**-8, 0.13: 2**-4, 0.25: 2**-3}
@@ -144,12 +137,8 @@ _UNITS = {1e-12: 2**-53, 1e-5: 2**-24, 2e-3: 2**-11, 1.6e-2: 2**-8, 0.13: 2**-4,
 NOISE_FACTOR, NET_FACTOR, _NEAR = 3.0, 8.0, 8
 _NAMES = ("rel_l2", "max_abs")
 _COMPARES: dict[type, Callable[[Any, Any], bool]] = {
-    ast.LtE: operator.le,
-    ast.Lt: operator.lt,
-    ast.GtE: operator.ge,
-    ast.Gt: operator.gt,
-    ast.Eq: operator.eq,
-}
+    ast.LtE: operator.le, ast.Lt: operator.lt, ast.GtE: operator.ge, ast.Gt: operator.gt, ast.Eq: operator.eq,
+}  # fmt: skip
 
 
 @functools.lru_cache(maxsize=256)
@@ -177,9 +166,8 @@ class NetNoise(dict[str, float]):
     def of(cls, samples: Iterable[tuple[str, Hashable, object, float]]) -> NetNoise:
         """Return it from (tensor, place in the calls of its API, dtype, rel_l2) in the order of execution."""
         rows = ((name, group, min(size, 1.0), _UNITS.get(of_dtype(dtype), 0.0)) for name, group, dtype, size in samples)
-        known, groups = [row for row in rows if row[3]], dict[Hashable, list[float]]()
-        for _, group, size, _ in known:
-            groups.setdefault(group, []).append(size)
+        known = [row for row in rows if row[3]]
+        groups = grouped((group, size) for _, group, size, _ in known)
         typical, sizes = {group: median(found) for group, found in groups.items()}, [row[2] for row in known]
         near = (median(sizes[max(at - _NEAR, 0) : at + _NEAR + 1]) for at in range(len(sizes)))
         return cls({name: max(around, typical[group], *own) for (name, group, *own), around in zip(known, near)})
@@ -226,9 +214,8 @@ class ToleranceRule:
             parts = [self._value(value, numbers) for value in node.values]
             return all(parts) if isinstance(node.op, ast.And) else any(parts)
         if isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in _COMPARES:
-            return _COMPARES[type(node.ops[0])](
-                self._value(node.left, numbers), self._value(node.comparators[0], numbers)
-            )
+            left, right = (self._value(side, numbers) for side in (node.left, node.comparators[0]))
+            return _COMPARES[type(node.ops[0])](left, right)
         if isinstance(node, ast.Name) and node.id in _NAMES:
             return numbers[node.id]
         if isinstance(node, ast.Constant) and type(node.value) in (int, float):
@@ -244,17 +231,14 @@ def _wrong(condition: str) -> str:
 
 
 class Tolerances:
-    """Judges distances by rules of the user, of which the first that fits decides, and by the tolerances of dtypes.
-
-    ``noise`` has the name of a tensor -> rel_l2 between two golden runs. ``factor`` multiplies the tolerances.
-    """
+    """Judges distances by rules, of which the first that fits decides, and by dtypes; ``noise``: tensor -> rel_l2."""
 
     def __init__(
         self, rules: list[tuple[str, str]] | None = None, noise: Mapping[str, float] | None = None, factor: float = 1.0
     ) -> None:
         self._rules = [ToleranceRule(*rule) for rule in rules or ()]
         self._noise = noise or {}
-        self.factor = factor
+        self.factor = factor  # multiplies the tolerances
         self.has_noise = bool(self._noise)
         self.net = noise if isinstance(noise, NetNoise) else NetNoise()  # from one run that was moved; else empty
         self.is_plain = not self._rules and not self._noise

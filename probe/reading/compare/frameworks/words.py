@@ -1,5 +1,5 @@
 # Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
-"""The words of PyTorch and MindSpore for the same thing, as their public documents have them.
+"""The words of PyTorch and MindSpore for the same thing, as their public documents have them: ``words.json``.
 
 Both sides are brought to one word: that of MindSpore where it has one. A word that no table has stands for itself.
 The calls of two dumps are looked for by these names, and by the user's map.
@@ -7,78 +7,27 @@ The calls of two dumps are looked for by these names, and by the user's map.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 from probe.reading.dumps.entry_name import CELL, GRADIENT, EntryName, parse
 from probe.reading.dumps.flow import Flow
 
 PYTORCH, MINDSPORE = "pytorch", "mindspore"
+_TABLES: dict[str, Any] = json.loads((Path(__file__).parent / "words.json").read_text(encoding="utf-8"))
 #: class of torch.nn, or of mindspore.mint.nn -> class of mindspore.nn
-_CLASSES = {
-    "Linear": "Dense",
-    "Sequential": "SequentialCell",
-    "ModuleList": "CellList",
-    "ModuleDict": "CellDict",
-    "ConvTranspose1d": "Conv1dTranspose",
-    "ConvTranspose2d": "Conv2dTranspose",
-    "ConvTranspose3d": "Conv3dTranspose",
-    "Hardswish": "HSwish",
-    "Hardsigmoid": "HSigmoid",
-    "Hardshrink": "HShrink",
-    "Softshrink": "SoftShrink",
-}
-#: parameter of torch -> parameter of mindspore.nn, tried where the other side has no parameter of that name
-_PARAMETERS = {
-    "weight": ("gamma", "embedding_table", "w"),
-    "bias": ("beta",),
-    "running_mean": ("moving_mean",),
-    "running_var": ("moving_variance",),
-}
-#: one word for a call -> the other words of both frameworks: functions, methods and Primitives, in small letters
-_CALLS = {
-    "dense": "linear denseext",
-    "matmul": "bmm mm matmulext batchmatmul batchmatmulext imatmul",
-    "add": "iadd radd tensoradd addext",
-    "sub": "isub subtract subext",
-    "mul": "imul rmul multiply",
-    "div": "itruediv truediv true_divide divide realdiv",
-    "sum": "reducesum sumext",
-    "mean": "reducemean meanext",
-    "max": "reducemax",
-    "min": "reducemin",
-    "reshape": "view view_as flatten unflatten",
-    "transpose": "t permute swapaxes swapdims",
-    "expand_dims": "unsqueeze expanddims",
-    "broadcast_to": "expand expand_as broadcastto",
-    "concat": "cat concatenate",
-    "getitem": "stridedslice",
-    "cast": "to type astype float half bfloat16 long int",
-    "clip": "clamp clipbyvalue clip_by_value",
-    "where": "select",
-    "masked_fill": "maskedfill",
-    "one_hot": "onehot",
-    "conv": "conv1d conv2d conv3d",
-    "maxpool": "max_pool1d max_pool2d max_pool3d",
-    "avgpool": "avg_pool1d avg_pool2d avg_pool3d",
-    "layer_norm": "layernorm layernormext layernormv3",
-    "group_norm": "groupnorm",
-    "batch_norm": "batchnorm batchnormext",
-    "relu": "reluv2",
-    "gelu": "gelu_ext geluext",
-    "silu": "swish",
-    "log_softmax": "logsoftmax",
-    "cross_entropy": "sparsesoftmaxcrossentropywithlogits softmaxcrossentropywithlogits",
-    "nll_loss": "nllloss",
-    "mse_loss": "mseloss",
-    "gather_elements": "gatherelements gather_d gatherd",
-}
-_CALL_WORDS = {word: one for one, others in _CALLS.items() for word in others.split()}
-#: words that mean something else in each framework
-_OWN_CALLS = {PYTORCH: {"gather": "gather_elements"}, MINDSPORE: {"gather": "embedding"}}
-_DTYPES = {"torch.bool": "Bool", "torch.half": "Float16", "torch.float": "Float32", "torch.double": "Float64"}
-_KINDS = {"float": "Float", "bfloat": "BFloat", "int": "Int", "uint": "UInt", "complex": "Complex"}
+_CLASSES: dict[str, str] = _TABLES["classes"]
+#: parameter of torch -> parameters of mindspore.nn, tried where the other side has no parameter of that name
+_PARAMETERS: dict[str, list[str]] = _TABLES["parameters"]
+#: other word of both frameworks -> one word for a call: functions, methods and Primitives, in small letters
+_CALL_WORDS: dict[str, str] = {word: one for one, others in _TABLES["calls"].items() for word in others.split()}
+#: framework -> words that mean something else in it
+_OWN_CALLS: dict[str, dict[str, str]] = _TABLES["own_calls"]
+_DTYPES: dict[str, str] = _TABLES["dtypes"]
+_KINDS: dict[str, str] = _TABLES["kinds"]
 
 
 def are_two(a: dict[str, Any], b: dict[str, Any]) -> bool:
@@ -172,7 +121,6 @@ class Vocabulary:
 
 
 def _part(name: str) -> re.Pattern[str]:
-    """Return a pattern for whole words of a name."""
     return re.compile(rf"(?<!\w){re.escape(name)}(?!\w)")
 
 

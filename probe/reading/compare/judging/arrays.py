@@ -17,7 +17,7 @@ from probe.errors import UsageError
 from probe.findings.sentence import NOTHING, Sentence, say
 from probe.reading.compare.distances.tolerance import APART, Distance, of_dtype
 from probe.reading.compare.judging.judge import SAME_BITS
-from probe.reading.dumps.values import array_name
+from probe.reading.dumps.values import array_name, grouped
 from probe.store import file_names
 
 if TYPE_CHECKING:
@@ -73,11 +73,7 @@ class Arrays:
             return NOTHING
 
     def parts(self, a: Any, b: Any) -> tuple[list[Array], list[Array]]:
-        """Return the arrays of two records: of one that was put together those of all ranks.
-
-        Raises:
-            UsageError: when an array was not written, or cannot be read.
-        """
+        """Return the arrays of two records, of all ranks; raise UsageError when one was not written, or is broken."""
         paths = self._paths(a, b)
         if paths is None:
             raise UsageError("no array was written")
@@ -106,10 +102,7 @@ class Arrays:
 
 
 def _of_shards(a: list[Array], b: list[Array], record_a: Any, record_b: Any, found: Distance) -> Distance:
-    """Return the distance of two tensors, of which at least one has its arrays in shards.
-
-    The order of the blocks in a shard may be unknown. Then the sorted numbers give a lower bound for any order.
-    """
+    """Return the distance of two tensors, of which at least one has its arrays in shards."""
     import numpy as np
 
     axis = next(side["stored"].axis for side, parts in ((record_a, a), (record_b, b)) if len(parts) > 1)
@@ -119,6 +112,7 @@ def _of_shards(a: list[Array], b: list[Array], record_a: Any, record_b: Any, fou
     exact = exact_distance(left, right)
     if exact.rel_l2 is None or exact.rel_l2 <= enough or left.dtype.kind == "c":
         return exact
+    # the order of the blocks in a shard may be unknown: sorted numbers give a lower bound for any order
     least = exact_distance(np.sort(left, axis=None), np.sort(right, axis=None))
     if least.rel_l2 is not None and least.rel_l2 < _OTHER_ORDER * exact.rel_l2:
         return found if least.rel_l2 <= enough else least._replace(exact=False)
@@ -276,9 +270,7 @@ def fold_grid(
     """Return the one that parts make by their places in a grid, the last axis first; ``join`` puts a row together."""
     left = dict(parts)
     for dim in reversed(dims):
-        rows: dict[tuple[int, ...], list[Part]] = {}
-        for key in sorted(left):
-            rows.setdefault(key[:-1], []).append(left[key])
+        rows = grouped((key[:-1], left[key]) for key in sorted(left))
         left = {key: join(row, dim) for key, row in rows.items()}
     return left[()]
 

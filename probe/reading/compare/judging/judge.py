@@ -44,10 +44,7 @@ class Judge:
         self._distances: dict[tuple[int, int], Distance] = {}
 
     def slots(self, name: str, parts: EntryName, a: Any, b: Any, floor: tuple[float, float] = NO_FLOOR) -> list[Slot]:
-        """Return the places of two entries with their verdicts.
-
-        ``floor`` is the tolerance that the calls before it have in A and in B; the lesser holds.
-        """
+        """Return the places of two entries with their verdicts; no tolerance is below the lesser ``floor``."""
         if not isinstance(a, dict) or not isinstance(b, dict) or parts.kind == GRADIENT or "type" in a:
             if isinstance(a, dict) and "type" in a:
                 a, b = [a], [b]
@@ -155,15 +152,14 @@ class Judge:
         return Slot(place, is_input, a, b, found, Verdict.TRANSPOSED if is_turned else verdict)
 
     def _gradients(self, name: str, place: str, a: Any, b: Any, floor: Any) -> Slot:
-        """Return the verdict on two gradients of inputs of an API.
-
-        msprobe for PyTorch records those of the last node that the API leaves in the graph, perhaps of a part of it.
-        """
+        """Return the verdict on two gradients of inputs of an API."""
         if a.get("shape") != b.get("shape"):
             return Slot(place, False, a, b, UNKNOWN, Verdict.UNKNOWN)
         found = distance(a, b)
         verdict = self._verdict(name, place, a, b, found, floor)
-        known = verdict not in HARD
+        known = (
+            verdict not in HARD
+        )  # msprobe for PyTorch records those of the last node that the API leaves in the graph
         return Slot(place, False, a, b, found if known else UNKNOWN, verdict if known else Verdict.UNKNOWN)
 
     def _verdict(self, name: str, place: str, a: Any, b: Any, found: Distance, floor: Any) -> str:
@@ -207,12 +203,10 @@ def _from_crc(a: Any, b: Any) -> Distance | None:
 
 
 def _same_forms(slots: list[Slot]) -> list[Slot]:
-    """Return the places of a forward call; an input that is a tensor on one side only is harmless if no output differs.
-
-    ``x / 2.0`` and ``x / ops.full([], 2.0)`` are one thing, and so are no weight and a weight of ones.
-    """
+    """Return the places of a forward; an input that is a tensor on one side is harmless if no output differs."""
     if Verdict.ONE_SIDE not in [slot.verdict for slot in slots if slot.is_input]:
         return slots
+    # x / 2.0 and x / ops.full([], 2.0) are one thing, and so are no weight and a weight of ones
     outputs = [slot.verdict for slot in slots if not slot.is_input]
     if not outputs or any(verdict in HARD or verdict == Verdict.UNKNOWN for verdict in outputs):
         return slots
@@ -266,10 +260,8 @@ def may_be_transposed(parts: EntryName, place: str, a: Any, b: Any) -> bool:
 
 
 def is_certain(a: Any, found: Distance) -> bool:
-    """Return whether the shapes alone prove that one tensor is the other's transpose, if their numbers agree.
-
-    A square one may be equal to the other as it stands. Arrays tell the two apart, statistics do not.
-    """
+    """Return whether the shapes prove that one tensor is the other's transpose, if their numbers agree."""
+    # a square one may be equal to the other as it stands: arrays tell the two apart, statistics do not
     return found.exact or a["shape"][0] != a["shape"][1]
 
 

@@ -125,10 +125,7 @@ def _tolerances(dump: Dump, flow: Flow) -> list[float]:
 def before_updates(
     alignment: Alignment, updates: Collection[int], pairs: Sequence[Pair], slots: Sequence[list[Slot]]
 ) -> list[int]:
-    """Return calls between gradients and optimizer that differ though what enters the optimizer agrees.
-
-    They are no partners: they do one thing by other calls: a / 2 + b / 2, and (a + b) / 2.
-    """
+    """Return calls between gradients and optimizer that differ though what enters the optimizer agrees."""
     wrong: list[int] = []
     for place, pair in enumerate(pairs):
         if pair.a not in updates or NONE in pair[:2] or not enters_equal(slots[place]):
@@ -138,15 +135,12 @@ def before_updates(
             if alignment.flows[int(a == NONE)].parts[b if a == NONE else a].direction != FORWARD:
                 break
             if a not in updates and any(slot.verdict in HARD for slot in slots[before]):
-                wrong.append(a)
+                wrong.append(a)  # no partners, but one thing by other calls: a / 2 + b / 2, and (a + b) / 2
     return wrong
 
 
 def forgive_divided_batches(updates: Collection[int], pairs: Sequence[Pair], slots: list[list[Slot]]) -> Sentence:
-    """Blame nobody where one side divides its batch into more passes, and the optimizer gets the same gradients.
-
-    The verdicts in ``slots`` are changed.
-    """
+    """Blame nobody, in ``slots``, where one side divides its batch and the optimizer gets the same gradients."""
     own = [place for place, pair in enumerate(pairs) if pair.a in updates and pair.b != NONE]
     if not own or not all(enters_equal(slots[place]) for place in own):
         return NOTHING
@@ -183,9 +177,8 @@ class Substitutes:
         if parts.kind != API or parts.direction != FORWARD:
             return False
         given = [slot.verdict for slot in slots if slot.is_input]
-        return (
-            Verdict.SHAPE in given or Verdict.ONE_SIDE in given or (pair.how == REPLACED and not HARD.isdisjoint(given))
-        )
+        is_other = pair.how == REPLACED and not HARD.isdisjoint(given)
+        return is_other or Verdict.SHAPE in given or Verdict.ONE_SIDE in given
 
     def _is_dead(self, side: int, place: int) -> bool:
         """Return whether all that is made of a value on one side comes to values that both sides have."""
@@ -207,7 +200,6 @@ class Substitutes:
         return not waiting
 
     def _given(self, side: int, user: int, producer: int) -> list[Slot]:
-        """Return the verdicts on what a call takes from a producer."""
         places = {link.place for link in self._flows[side].links[user] if link.producer == producer}
         return [slot for slot in self._slots.get((side, user), ()) if slot.place in places]
 
@@ -251,11 +243,8 @@ def batches(slots: Sequence[list[Slot]]) -> tuple[int, int]:
 def of_other_batch(slots: list[Slot]) -> list[Slot]:
     """Return the places of a call that was given another part of the batch: only a parameter that differs counts."""
     return [
-        slot._replace(verdict=Verdict.OTHER_BATCH) if slot.verdict in HARD and not _is_fixed(slot) else slot
+        slot._replace(verdict=Verdict.OTHER_BATCH)
+        if slot.verdict in HARD and (not slot.place.startswith(STATES) or is_state(slot.place))
+        else slot
         for slot in slots
     ]
-
-
-def _is_fixed(slot: Slot) -> bool:
-    """Return whether a place holds a parameter that the forward does not change."""
-    return slot.place.startswith(STATES) and not is_state(slot.place)

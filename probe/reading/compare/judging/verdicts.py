@@ -122,10 +122,7 @@ class Rounding:
         return self._after_rounding(slots) if self._known else slots
 
     def _after_rounding(self, slots: list[Slot]) -> list[Slot]:
-        """Return the places of a call; tensors with the content of rounding are it, and so is all that is made of it.
-
-        An output is made of it if it differs, by its own size, no more than the rounding that went in.
-        """
+        """Return the places of a call: rounding stays it, and so is an output no farther apart than what went in."""
         made = []
         for slot in slots:
             known = self._known.get(content_key(slot.a)) if slot.verdict == Verdict.DIFFERS else None
@@ -187,9 +184,8 @@ class Rounding:
 def _is_rounding(slot: Slot, known: list[tuple[float, Slot]]) -> bool:
     """Return whether two tensors are so small beside a larger one of their call that their difference is rounding.
 
-    A sum of n numbers that should be zero is as large as their rounding.
-    It is larger by the root of n than the rounding of one number.
-    In norms the root of n falls out.
+    A sum of n numbers that should be zero is as large as their rounding: larger by the root of n than that of one. In
+    norms the root of n falls out.
     """
     left, right, distance_known = slot.a.get("Norm"), slot.b.get("Norm"), slot.distance.rel_l2
     tolerance = _tolerance(slot)

@@ -12,9 +12,9 @@ from probe.findings.sentence import NOTHING, Sentence, clauses, say
 from probe.reading.compare.distances.tolerance import of_dtype
 from probe.reading.compare.judging.arrays import UNREADABLE, best_order, joined, like_parts, rel_l2
 from probe.reading.compare.judging.verdicts import HARD, Slot
+from probe.reading.compare.layouts import shards
 from probe.reading.compare.layouts.groups import LayoutPair, LayoutSource
-from probe.reading.compare.layouts.placements import array_of, has_placements, piece, placements_of
-from probe.reading.compare.layouts.shards import WHOLE, agree, axis_between, together
+from probe.reading.compare.layouts.shards import WHOLE, agree, axis_between, has_placements, placements_of, together
 from probe.reading.compare.layouts.side import Place, values
 from probe.reading.compare.origins.origin import Kind, Origin
 from probe.reading.compare.pairing.alignment import NONE
@@ -37,8 +37,6 @@ class Blame(NamedTuple):
 
 
 class _Site(NamedTuple):
-    """One tensor on both sides."""
-
     names: tuple[str | None, str | None]  # its entry in A and in B; None where it is on one side only
     slot: Slot | None  # its verdict; None where the origin is of a call as a whole
 
@@ -112,7 +110,6 @@ def _site(origin: Origin, comparing: JudgedPairs) -> _Site:
 
 
 def _blame(site: _Site, side: int, records: Any, pair: LayoutPair, comparing: JudgedPairs) -> Blame:
-    """Return the ranks of one side, and what is known of them."""
     name, group, letter = site.names[side], pair.groups[side], "AB"[side]
     stage = pair.stage(side, name) if name else None
     if stage is None or len(group.ranks) == 1:
@@ -149,12 +146,12 @@ def _by_layout(own: list[tuple[Any, Record]], other: list[tuple[Any, Record]]) -
         return None
     found = []
     try:
-        whole = array_of(other[0][0].path, other[0][1])
+        whole = shards.array_of(other[0][0].path, other[0][1])
         for place, (folder, record) in enumerate(own):
-            part = piece(whole, record)
+            part = shards.piece(whole, record)
             if part is None:
                 return None
-            if rel_l2(array_of(folder.path, record), part) > of_dtype(record.get("dtype")):
+            if rel_l2(shards.array_of(folder.path, record), part) > of_dtype(record.get("dtype")):
                 found.append(place)
     except UNREADABLE:
         return None
@@ -285,9 +282,8 @@ def _partial_and_replicated(entry: Any) -> str:
 
 def _has_layout(leaf: Any) -> bool:
     layout = leaf.get("layout") if is_tensor(leaf) else None
-    return (
-        isinstance(layout, dict) and isinstance(layout.get("mesh"), dict) and isinstance(layout.get("placements"), list)
-    )
+    kinds = {"mesh": dict, "placements": list}
+    return isinstance(layout, dict) and all(isinstance(layout.get(key), kind) for key, kind in kinds.items())
 
 
 def _same_norms(entries: Sequence[Any], other: Any) -> bool:
@@ -297,6 +293,5 @@ def _same_norms(entries: Sequence[Any], other: Any) -> bool:
 
 
 def _norm(entry: Any) -> float:
-    """Return the norm of all gradients that an update was given."""
     given = (leaf for place, leaf in values(entry) if place.startswith("input.") and is_tensor(leaf))
     return math.hypot(*(real(record.get("Norm")) or 0.0 for record in given))

@@ -14,8 +14,7 @@ from typing import Any
 from probe.errors import UsageError
 from probe.findings.sentence import Sentence, say
 from probe.reading.compare.judging.arrays import Stored
-from probe.reading.compare.layouts.placements import GRID, Placed
-from probe.reading.compare.layouts.shards import ALONE, ODD, WHOLE, Shards, agree, not_combined
+from probe.reading.compare.layouts.shards import ALONE, GRID, ODD, WHOLE, Placed, Shards, agree, not_combined
 from probe.reading.compare.layouts.side import GIVEN, MOVING, Group, Place, Side, values, with_values
 from probe.reading.compare.layouts.stages import has_micro_batches
 from probe.reading.compare.origins.origin import is_collective
@@ -25,7 +24,7 @@ from probe.reading.dumps.document import Document
 from probe.reading.dumps.dump import Dump
 from probe.reading.dumps.entry_name import CELL, FORWARD
 from probe.reading.dumps.flow import content_key, is_constant, loose_key
-from probe.reading.dumps.values import Record, is_tensor, plain, real
+from probe.reading.dumps.values import Record, grouped, is_tensor, plain, real
 
 #: how exactly two ways to add up agree: sums in float64, and those of which the result is a float32
 _ROUNDING, _ROUNDING_32 = 1e-12, 1e-6
@@ -147,7 +146,6 @@ class Settling:
         return self._unknown(at, shards, "the ranks differ")
 
     def _sum(self, total: Place, at: Place, shards: Shards, reference: Record | None) -> Record:
-        """Return the record of a sum whose terms the ranks have."""
         added = self._side.shards[total.name][total.place]
         if added.axis >= 0:
             return self._measured_like(added.whole(self._folders[self._side.stages.stage_of[total.name]]))
@@ -178,10 +176,7 @@ class Settling:
         return made
 
     def _like_theirs(self, name: str, place: str, made: Record) -> Record:
-        """Return a record with the other side's sums, where its own are apart from them by rounding alone.
-
-        The sums of parts, added up, are not bitwise those of the whole: that is no difference between the sides.
-        """
+        """Return a record with the other side's sums, where its own are apart from them by rounding alone."""
         theirs = self._their_values(self._side.partners[name]).get(place)
         if theirs is None or not is_tensor(theirs) or "not_combined" in theirs:
             return made
@@ -189,6 +184,7 @@ class Settling:
             return made
         if not all(_near(key, made, theirs, _rounding(theirs)) for key in _SUMS):
             return made
+        # sums of parts, added up, are not bitwise those of the whole: that is no difference between the sides
         return {**made, **{key: theirs[key] for key in _SUMS if key in made}}
 
 
@@ -211,7 +207,6 @@ def _near(key: str, a: Record, b: Record, rounding: float) -> bool:
 
 
 def _some_agree(variants: list[tuple[Record, list[int]]], reference: Record | None) -> bool:
-    """Return whether some ranks have the other side's value and some have not."""
     found = {reference is not None and agree(record, reference) for record, _ in variants}
     return found == {True, False}
 
@@ -281,10 +276,7 @@ class Combining:
     def _leave_out(self, number: int) -> None:
         """Find the collectives that only one layout needs, and the Cells that hold nothing else."""
         side, out = self.sides[number], self.left_out[number]
-        inner: dict[str, list[str]] = {}
-        for name, parent in side.construct.items():
-            if parent:
-                inner.setdefault(parent, []).append(name)
+        inner = grouped((parent, name) for name, parent in side.construct.items() if parent)
         for name in side.data:
             parts = entry_name.parse(name)
             alone = name not in side.partners
@@ -342,6 +334,5 @@ class Combining:
 
 
 def _lengths(found: Mapping[str, Any]) -> set[Any]:
-    """Return the lengths of the axes of all tensors of an entry."""
     shapes = [leaf.get("shape") for leaf in found.values() if is_tensor(leaf)]
     return {length for shape in shapes if type(shape) is list for length in shape if type(length) is int}

@@ -16,30 +16,24 @@ from probe.door import open_text
 from probe.errors import UsageError
 from probe.findings.sentence import NOTHING, Sentence, say
 from probe.reading.compare.layouts.combine import Combining
-from probe.reading.compare.layouts.placements import recorded_layout
+from probe.reading.compare.layouts.shards import recorded_layout
 from probe.reading.compare.layouts.side import Group, Place, read_entries, values
 from probe.reading.dumps.document import Document
 from probe.reading.dumps.folders import DumpFolder
 from probe.reading.dumps.query import folders
 from probe.reading.dumps.run import Run
-from probe.reading.dumps.values import Record, is_tensor
+from probe.reading.dumps.values import Record, grouped, is_tensor
 from probe.store import file_names as files
 from probe.store.file_names import Rank
 
 
 class LayoutPair:
-    """The ranks of A and of B that make one whole. Both sides are read together, since each tells how the other fits.
-
-    ``counts`` are the numbers of ranks that share something.
-    """
+    """The ranks of A and B that make one whole, read together; ``counts`` are numbers of ranks that share something."""
 
     def __init__(
-        self,
-        groups: tuple[Group, Group],
-        mapping: Mapping[str, str] | None,
-        notes: list[Sentence],
+        self, groups: tuple[Group, Group], mapping: Mapping[str, str] | None, notes: list[Sentence],
         counts: Sequence[int] = (),
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.groups, self._mapping, self._notes, self.counts = groups, mapping, notes, counts
         self._made: list[Document | None] = [None, None]
         self._stages: list[Any] = [None, None]
@@ -71,17 +65,11 @@ class LayoutPair:
         self._stages = [None, None]
 
     def records(self, side: int, wanted: Iterable[Place]) -> dict[Place, list[tuple[Any, Record]]]:
-        """Return the records of some tensors on all ranks that share them, with each rank's folder.
-
-        Raise UsageError when a dump cannot be read.
-        """
+        """Return records of tensors on all ranks that share them, with folders; raise UsageError for a broken one."""
         found: dict[Place, list[tuple[Any, Record]]] = {}
         for number, stage in enumerate(self.groups[side].stages):
             renamed = self._stages[side][0][number] if self._stages[side] else str
-            own: dict[str, list[str]] = {}
-            for name, place in wanted:
-                if self.stage(side, name) == number:
-                    own.setdefault(name, []).append(place)
+            own = grouped(item for item in wanted if self.stage(side, item.name) == number)
             for folder in stage if own else ():
                 for own_name, entry in read_entries(folder, wanted=lambda name, own=own, new=renamed: new(name) in own):  # type: ignore[misc]
                     name = renamed(own_name)
@@ -119,14 +107,9 @@ Pairs = tuple[list[tuple[DumpFolder, DumpFolder]], tuple[list[Any], list[Any]]]
 
 
 def layout_pairs(
-    run_a: Run,
-    run_b: Run,
-    given: tuple[str, str],
-    step: str = "",
-    rank: str = "",
-    mapping: Mapping[str, str] | None = None,
-    noise: bool = False,
-) -> Pairs | None:
+    run_a: Run, run_b: Run, given: tuple[str, str], step: str = "", rank: str = "",
+    mapping: Mapping[str, str] | None = None, noise: bool = False,
+) -> Pairs | None:  # fmt: skip
     """Return what is compared where two runs have different layouts; None where their ranks are compared one by one.
 
     ``given`` are the layouts of A and B as the user gives them; "" takes the one in the header. ``noise`` says whether
@@ -143,7 +126,6 @@ def layout_pairs(
 
 
 def _layouts(runs: tuple[Run, Run], given: tuple[str, str]) -> tuple[Layout, Layout] | None:
-    """Return the layouts of A and B; None where neither is known."""
     found: list[Layout | None] = []
     is_uneven = len(runs[0].ranks) != len(runs[1].ranks)
     for run, text, name in zip(runs, given, "ab"):
@@ -314,10 +296,7 @@ def _order(text: str, option: str) -> tuple[str, ...]:
 
 
 def complete(layout: Layout, ranks: list[Rank], side: str) -> Layout:
-    """Return a layout with the number of replicas that the ranks of a run leave.
-
-    Raise UsageError when the ranks do not fit the layout.
-    """
+    """Return a layout with the number of replicas that ranks leave; raise UsageError when they do not fit it."""
     numbers = rank_numbers(ranks)
     shown = ", ".join(map(str, ranks[:8])) + (", ..." if len(ranks) > 8 else "")
     if len(numbers) != len(ranks):

@@ -1,16 +1,27 @@
 # Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
-"""One tensor of a tensor-parallel group: its records on all ranks, added up one rank after the other."""
+"""One tensor of a tensor-parallel group: its records on all ranks, added up one rank after the other.
+
+Records may have layouts: which ranks hold which part of the tensor, or which term of a sum.
+"""
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Sequence
+import os
+import re
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from probe.door import open_text
+from probe.errors import UsageError
+from probe.findings.sentence import Sentence, say
 from probe.reading.compare.distances.tolerance import distance, of_dtype
-from probe.reading.compare.judging.arrays import Stored
+from probe.reading.compare.judging.arrays import Stored, fold_grid, joined_grid
 from probe.reading.dumps.flow import content_key
-from probe.reading.dumps.values import Record, element_count
+from probe.reading.dumps.folders import DumpFolder
+from probe.reading.dumps.values import Record, array_name, element_count
+from probe.store import file_names as files
 
 #: the axis of a tensor that every rank has as a whole
 WHOLE = -1
@@ -162,3 +173,172 @@ def axis_between(a: Any, b: Any) -> int:
 def not_combined(record: Record, reason: str) -> Record:
     """Return the record of a tensor that the ranks' records do not tell."""
     return {**{key: record[key] for key in (*_KEPT, "shape") if key in record}, "not_combined": reason}
+
+
+#: the axis of a tensor of which ranks have parts, or terms of a sum, as their layouts tell
+GRID = -4
+_LAYOUT = re.compile(r'^ +"layout": (\{.*\}),?$', re.MULTILINE)
+_SHARD = re.compile(r"^Shard\((-?\d+)\)$")
+_STAGES = ("pp", "stage", "pipe")
+
+
+def recorded_layout(folder: DumpFolder) -> dict[str, Any] | None:
+    """Return the sizes of the groups that the records of a dump name; None where they name none.
+
+    Ranks along an axis in which any tensor is split, or a term of a sum, make one whole. Those along another axis are
+    replicas, and the axis "pp" has stages.
+    """
+    try:
+        with open_text(os.path.join(folder.path, files.DUMP)) as file:
+            texts = set(_LAYOUT.findall(file.read()))
+    except (OSError, ValueError):
+        return None
+    axes: dict[str, int] = {}
+    split: set[str] = set()
+    for text in texts:
+        try:
+            layout = json.loads(text)
+        except ValueError:
+            continue
+        mesh, placements = layout.get("mesh"), layout.get("placements")
+        if isinstance(mesh, dict) and isinstance(placements, list) and len(mesh) == len(placements):
+            axes.update(mesh)
+            split.update(axis for axis, placement in zip(mesh, placements) if placement != "Replicate")
+    if not axes:
+        return None
+    found = {"tp": 1, "pp": 1, "dp": 1}
+    order: list[str] = []
+    for axis in reversed(axes):  # the last axis has the neighbours
+        group = "pp" if axis in _STAGES else "tp" if axis in split else "dp"
+        found[group] *= int(axes[axis])
+        if group not in order:
+            order.append(group)
+    return {**found, "order": "-".join([*order, *(group for group in found if group not in order)])}
+
+
+def has_placements(record: Mapping[str, Any]) -> bool:
+    """Return whether a record tells where the parts of its tensor are."""
+    layout = record.get("layout")
+    if not isinstance(layout, dict):
+        return False
+    placements, place = layout.get("placements"), layout.get("coordinate")
+    return isinstance(placements, list) and isinstance(place, list) and 0 < len(placements) == len(place)
+
+
+def placements_of(record: Mapping[str, Any]) -> list[str | Sentence]:
+    """Return how a tensor is laid out: "Shard(0) over dp", "Partial(sum) over tp"; none where that is not recorded."""
+    layout = record.get("layout")
+    if not isinstance(layout, dict) or not has_placements(record) or not isinstance(layout.get("mesh"), dict):
+        return []
+    mesh = layout["mesh"]
+    placed = [(axis, text) for axis, text in zip(mesh, layout["placements"]) if text != "Replicate"]
+    return [say("compare.over", placement=text, axis=axis) for axis, text in placed] or ["Replicate"]
+
+
+class Placed(Shards):
+    """The records of one tensor whose layout was recorded; ``record`` is that of the first rank."""
+
+    __slots__ = ("_records",)
+
+    def __init__(self, record: Record) -> None:
+        super().__init__(record, WHOLE)
+        self.axis = _axis(record["layout"]["placements"])
+        self._records: list[Record | None] = [record]
+
+    def add(self, record: Record | None, rank: int) -> None:
+        """Add the record of a further rank; see ``Shards``."""
+        self._records.append(record)
+        is_like = record is not None and record.get("dtype") == self.record.get("dtype") and has_placements(record)
+        if record is None or not is_like or record["layout"]["placements"] != self.record["layout"]["placements"]:
+            self.axis, self.same = ODD, False
+        elif self.axis == WHOLE:
+            self._compare(record, rank)
+        else:
+            self.same = self.same and agree(self.record, record)
+
+    def gathered(self, folders: Sequence[str]) -> Record | None:
+        """Return the record of the tensor that the parts make; None for a sum without arrays."""
+        dims = tuple(_dim(text) for text in self.record["layout"]["placements"] if text != "Replicate")
+        parts = self._parts()
+        made: Record = {key: self.record[key] for key in ("type", "dtype") if key in self.record}
+        name = self.record.get("data_name")
+        if name:
+            stored = Stored(tuple(folders[place] for place, _ in parts.values()), 0, tuple(parts), dims)
+            made.update(data_name=name, stored=stored)
+        if None not in dims:
+            records = {key: record for key, (_, record) in parts.items()}
+            whole = fold_grid(records, dims, lambda row, dim: together(row, dim or 0))
+            return {**whole, **made}
+        try:
+            arrays = {key: array_of(folders[place], record) for key, (place, record) in parts.items()}
+            return {**made, **_numbers(joined_grid(arrays, dims))}
+        except (UsageError, OSError, ValueError):
+            return None
+
+    def _parts(self) -> dict[tuple[int, ...], tuple[int, Record]]:
+        """Return one rank for each part in the order of the parts. Of replicas that differ, one that does."""
+        found: dict[tuple[int, ...], tuple[int, Record]] = {}
+        for place, record in enumerate(self._records):
+            if record is not None:
+                key = part_of(record)
+                if key not in found or not agree(found[key][1], record):
+                    found[key] = place, record
+        return dict(sorted(found.items()))
+
+
+def part_of(record: Record) -> tuple[int, ...]:
+    """Return the place of a rank's part among the parts of its tensor: equal for replicas."""
+    placed = zip(record["layout"]["coordinate"], record["layout"]["placements"])
+    return tuple(int(index) for index, placement in placed if placement != "Replicate")
+
+
+def array_of(folder: str, record: Record) -> Any:
+    """Return the array of a record; raise UsageError when it was not written, or cannot be read."""
+    from probe.reading.dumps.load import load_array
+
+    name = array_name(record)
+    if not name:
+        raise UsageError("no array was written")
+    return load_array(os.path.join(folder, files.ARRAYS, name), str(record.get("dtype")), True)
+
+
+def piece(whole: Any, record: Record) -> Any:
+    """Return the part of an array that a rank has; None where it has a term of a sum, or an uneven part."""
+    import numpy as np
+
+    layout = record["layout"]
+    sizes = list(layout.get("mesh", {}).values())
+    for index, placement, count in zip(layout["coordinate"], layout["placements"], sizes):
+        if placement == "Replicate":
+            continue
+        dim = _dim(placement)
+        if dim is None or dim >= whole.ndim or whole.shape[dim] % count:
+            return None
+        whole = np.split(whole, count, dim)[index]
+    return whole
+
+
+def _numbers(array: Any) -> Record:
+    import numpy as np
+
+    wide = array.astype(np.float64)
+    numbers = (wide.max(), wide.min(), wide.mean(), np.linalg.norm(wide)) if wide.size else ()
+    found = {key: float(number) for key, number in zip(("Max", "Min", "Mean", "Norm"), numbers)}
+    return {"shape": list(wide.shape), **found}
+
+
+def _dim(placement: Any) -> int | None:
+    match = _SHARD.match(str(placement))
+    return int(match[1]) if match else None
+
+
+def _axis(placements: Sequence[Any]) -> int:
+    """Return ``GRID`` where ranks have parts or terms, else ``WHOLE``.
+
+    >>> _axis(["Replicate"]) == WHOLE, _axis(["Shard(0)", "Partial(sum)"]) == GRID, _axis(["Partial(max)"]) == ODD
+    (True, True, True)
+    """
+    split = [str(text) for text in placements if text != "Replicate"]
+    if any(text != "Partial(sum)" and not re.match(r"Shard\(\d+\)$", text) for text in split):
+        return ODD
+    return GRID if split else WHOLE

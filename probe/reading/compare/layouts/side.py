@@ -15,8 +15,7 @@ from typing import Any, NamedTuple
 from probe.door import open_text
 from probe.errors import UsageError
 from probe.findings.sentence import Sentence
-from probe.reading.compare.layouts.placements import Placed, has_placements
-from probe.reading.compare.layouts.shards import ALONE, Shards, axis_between
+from probe.reading.compare.layouts.shards import ALONE, Placed, Shards, axis_between, has_placements
 from probe.reading.compare.layouts.stages import Stages
 from probe.reading.compare.origins.origin import is_collective, is_random
 from probe.reading.dumps import entry_name
@@ -36,10 +35,7 @@ _DATA, _END = '\n "data": {\n', "\n }"
 def read_entries(
     folder: DumpFolder, notes: list[Sentence] | None = None, wanted: Callable[[str], bool] | None = None
 ) -> Iterator[tuple[str, Any]]:
-    """Yield (name, entry) of the entries of a dump that are wanted; None wants all. ``notes`` gets the remarks on it.
-
-    Raise UsageError when it cannot be read.
-    """
+    """Yield (name, entry) of wanted entries, None: all; ``notes`` gets remarks. Raise UsageError when it is broken."""
     text = _text(folder)
     start = text.find(_DATA) + len(_DATA) - 1
     end = text.find(_END, start)

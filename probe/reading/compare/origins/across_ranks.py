@@ -21,7 +21,7 @@ from probe.reading.dumps.dump import Dump
 from probe.reading.dumps.entry_name import FORWARD, parse
 from probe.reading.dumps.flow import content_key, is_constant
 from probe.reading.dumps.folders import DumpFolder
-from probe.reading.dumps.values import is_tensor, tensors_in
+from probe.reading.dumps.values import grouped, is_tensor, tensors_in
 from probe.store.file_names import Rank
 
 #: how tensors, calls and Cells are counted
@@ -154,14 +154,12 @@ def once(origins: Iterable[Origin]) -> list[Origin]:
 
 
 def _of_ranks(units: Sequence[UnitSummary], is_quiet: bool) -> tuple[list[Origin], list[Origin]]:
-    """Take out of the origins of one step those that another rank has sent.
-
-    If ``is_quiet``, all steps before agree in all bits: then there is no noise, and any other bit is a difference.
-    """
+    """Take out of the origins of one step those that another rank has sent."""
     own: list[Origin] = []
     follows: list[Origin] = []
     for unit in units:
         others = [other for other in units if other is not unit]
+        # all steps before agree in all bits: then there is no noise, and any other bit is a difference
         for origin in (unit.origins.exact if is_quiet else ()) or unit.origins.first:
             came = origin.kind in (Kind.COMMUNICATION, Kind.COMPUTATION) and is_collective(parse(origin.name))
             (follows if came and _was_sent(unit, origin, others) else own).append(origin)
@@ -210,7 +208,6 @@ def _from_step_before(
 
 
 def _merged(origins: list[Origin]) -> list[Origin]:
-    """Sum up the same origin on several ranks."""
     found: dict[tuple[Any, ...], Origin] = {}
     for origin in origins:
         key = origin.kind, origin.name, origin.place, origin.step
@@ -250,10 +247,7 @@ def given(slot: Slot | None) -> tuple[Any, ...]:
 
 
 def link_steps(units: Sequence[UnitSummary], pairs: Sequence[tuple[DumpFolder, DumpFolder]]) -> None:
-    """Name the calls of the step before that made a value which no call of its own step made.
-
-    The sentences of the origins of the units are changed; each unit is of one pair of folders.
-    """
+    """Name, in the origins of units, the calls of the step before that made a value which no call of its own made."""
     before: dict[Any, int] = {}
     differing: set[Any] = set()
     for place, (unit, (_, folder)) in enumerate(zip(units, pairs)):
@@ -303,14 +297,10 @@ def _maker(given: Any, names: Sequence[str], step: int | None) -> Sentence:
 
 
 def _made(folder: DumpFolder, wanted: set[Any]) -> dict[Any, list[str]]:
-    """Return content -> the calls of a step that made it."""
-    dump, found = Dump(folder), dict[Any, list[str]]()
+    dump = Dump(folder)
     try:
-        for name, entry in dump.data.items():
-            for record in tensors_in(entry, "output") if parse(name).direction == FORWARD else ():
-                key = content_key(record)
-                if key is not None and key in wanted:
-                    found.setdefault(key, []).append(name)
+        forwards = [item for item in dump.data.items() if parse(item[0]).direction == FORWARD]
+        made = ((content_key(record), name) for name, entry in forwards for record in tensors_in(entry, "output"))
+        return grouped(item for item in made if item[0] is not None and item[0] in wanted)
     finally:
         dump.release()
-    return found

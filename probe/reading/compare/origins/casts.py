@@ -21,10 +21,7 @@ _GROWN, _MIXED = 10.0, 0.25
 
 
 class Casts:
-    """The casts of the side that computes in mixed precision, if the other one has no half precision.
-
-    A single cast, or one layer in half precision, is a change as any other: then ``side`` is None.
-    """
+    """The casts of the side of mixed precision; ``side`` is None for a single cast or layer, a change as any other."""
 
     def __init__(self, graph: Graph) -> None:
         self._graph, flows, entry = graph, graph.alignment.flows, graph.alignment.entry

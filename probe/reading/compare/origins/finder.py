@@ -258,13 +258,10 @@ class OriginFinder:
         end, leaf = table.end_of(graph, node, slot) if missing else (NONE, "")
         update, lacking = table.lacking_update(graph, node, slot, (end, leaf), self._updates) if missing else (NONE, "")
         facts = table.GradientFacts(
-            missing=missing,
-            ended_alone=end != NONE and not leaf,
-            at_parameter=bool(leaf),
-            follows=graph.soft[node] != NONE,
-            carried=bool(hard) and self._is_carried(node, hard),
+            missing=missing, ended_alone=end != NONE and not leaf, at_parameter=bool(leaf),
+            follows=graph.soft[node] != NONE, carried=bool(hard) and self._is_carried(node, hard),
             not_updated=update != NONE,
-        )
+        )  # fmt: skip
         rule = table.first_rule(table.GRADIENT_RULES, facts)
         if rule is table.LACKING:
             yield Finding(Kind.OPTIMIZER, update, lacking, why=rule.why, source=NONE)
@@ -302,15 +299,11 @@ class OriginFinder:
         parameter = moving or self._parameter(node, slot)
         facts = table.InputFacts(
             of_container=slot.place.startswith(PARAMETERS) and graph.is_container(node),
-            is_parameter=parameter is not None and max(producers) == NONE,
-            is_state=moving is not None,
-            made_alone=bool(alone) and not same,
-            made_by_others=producers[0] != producers[1],
-            made_by_partners=same,
-            other_output=same and graph.uses_other_output(node, slot.place),
-            follows=graph.soft[node] != NONE,
+            is_parameter=parameter is not None and max(producers) == NONE, is_state=moving is not None,
+            made_alone=bool(alone) and not same, made_by_others=producers[0] != producers[1], made_by_partners=same,
+            other_output=same and graph.uses_other_output(node, slot.place), follows=graph.soft[node] != NONE,
             is_data=self._is_data(node, slot),
-        )
+        )  # fmt: skip
         rule = table.first_rule(table.INPUT_RULES, facts)
         if rule.kind == Kind.CALLS:
             yield Finding(Kind.CALLS, alone[0], why=rule.why, source=node)

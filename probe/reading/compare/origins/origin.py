@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-from probe.findings.finding import Finding
-from probe.findings.sentence import Sentence
+from probe.findings.sentence import Finding, Sentence
 from probe.naming import COLLECTIVE
 from probe.reading.dumps.entry_name import EntryName
 from probe.reading.dumps.flow import Frame
@@ -71,29 +70,17 @@ class CodeLine(NamedTuple):
 
 @dataclass
 class Origin(Finding):
-    """A place where a difference begins.
+    """A place where a difference begins."""
 
-    Attributes:
-        kind: a ``Kind``.
-        site: the place.
-        said: one sentence about it.
-        code: the code that made the call.
-        rel_l2: the distance of the values.
-        more: further places of the same kind; this origin stands for them.
-        ranks: further ranks with the same origin.
-        why: the rule by which it was found.
-        given: the content in A and B of a value that no recorded call of its step made, where it may be known.
-    """
-
-    kind: str
-    site: Site
-    said: Sentence
-    code: CodeLine
-    rel_l2: float | None = None
-    more: list[str] = field(default_factory=list)
-    ranks: list[Rank] = field(default_factory=list)
-    why: str = ""
-    given: tuple[Hashable, ...] = ()
+    kind: str  # a ``Kind``
+    site: Site  # the place
+    said: Sentence  # one sentence about it
+    code: CodeLine  # the code that made the call
+    rel_l2: float | None = None  # the distance of the values
+    more: list[str] = field(default_factory=list)  # further places of the same kind; this origin stands for them
+    ranks: list[Rank] = field(default_factory=list)  # further ranks with the same origin
+    why: str = ""  # the rule by which it was found
+    given: tuple[Hashable, ...] = ()  # the content in A and B of a value that no recorded call made, where it is known
 
     name = property(attrgetter("site.name"), doc="The entry in B (in A if it is only there).")
     place = property(attrgetter("site.place"), doc='The place in the call: "input.0".')

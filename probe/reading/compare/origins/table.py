@@ -271,14 +271,10 @@ def update_facts(graph: Graph, node: int, slot: Slot, between: int) -> UpdateFac
     """Return the facts about a place of an update that differs; ``between`` is the call that ``call_between`` found."""
     is_alone = between != NONE and graph.is_alone(between)
     return UpdateFacts(
-        is_number=slot.place.startswith(NUMBERS),
-        other_class=bool(other_classes(graph, node)),
-        missing=is_missing(slot),
-        made_alone=is_alone,
-        follows=between != NONE and not is_alone,
-        is_gradient=slot.place.startswith(GRADIENTS),
-        is_state=slot.place.startswith(STATES),
-    )
+        is_number=slot.place.startswith(NUMBERS), other_class=bool(other_classes(graph, node)),
+        missing=is_missing(slot), made_alone=is_alone, follows=between != NONE and not is_alone,
+        is_gradient=slot.place.startswith(GRADIENTS), is_state=slot.place.startswith(STATES),
+    )  # fmt: skip
 
 
 def call_between(graph: Graph, node: int, slot: Slot) -> int:

@@ -254,7 +254,6 @@ class Alignment:
         return min(distance(*records).rel_l2 or 0.0, 1.0) + (not self.is_one_call(a, b))
 
     def _between(self, a: int, b: int, places_a: list[int], places_b: list[int]) -> bool:
-        """Return whether the calls before these two in their Cells are partners."""
         i, j = places_a.index(a), places_b.index(b)
         before_a = next((place for place in reversed(places_a[:i]) if place in self.b_of), None)
         before_b = next((place for place in reversed(places_b[:j]) if place in self.a_of), None)
@@ -306,19 +305,15 @@ class Alignment:
         return self._dumps[side].data[self.flows[side].names[place]]
 
     def shapes(self, side: int, place: int, key: str) -> Hashable:
-        """Return the shapes of the tensors in a part of an entry.
-
-        Two frameworks agree in sizes alone: of the first output, and of parameters in any order.
-        """
+        """Return the shapes of the tensors in a part of an entry."""
         shapes = [between.shape_of(record) for record in tensors_in(self.entry(side, place), key)]
         if not self.vocabulary.is_foreign:
             return tuple(shapes)
+        # two frameworks agree in sizes alone: of the first output, and of parameters in any order
         return frozenset(map(element_count, shapes)) if key == "parameters" else tuple(map(element_count, shapes[:1]))
 
     def _call_key(self, side: int, place: int, name: str, level: int) -> Hashable:
-        """Return the key of a call: API and line; at level 0 API, shapes and plain arguments, at 1 no arguments.
-
-        At level 2 it is the API alone.
+        """Return the key of a call: API and line; at level 0 API, shapes and arguments, at 1 no arguments, at 2 API.
 
         Two frameworks make other calls with other arguments for one thing. Their outputs have the same numbers: the key
         is API and output, at level 1 the output alone.

@@ -29,14 +29,10 @@ Run = Sequence[int]
 def match_between(
     a: Run, b: Run, b_of: Mapping[int, int], key: Callable[[int, int], Hashable], cost: Callable[[int, int], float]
 ) -> Iterator[tuple[int, int]]:
-    """Yield pairs of places, in order, between the pairs found so far.
+    """Yield pairs of places of calls, in order, between the pairs found so far, ``b_of``.
 
-    Args:
-        a: the places of the calls of A, in order.
-        b: the places of the calls of B, in order.
-        b_of: the pairs so far.
-        key: gives for a side and a place the name and size of a call. They come first where there are many calls.
-        cost: gives for two places how little they fit, up to 2.0; inf where they cannot be one.
+    ``key`` gives for a side and a place the name and size of a call. They come first where there are many calls.
+    ``cost`` gives for two places how little they fit, up to 2.0; inf where they cannot be one.
 
     >>> costs = {(1, 1): 0.5, (1, 2): 0.1}
     >>> list(match_between([0, 1, 2], [0, 1, 2, 3], {0: 0, 2: 3}, lambda *_: 0, lambda i, j: costs[i, j]))
@@ -163,7 +159,6 @@ def crossed_cells(flows: tuple[Flow, Flow], dumps: tuple[Dump, Dump]) -> list[tu
 
 
 def _around(flows: tuple[Flow, Flow], place: int, partners: Mapping[int, int]) -> str | None:
-    """Return the name, in B, of the Cell around a call of A."""
     name = flows[0].cells[place]
     own = flows[0].position.get(name) if name else None
     return flows[1].names[partners[own]] if own is not None and own in partners else name

@@ -22,7 +22,7 @@ from probe.reading.dumps.dump import Dump
 from probe.reading.dumps.entry_name import API, CELL, FORWARD, GRADIENT, parse
 from probe.reading.dumps.flow import Flow, content_key
 from probe.reading.dumps.updates import GRADIENTS, by_parameter, gradients, is_update, parameter_names
-from probe.reading.dumps.values import Record, element_count, is_tensor, leaves, plain
+from probe.reading.dumps.values import Record, element_count, grouped, is_tensor, leaves, plain
 
 
 class NormalPair(NamedTuple):
@@ -72,12 +72,9 @@ def leave_out_unrecorded(a: NormalDump, b: NormalDump) -> Sentence:
 
 def _kinds(dump: Dump) -> dict[str, list[str]]:
     """Return kind of call -> its names; every level records updates."""
-    found: dict[str, list[str]] = {}
-    for name, entry in dump.data.items():
-        parts = parse(name)
-        if parts.kind in (API, CELL, GRADIENT) and not is_update(parts, entry):
-            found.setdefault(parts.kind, []).append(name)
-    return found
+    calls = ((parse(name), name, entry) for name, entry in dump.data.items())
+    kinds = (API, CELL, GRADIENT)
+    return grouped((it.kind, name) for it, name, entry in calls if it.kind in kinds and not is_update(it, entry))
 
 
 _COMMUTATIVE = frozenset(
@@ -136,17 +133,14 @@ def _is_exchanged(a: list[Any], b: list[Any]) -> bool:
 
 
 def spell_dtypes(dump: NormalDump) -> None:
-    """Let the records of a dump of PyTorch have MindSpore's dtypes; a norm is never negative.
-
-    msprobe for PyTorch records the element of a 0-d tensor as its norm.
-    """
+    """Let the records of a dump of PyTorch have MindSpore's dtypes; a norm is never negative."""
     spelled: dict[int, Record] = {}  # equal records of a dump are one object, which the opened dump keeps
     for name in dump.data:
         dump.replace_records(name, lambda record: spelled.setdefault(id(record), _spelled(record)))
 
 
 def _spelled(record: Record) -> Record:
-    norm = record.get("Norm")
+    norm = record.get("Norm")  # msprobe for PyTorch records the element of a 0-d tensor as its norm
     own = {"Norm": abs(norm)} if isinstance(norm, (int, float)) and record.get("shape") == [] else {}
     return {**record, "dtype": words.dtype_word(record.get("dtype")), **own}
 
@@ -173,7 +167,6 @@ def fit(alignment: Alignment, a: NormalDump, b: NormalDump) -> None:
 
 
 def _rename_like(own: Any, other: Any) -> None:
-    """Give parameters the names that they have on the other side, in the same order."""
     if not isinstance(own, dict) or not isinstance(other, dict):
         return
     renamed = {words.parameter_word(str(name), set(other)): value for name, value in own.items()}
@@ -183,10 +176,7 @@ def _rename_like(own: Any, other: Any) -> None:
 
 
 def _fit_inputs(flow: Flow, place: int, entry: dict[str, Any], wanted: Any) -> dict[str, str]:
-    """Put the tensors that an API was given where the other side has tensors of their sizes; the rest goes behind.
-
-    Return place on disk -> new place, of those that fit.
-    """
+    """Put tensors of an API where the other side has their sizes, the rest behind; return place on disk -> new one."""
     if not isinstance(wanted, list) or any(not is_tensor(item) and isinstance(item, (list, dict)) and "type" not in item
                                            for item in wanted):  # fmt: skip
         return {}
@@ -231,10 +221,7 @@ def _size(record: Record) -> int | None:
 
 
 def fit_updates(alignment: Alignment, a: NormalDump, b: NormalDump) -> list[int]:
-    """Bring paired updates to one form: gradients by parameter, numbers that both know. Return their places in A.
-
-    So the order of the parameters, and how they are grouped, make no difference.
-    """
+    """Bring paired updates to one form, whatever the order and groups of parameters; return their places in A."""
     found = []
     flows = alignment.flows
     for place_a, place_b in alignment.b_of.items():
@@ -253,10 +240,7 @@ def fit_updates(alignment: Alignment, a: NormalDump, b: NormalDump) -> list[int]
 
 
 def _new_names(alignment: Alignment, a: dict[str, Any], b: dict[str, Any]) -> dict[str, str]:
-    """Return the names in A of parameters that have another one in B: those of a renamed Cell.
-
-    Without Cells, parameters that only one side has are the same if they have the same shapes in the same order.
-    """
+    """Return the names in A of parameters that have another one in B: those of a renamed Cell."""
     paths = {}
     for place_a, place_b in alignment.b_of.items():
         of_a, of_b = alignment.flows[0].parts[place_a], alignment.flows[1].parts[place_b]
@@ -269,8 +253,10 @@ def _new_names(alignment: Alignment, a: dict[str, Any], b: dict[str, Any]) -> di
         if moved in names_a and name not in names_a and moved not in names_b:
             made[name] = moved
     shapes_a, shapes_b = (
-        dict(zip(names, map(_shape, gradients(entry)))) for names, entry in ((names_a, a), (names_b, b))
+        {name: record.get("shape") if is_tensor(record) else None for name, record in zip(names, gradients(entry))}
+        for names, entry in ((names_a, a), (names_b, b))
     )
+    # without Cells, parameters that only one side has are the same if they have the same shapes in the same order
     rest_a = [name for name in names_a if name not in names_b and name not in made.values()]
     rest_b = [name for name in names_b if name not in names_a and name not in made]
     if [shapes_a.get(name) for name in rest_a] == [shapes_b.get(name) for name in rest_b]:
@@ -278,12 +264,7 @@ def _new_names(alignment: Alignment, a: dict[str, Any], b: dict[str, Any]) -> di
     return made
 
 
-def _shape(record: Any) -> Any:
-    return record.get("shape") if is_tensor(record) else None
-
-
 def _rename(entry: dict[str, Any], names: dict[str, str]) -> None:
-    """Give parameters other names: in the numbers, the states and the results."""
     if not names:
         return
     given = entry["input_kwargs"]

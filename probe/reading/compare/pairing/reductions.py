@@ -16,7 +16,7 @@ from probe.reading.dumps.dump import Dump
 from probe.reading.dumps.entry_name import API, BACKWARD, CELL, GRADIENT
 from probe.reading.dumps.flow import Flow, Link, content_key
 from probe.reading.dumps.updates import is_update
-from probe.reading.dumps.values import Record, is_tensor, leaves, tensors_in
+from probe.reading.dumps.values import Record, grouped, is_tensor, leaves, tensors_in
 
 
 class NormalDump(Dump):
@@ -120,9 +120,7 @@ class Rewiring:
         before = {a: alignment.b_of[a] for a in places_a if a in alignment.b_of}
         how = {a: alignment.how[a] for a in before}
         wrong = sum(self._mismatches(a, b) for a, b in before.items()) + self._unlike(before)
-        signatures_b: dict[Hashable, list[int]] = {}
-        for place, signature in self._signatures(1, places_b).items():
-            signatures_b.setdefault(signature, []).append(place)
+        signatures_b = grouped((signature, place) for place, signature in self._signatures(1, places_b).items())
         signatures_a = self._signatures(0, places_a)
         alignment.separate_calls(before)
         for a, signature in signatures_a.items():
@@ -142,7 +140,6 @@ class Rewiring:
         return False
 
     def _unlike(self, pairs: dict[int, int]) -> int:
-        """Return how many pairs have other plain arguments."""
         entry = self._alignment.entry
         return sum(plain_arguments(entry(0, a)) != plain_arguments(entry(1, b)) for a, b in pairs.items())
 
@@ -185,10 +182,7 @@ def _pair(alignment: Alignment, keys_a: dict[int, Hashable], keys_b: dict[int, H
     how = {a: alignment.how[a] for a in before}
     for a in before:
         alignment.separate(a)
-    free: dict[Hashable, list[int]] = {}
-    for b, key in keys_b.items():
-        if b not in alignment.a_of:
-            free.setdefault(key, []).append(b)
+    free = grouped((key, b) for b, key in keys_b.items() if b not in alignment.a_of)
     for a, key in keys_a.items():
         if a not in alignment.b_of and free.get(key):
             b = free[key].pop(0)
@@ -223,11 +217,11 @@ class _Side:
                     self._names.setdefault(content_key(record), f"{path}.{key}")
         self.keys: dict[int, Hashable] = {}  # place -> API, and the parameters whose gradients the call is given
         for place in self._places() if self._names else ():
-            self.keys[place] = self._key(place)
+            sources = sorted(str(self._source(link)) for link in flow.links[place])
+            self.keys[place] = flow.parts[place].key, tuple(sources)
             self._note_outputs(place)
 
     def _places(self) -> list[int]:
-        """Return the calls after a backward, up to the next update."""
         found: list[int] = []
         waiting: list[int] = []
         for place, (name, parts) in enumerate(zip(self._flow.names, self._flow.parts)):
@@ -239,10 +233,6 @@ class _Side:
             elif parts.kind == API:
                 waiting.append(place)
         return found
-
-    def _key(self, place: int) -> Hashable:
-        sources = sorted(str(self._source(link)) for link in self._flow.links[place])
-        return self._flow.parts[place].key, tuple(sources)
 
     def _source(self, link: Link) -> Hashable:
         return self._names.get(content_key(link.record), str(link.record.get("shape")))

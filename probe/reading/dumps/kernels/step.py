@@ -14,14 +14,18 @@ from probe.findings.sentence import Sentence, say
 from probe.naming import clean
 from probe.process.progress import progress
 from probe.reading.dumps.document import Document, Sieve, read_optional
-from probe.reading.dumps.kernels.names import CONSTANTS, MAPPING, ORDER, RUN, STATISTICS, ArrayName, parse
-from probe.reading.dumps.kernels.tables import read_mapping, read_statistics
+from probe.reading.dumps.kernels.tables import MAPPING, RUN, STATISTICS, ArrayName, parse, read_mapping, read_statistics
 from probe.reading.dumps.values import Record
-from probe.store.file_names import number_of, rank_of, step_of
+from probe.store.file_names import rank_of, step_of
 
-#: MindSpore's words before the numbers of ranks and steps
-_RANK, _STEP = "rank_", "step_"
-_NUMBER, _TIME = re.compile(r"\d{1,18}"), re.compile(r"\d{14,20}")
+CONSTANTS, ORDER = "constants", "execution_order"
+_RANK = r"(?s)(?P<folder>.*/rank_(?P<rank>[0-9]{1,18}))"
+#: the folders of a dump kernel by kernel; of whole graphs on Ascend; of those configured without msprobe
+_LAYOUTS = tuple(map(re.compile, (
+    _RANK + r"/[^/]+/(?P<graph>\d{1,18})/(?:(?P<step>\d{1,18})|constants)",
+    _RANK + r"/(?P<run>[^/]+)/step_(?P<step>[0-9]{1,18})",
+    r"(?s)(?P<folder>.*)/(?P<step>\d{1,18})/(?P<run>\d{14,20})/(?P<rank>\d{1,18})/[^/]+/(?P<graph>\d{1,18})/\d{1,18}",
+)))  # fmt: skip
 
 
 class Place(NamedTuple):
@@ -54,52 +58,24 @@ def locate(path: str) -> Place:
     >>> locate("/d/5/20241224103808/2/ge_default_1/1/0")[2:5]
     (2, 5, '20241224103808')
     """
-    parts = os.path.abspath(path).split(os.sep)
-    is_constants = parts[-1] == CONSTANTS
-    found = _by_graph(path, parts, is_constants) or _by_step(path, parts) or _by_model(path, parts)
-    found = found or Place(path, "", None, None, "", "", is_constants)
+    whole = os.path.abspath(path)
+    found = next(filter(None, (layout.fullmatch(whole) for layout in _LAYOUTS)), None)
+    known = found.groupdict() if found else {}
     # those of our own tree, around MindSpore's, win: MindSpore calls every rank on CPU 0
-    outer = parts[-3::-1]
-    rank = next((number for part in outer if (number := rank_of(part)) is not None), found.rank)
-    step = next((number for part in outer if (number := step_of(part)) is not None), found.step)
-    return found._replace(rank=rank, step=step)
-
-
-def _by_graph(path: str, parts: list[str], is_constants: bool) -> Place | None:
-    """``rank_{rank}/{net}/{graph}/{step}``: kernel by kernel."""
-    if len(parts) < 5 or not _NUMBER.fullmatch(parts[-2]):
-        return None
-    rank = number_of(parts[-4], _RANK)
-    if rank is None or not (is_constants or _NUMBER.fullmatch(parts[-1])):
-        return None
-    step = None if is_constants else int(parts[-1])
-    return Place(path, os.sep.join(parts[:-3]), rank, step, "", parts[-2], is_constants)
-
-
-def _by_step(path: str, parts: list[str]) -> Place | None:
-    """``rank_{rank}/{time}/step_{step}``: whole graphs on Ascend."""
-    step, rank = number_of(parts[-1], _STEP), number_of(parts[-3], _RANK) if len(parts) > 3 else None
-    if step is None or rank is None:
-        return None
-    return Place(path, os.sep.join(parts[:-2]), rank, step, parts[-2], "")
-
-
-def _by_model(path: str, parts: list[str]) -> Place | None:
-    """``{step}/{time}/{device}/{model}/{model id}/{iteration}``: whole graphs, configured without msprobe."""
-    if len(parts) < 7:
-        return None
-    step, time, device, _, model, iteration = parts[-6:]
-    if not all(map(_NUMBER.fullmatch, (step, device, model, iteration))) or not _TIME.fullmatch(time):
-        return None
-    return Place(path, os.sep.join(parts[:-6]), int(device), int(step), time, model)
+    rank, step = (int(known[key]) if known.get(key) else None for key in ("rank", "step"))
+    outer = whole.split(os.sep)[-3::-1]
+    rank = next((number for part in outer if (number := rank_of(part)) is not None), rank)
+    step = next((number for part in outer if (number := step_of(part)) is not None), step)
+    return Place(
+        path, known.get("folder", ""), rank, step, known.get("run", ""), known.get("graph", ""),
+        os.path.basename(whole) == CONSTANTS,
+    )  # fmt: skip
 
 
 _OP_NUMBER = re.compile(r"-op\d+$")
 
 
 class _Item(NamedTuple):
-    """One tensor of a kernel."""
-
     name: ArrayName
     record: Record
     folder: str  # the folder that it is in
@@ -162,7 +138,7 @@ def unmeasured(path: str) -> Iterator[tuple[str, int]]:
 
 def _items(folder: str, run: dict[str, Any], notes: list[Sentence]) -> Iterator[_Item]:
     """Yield the tensors of a folder: those of statistic.csv, then those that only have an array."""
-    from probe.reading.dumps.kernels.numbers import record_of  # imports numpy
+    from probe.reading.dumps.load import record_of  # imports numpy
 
     originals = read_mapping(folder, notes)
     arrays: dict[tuple[Any, ...], tuple[str, ArrayName]] = {}
@@ -198,10 +174,7 @@ def _run(rank_folder: str, notes: list[Sentence]) -> dict[str, Any]:
 
 
 def _scopes(rank_folder: str) -> dict[str, str]:
-    """Return the full names of kernels in the execution orders, by the names that files may have.
-
-    Names with all of their scope are without the op number.
-    """
+    """Return names in files -> full names of kernels in the execution orders; whole ones lack the number."""
     found: dict[str, set[str]] = {}
     folder = os.path.join(rank_folder, ORDER)
     for file in sorted(os.listdir(folder)) if os.path.isdir(folder) else ():
@@ -308,21 +281,11 @@ class CellPaths:
         True
         """
         above, separator, _ = scope.rpartition("/")
-        if not separator:
-            return self._of_joined(scope)
-        text = f"/{above}/"
-        for known in (self._scopes, self._plain):  # scopes have no classes where reserve_class_name_in_scope is off
-            for part, path in known:
-                if part in text:
-                    return self.name(path)
-        return None
-
-    def _of_joined(self, scope: str) -> str | None:
-        text = f"_{scope}"
-        for part, path in self._scopes:
-            if part.replace("/", "_") in text:
-                return self.name(path)
-        return None
+        text = f"/{above}/" if separator else f"_{scope}"
+        joined = [(part.replace("/", "_"), path) for part, path in self._scopes]
+        # scopes have no classes where reserve_class_name_in_scope is off
+        known = [*self._scopes, *self._plain] if separator else joined
+        return next((self.name(path) for part, path in known if part in text), None)
 
     def name(self, path: str) -> str:
         """Return the entry name of the Cell at a path."""

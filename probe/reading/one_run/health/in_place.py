@@ -131,7 +131,6 @@ def _is_scale(value: float) -> bool:
 
 
 def _decay(step: Step) -> Iterator[HealthFinding]:
-    """Yield norms and biases that an optimizer decays as weights."""
     for update in step.updates:
         names = [name for name in update.entered if _is_plain(step, name) and update.number("weight_decay", name)]
         if names:
@@ -140,7 +139,6 @@ def _decay(step: Step) -> Iterator[HealthFinding]:
 
 
 def _is_plain(step: Step, name: str) -> bool:
-    """Return whether a parameter is a bias or belongs to a norm."""
     path = str((step.snapshot.parameters.get(name) or {}).get("cell") or "") if step.snapshot else ""
     kind = step.snapshot.cells.get(path, "") if step.snapshot else ""
     return name.endswith(("bias", "beta", "gamma")) or bool(_NORMS.search(kind))
@@ -226,11 +224,8 @@ def over_steps(steps: Sequence[Kept]) -> Iterator[HealthFinding]:
 def _without_effect(step: Step) -> Iterator[HealthFinding]:
     """Yield calls in place whose input stays as it was, and whose result no call uses."""
     for place, parts, entry in step.forwards():
-        if (
-            not parts.api.endswith("_")
-            or parts.api.endswith("__")
-            or parts.prefix not in ("Tensor", "Functional", "Mint")
-        ):
+        is_in_place = parts.api.endswith("_") and not parts.api.endswith("__")
+        if not is_in_place or parts.prefix not in ("Tensor", "Functional", "Mint"):
             continue
         given = next((item for _, item in leaves(entry.get("input_args")) if is_tensor(item)), None)
         made = step.outputs(place)

@@ -134,7 +134,7 @@ def _broadcast(step: Step, place: int, parts: EntryName, links: Sequence[Link]) 
         return
     if _DIFFERENCES.match(parts.api) and not _is_reduced(step, place):
         return
-    facts_ = {"name": step.flow.names[place], "left": _shape(shapes[0]), "right": _shape(shapes[1])}
+    facts_ = {"name": step.flow.names[place], "left": str(tuple(shapes[0])), "right": str(tuple(shapes[1]))}
     yield step.found(FAULT, "loss", say("health.broadcast", **facts_, count=narrow[0]), place)
 
 
@@ -148,10 +148,6 @@ def _is_reduced(step: Step, place: int) -> bool:
             return bool(outputs) and not outputs[0].get("shape")
         waiting += [(user, depth + 1) for user in step.flow.used_by.get(place, ()) if depth < 5 and user > place]
     return False
-
-
-def _shape(sizes: list[int]) -> str:
-    return "(" + ", ".join(map(str, sizes)) + ("," if len(sizes) == 1 else "") + ")"
 
 
 def _unused_input(step: Step) -> Iterator[HealthFinding]:

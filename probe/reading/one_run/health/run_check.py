@@ -90,11 +90,9 @@ def over_steps(steps: Sequence[Looked], snapshot: RunSnapshot | None) -> list[He
 
 
 def _nan(steps: Sequence[Looked]) -> list[HealthFinding]:
-    """Return the first NaN/Inf: what follows from it in later steps is not told again.
-
-    If the steps with NaN/Inf have no update, and others have one, a loss scaler has left them out.
-    """
+    """Return the first NaN/Inf: what follows from it in later steps is not told again."""
     strange = [item for item in steps if item.nan is not None]
+    # no update in the steps with NaN/Inf, and updates in others: a loss scaler has left them out
     is_skipped = any(item.trained.held for item in steps) and not any(item.trained.held for item in strange)
     return [dataclasses.replace(item.nan, weight=NOTE if is_skipped else FAULT) for item in strange[:1] if item.nan]
 
@@ -115,12 +113,7 @@ ROWS = 12
 
 
 class RunCheck:
-    """The findings in one run.
-
-    Args:
-        run: the run; one without a dump is only described.
-        snapshots: its snapshots; [] where it has none.
-        workers: the processes that read the steps.
+    """The findings in one run; one without a dump is only described.
 
     Attributes:
         findings: what was found, the heaviest first.
@@ -169,15 +162,7 @@ class RunCheck:
 
 
 def check_run(path: str | os.PathLike[str], workers: Workers = HERE) -> RunCheck:
-    """Look at one run alone.
-
-    Args:
-        path: a dump_path, a step or rank folder in it, or a run.json.
-        workers: the processes that read the steps.
-
-    Raises:
-        UsageError: when there is neither a dump nor a snapshot.
-    """
+    """Look at one run alone; raise UsageError when there is neither a dump nor a snapshot."""
     path = os.fspath(path)
     try:
         run = open_run(path)
@@ -239,7 +224,6 @@ def _surroundings(run: dict[str, Any]) -> Iterator[Sentence]:
 
 
 def _model(snapshot: RunSnapshot) -> Iterator[Sentence]:
-    """Yield the numbers of the model, the steps, the optimizers and the user's own values."""
     parameters = snapshot.parameters
     sizes = [math.prod(item["shape"]) for item in parameters.values() if item.get("shape") is not None]
     yield say(

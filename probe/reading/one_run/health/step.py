@@ -8,14 +8,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from probe.findings.finding import Finding
-from probe.findings.sentence import NOTHING, Sentence, say
+from probe.findings.sentence import NOTHING, Finding, Sentence, say
 from probe.reading.check.snapshot import RunSnapshot
 from probe.reading.dumps.dump import Dump
 from probe.reading.dumps.entry_name import BACKWARD, CELL, FORWARD, GRADIENT, EntryName
 from probe.reading.dumps.flow import user_frame
 from probe.reading.dumps.updates import by_parameter, gradients, is_update, parameter_names
-from probe.reading.dumps.values import Record, element_count, is_tensor, leaves, real, tensors_in
+from probe.reading.dumps.values import Record, element_count, grouped, is_tensor, leaves, real, tensors_in
 from probe.store.file_names import Rank
 
 FAULT, SUSPICIOUS, NOTE = WEIGHTS = ("fault", "suspicious", "note")
@@ -24,31 +23,19 @@ _WORDS = {FAULT: "health.fault", SUSPICIOUS: "health.suspicious", NOTE: "health.
 
 @dataclass(frozen=True)
 class HealthFinding(Finding):
-    """Something that one run shows by itself.
+    """Something that one run shows by itself."""
 
-    Attributes:
-        weight: "fault", "suspicious" or "note". A healthy training has no fault.
-        rule: the rule's name.
-        said: one sentence about it.
-        name: the call or the parameter.
-        step: the first step in which it was seen; None for all.
-        cell: path and class of the Cell around the call.
-        file, line, source: the innermost line of the user's code.
-        rank: the rank.
-        more: how many further places have the same fault.
-    """
-
-    weight: str
-    rule: str
-    said: Sentence
-    name: str = ""
-    step: int | None = None
-    cell: str | None = None
-    file: str | None = None
+    weight: str  # "fault", "suspicious" or "note"; a healthy training has no fault
+    rule: str  # the rule's name
+    said: Sentence  # one sentence about it
+    name: str = ""  # the call or the parameter
+    step: int | None = None  # the first step in which it was seen; None for all
+    cell: str | None = None  # path and class of the Cell around the call
+    file: str | None = None  # the innermost line of the user's code: its file, number and text
     line: int | None = None
     source: str | None = None
     rank: Rank = None
-    more: int = 0
+    more: int = 0  # how many further places have the same fault
 
     @property
     def whole(self) -> Sentence:
@@ -176,11 +163,7 @@ class Step:
     @functools.cached_property
     def entered(self) -> dict[str, list[Any]]:
         """Parameter -> the records of the gradients that entered its updates."""
-        found: dict[str, list[Any]] = {}
-        for update in self.updates:
-            for parameter, record in update.entered.items():
-                found.setdefault(parameter, []).append(record)
-        return found
+        return grouped(item for update in self.updates for item in update.entered.items())
 
     def arrives(self, place: int) -> bool:
         """Return whether a gradient that is not zero arrives at the call at a place."""

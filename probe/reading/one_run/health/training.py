@@ -94,7 +94,6 @@ class EndFinder:
         )
 
     def _gradient(self, place: int, where: str) -> float | None:
-        """Return the norm of the gradient that a call gives one of its inputs."""
         outputs = dict(leaves(self._backward(place).get("output")))
         return norm(outputs.get(where.partition(".")[2]))
 
@@ -211,10 +210,7 @@ def _change(update: Update, name: str, record: Any) -> float:
 
 
 class TrainingRules:
-    """The rules about parameters, over the steps of one rank.
-
-    ``trainable`` has the parameters that the snapshot calls so -> the path of their Cell.
-    """
+    """The rules about parameters over the steps of a rank; ``trainable``: those of the snapshot -> their Cells."""
 
     def __init__(self, steps: Sequence[Trained], trainable: dict[str, str]) -> None:
         self._steps, self._trainable = steps, trainable
@@ -296,7 +292,6 @@ class TrainingRules:
         yield HealthFinding(weight, "not held", say("health.not_held", names=listed(rest)), rest[0])
 
     def _left_as_it_is(self) -> Iterator[HealthFinding]:
-        """Yield parameters that an update leaves as they are."""
         same = []
         for name in self._held:
             pairs = [
@@ -382,7 +377,6 @@ def _is_below(path: str, top: str) -> bool:
 
 
 def _differs(snapshot: RunSnapshot, path: str) -> bool:
-    """Return whether a Cell computes something else in training mode."""
     kind, values = snapshot.cells[path], snapshot.cell_values.get(path, {})
     if not _BY_MODE.search(kind):
         return False

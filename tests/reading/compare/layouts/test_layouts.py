@@ -162,8 +162,8 @@ def test_statistics_that_do_not_tell_the_rank_name_the_group(dumps):
 
 
 def test_ranks_are_named_without_arrays_that_the_user_has_excluded(dumps, monkeypatch):
-    golden, mine, opened, read = dumps(), dumps("tp=2", "gain"), [], load.read_npy
-    monkeypatch.setattr(load, "read_npy", lambda path, *further: opened.append(path) or read(path, *further))
+    golden, mine, opened, read = dumps(), dumps("tp=2", "gain"), [], load.read_array
+    monkeypatch.setattr(load, "read_array", lambda path, *further: opened.append(path) or read(path, *further))
     first = probe.compare(golden, mine, layout_b="tp=2", arrays="none").first
     assert opened == []
     assert first.sentence.endswith("the dumps do not tell on which of ranks 0, 1 of B it is")
