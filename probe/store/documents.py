@@ -146,13 +146,14 @@ class JsonDocuments:
         body = mark if texts is None else f'{mark},"entry":{self._text(texts)}'
         if stack >= 0:
             body += f',"stack":{stack}'
-            if stack not in self._journaled:
+            if mark or stack not in self._journaled:  # a reader may see others before a draft
                 body += f',"lines":{json.dumps(self._stack_texts[stack])}'
         if construct:
             places = [f"{_quote(place)}:{encode(parent, '')}" for place, parent in construct]
             body += f',"construct":{{{",".join(places)}}}'
         self.journal.append(f'{{"name":{_quote(name)}{body}}}')
-        self._journaled.add(stack)
+        if not mark:
+            self._journaled.add(stack)
 
 
 def _values(value: Any) -> str:
