@@ -16,7 +16,7 @@ from typing import Any
 
 from probe.capture.training.events import optimizer_kinds
 from probe.executor import living
-from probe.monitor.reached import cell_contents
+from probe.repeats.reached import cell_contents
 from probe.store.error_log import ErrorGuard
 
 _log = logging.getLogger("probe")

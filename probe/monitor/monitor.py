@@ -15,10 +15,10 @@ from probe.capture.training.events import Observer, TrainingHooks
 from probe.config.settings import Settings
 from probe.monitor.alarms import Alarms
 from probe.monitor.cell_values import CellTask, CellValues
-from probe.monitor.held_call import HeldCalls
 from probe.monitor.mechanisms import Mechanisms
 from probe.monitor.numbers import HostNumbers, StepValues, new_numbers
 from probe.private_names import installed_parts
+from probe.repeats.held_call import HeldCalls
 from probe.series.file import SeriesFile
 from probe.series.rules import Alarm
 from probe.store.error_log import ErrorLog

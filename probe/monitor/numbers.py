@@ -16,10 +16,10 @@ import numpy as np
 from probe.capture.autograd.nodes import AutogradNodes
 from probe.capture.training.optimizer_values import OptimizerValues
 from probe.executor import OwnOperations
+from probe.measure.features import HostTensor
 from probe.measure.reductions import Reductions
 from probe.measure.statistics import statistics
 from probe.measure.tensor_reader import SINGLE, TensorReader, local_tensor, to_storable
-from probe.monitor.host_tensor import HostTensor
 from probe.pytree import leaves
 from probe.recording.measurement_queue import TrainingWork
 from probe.store.error_log import ErrorLog

@@ -29,9 +29,9 @@ READING = ("probe.reading", "probe.series", "probe.findings", "probe.door", "pro
 #: level L2 and static graphs, where MindSpore records, are counted apart too
 OTHER_BACKENDS = ("probe.capture.kernel", "probe.session.kernel_recording", "probe.capture.graph")
 #: task monitor, which records no entry, has a limit of its own, with what it sees of a training
-MONITOR = ("probe.monitor", "probe.capture.training.events")
+MONITOR = ("probe.monitor", "probe.repeats", "probe.measure.features", "probe.capture.training.events")
 #: what the monitor knows of attention, routers and weights
-MECHANISMS = ("probe.monitor.mechanisms",)
+MECHANISMS = ("probe.monitor.mechanisms", "probe.measure.features")
 #: so has the comparison with a golden run
 GOLDEN = ("probe.golden",)
 #: and the snapshot of a run

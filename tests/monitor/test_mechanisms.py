@@ -11,7 +11,7 @@ import pytest
 from mindspore import nn, ops
 
 from probe import PrecisionDebugger
-from probe.monitor import mechanisms
+from probe.measure import features
 from probe.monitor.mechanisms import is_router
 from probe.monitor.numbers import HostNumbers
 from probe.series.series import open_series
@@ -145,13 +145,13 @@ def test_fused_attention_is_that_of_its_first_head(layout):
     given = [np.ascontiguousarray(array.transpose(axes)) for array in (q, k)]
     given = [ms.Tensor(array.reshape(*array.shape[:2], 12) if "H" in layout else array) for array in given]
     numbers = HostNumbers(lambda: None, on_cpu=True)
-    found = numbers.computed(mechanisms.attention, *given, layout, 3)
+    found = numbers.computed(features.attention, *given, layout, 3)
     unfused = [ms.Tensor(array.transpose(1, 0, 2, 3).copy()) for array in (q, k)]
-    expected = numbers.computed(mechanisms.attention, *unfused, "SBND")
+    expected = numbers.computed(features.attention, *unfused, "SBND")
     assert found["entropy"] == pytest.approx(expected["entropy"], rel=1e-5)
     scores = np.tril(q[0, :, 0] @ k[0, :, 0].T / 2) + np.triu(np.full((5, 5), -1e9), 1)
     assert found["logits"] == pytest.approx(scores.max(), rel=1e-5)
 
 
 def test_of_an_unknown_layout_nothing_is_told():
-    assert mechanisms.attention(None, None, "TND", 3) == {}
+    assert features.attention(None, None, "TND", 3) == {}

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from probe.monitor import mechanisms
+from probe.measure import features
 from probe.monitor.cell_values import ONLY, CellTask, CellValues, Note
 from probe.monitor.msprobe.config import TrainerConfig
 from probe.monitor.msprobe.values import Watched, chosen_cells, dtype_of
@@ -28,9 +28,9 @@ from probe.store.error_log import ErrorLog
 
 ATTENTION, LINEAR, ROUTER_WEIGHT, ROUTER_LOGIT = L2_HOOKS
 #: hook -> the end of its rows' names, and the function of their numbers
-_HOOKS: dict[str, tuple[str, Callable[..., mechanisms.Scalars]]] = {
-    ATTENTION: ("attention", mechanisms.attention), LINEAR: ("linear", mechanisms.stable_rank),
-    ROUTER_WEIGHT: ("moe_router", mechanisms.similarity), ROUTER_LOGIT: ("moe_router", mechanisms.router),
+_HOOKS: dict[str, tuple[str, Callable[..., features.Scalars]]] = {
+    ATTENTION: ("attention", features.attention), LINEAR: ("linear", features.stable_rank),
+    ROUTER_WEIGHT: ("moe_router", features.similarity), ROUTER_LOGIT: ("moe_router", features.router),
 }  # fmt: skip
 #: the beginning of a file, the name of a row, its part of the step, and the numbers or what they are made of
 Found = tuple[str, str, str, dict[str, Any]]
@@ -103,7 +103,7 @@ class CellRows:
             elif query is not None:
                 given = query, tensor, self._config.sa_order.upper().replace(",", "").replace("H", "N")
         elif hook != ATTENTION and slot.in_cell == "output_0":
-            weight = mechanisms.matrix_of(self._all[slot.cell][1]) if part == self._accumulated - 1 else None
+            weight = features.matrix_of(self._all[slot.cell][1]) if part == self._accumulated - 1 else None
             source = tensor if hook == ROUTER_LOGIT else weight
             given = (source,) if getattr(source, "ndim", 0) > 1 else ()
         if given:
@@ -111,7 +111,7 @@ class CellRows:
             row, found = f"{name}.{end}", self._numbers.computed(function, *given)
             own_part = "" if hook == ROUTER_WEIGHT else str(part)
             yield hook, row, own_part, {key: number for key, number in found.items() if key in FEATURES}
-            counts = self._numbers.computed(mechanisms.tokens, *given) if hook == ROUTER_LOGIT else {}
+            counts = self._numbers.computed(features.tokens, *given) if hook == ROUTER_LOGIT else {}
             for expert, count in counts.items():
                 yield "tokens_per_expert", f"{row}.{expert}", own_part, {"tokens": count}
 

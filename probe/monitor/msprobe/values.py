@@ -13,7 +13,7 @@ from probe.capture.pynative.cells import is_cell_or_cells
 from probe.capture.training.events import optimizer_kinds
 from probe.capture.training.optimizer_values import OptimizerValues
 from probe.errors import UsageError
-from probe.monitor import mechanisms
+from probe.measure import features
 from probe.monitor.msprobe.config import TrainerConfig
 from probe.monitor.numbers import FOUR, HostNumbers, Later, single
 from probe.naming import ADAM_STATES, CELL, clean
@@ -184,7 +184,7 @@ class TrainerValues:
             for key in group["parameters"] if {"beta1", "beta2", "eps", "global_step"} <= group.keys() else ():
                 name, own = self._name(optimizer, key), [states[key] for states in moments.values() if key in states]
                 if name is not None and len(own) == 2:
-                    made = self._numbers.made(mechanisms.adam, *own, group["global_step"], group)
+                    made = self._numbers.made(features.adam, *own, group["global_step"], group)
                     self._note("ur_distribution", f"{name}.update", made[0])
                     self._note("ur_distribution", f"{name}.ratio", made[1])
 
@@ -225,7 +225,7 @@ class TrainerValues:
                 if self._config.wg_distribution and not self._watched.is_duplicate(optimizer.parameters[key]):
                     self._note("grad_reduced", known, gradient)
                 if self._config.mg_direction and known is not None and key in moments["exp_avg"]:
-                    row = self._numbers.computed(mechanisms.direction, moments["exp_avg"][key], gradient)
+                    row = self._numbers.computed(features.direction, moments["exp_avg"][key], gradient)
                     self._tables["mg_direction"][known, ""] = row
             for kind, states in moments.items() if self._config.mv_distribution else ():
                 for key, state in states.items():

@@ -23,7 +23,7 @@ from probe.capture.training.events import optimizer_kinds
 from probe.executor import OwnOperations, found_in, pynative_executor
 from probe.findings.sentence import NOTHING, Sentence, say
 from probe.measure.tensor_reader import local_tensor, to_numpy
-from probe.monitor.reached import Reached, state_of
+from probe.repeats.reached import Reached, state_of
 from probe.store.error_log import ErrorLog
 
 #: beginnings of random Primitives, besides all that are made with a seed; those with these ends take seed and offset

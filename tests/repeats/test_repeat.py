@@ -17,7 +17,7 @@ from mindspore.ops.composite import base
 
 import probe
 from probe.findings.sentence import Sentence
-from probe.monitor.reached import Reached, state_of
+from probe.repeats.reached import Reached, state_of
 from tests.programs.monitor import repeats
 from tests.support import processes
 from tests.support.paths import ROOT, environment, program
@@ -113,7 +113,7 @@ def test_a_kept_step_names_the_call_and_its_line_also_behind_calls_of_the_same_n
     (answer,) = ran.run(bad=None).answers()
     assert answer["key"] == "again.transient_first"
     apart = answer["facts"]["apart"]["facts"]
-    assert apart["place"]["facts"]["file"] == "test_again.py"
+    assert apart["place"]["facts"]["file"] == "test_repeat.py"
     # the step itself has these calls, the repeats have not
     assert apart["name"].startswith(("Tensor.__mul__", "Functional.reduce_mean", "Tensor.mean", "Functional.mean"))
     assert probe.open(str(ran.path)).steps == [BAD]
