@@ -121,7 +121,7 @@ def numbers(modules: list[Module], baseline: int = BASELINE) -> list[Number]:
         _listed("modules in import cycles", 0, _cyclic(modules)),
         Number("lines of code that record", records, 6640, largest),
         Number("lines of code that monitor", monitor - mechanisms, 1290, largest),
-        Number("lines of code of the mechanisms", mechanisms, 140, largest),
+        Number("lines of code of the mechanisms", mechanisms, 150, largest),
         Number("lines of code beside a golden run", golden, 560, largest),
         Number("lines of code of the snapshot", snapshot, 280, largest),
         Number("lines of code of the guards", guards, 460, largest),
