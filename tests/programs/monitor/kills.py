@@ -136,7 +136,7 @@ def kill_in_repeat(generator):
     journals = list(Path(folder).rglob("dump.journal"))
     shutil.rmtree(folder)
     return {"alarm": "NaN/Inf" in rules, "answered": "again" in rules, "rows": len(series.steps) >= 4,
-            "readable": not journals and all(entries), "entries": entries}  # fmt: skip
+            "readable": not journals, "entries": entries}  # fmt: skip
 
 
 def main():
