@@ -96,7 +96,7 @@ FAULTS = tuple(Fault(*row) for row in (
     ("measure/statistics.py", "bool(array.all())", "bool(array.any())", "measure"),
     ("measure/tensor_reader.py", "array.dtype.kind == _FOREIGN_KIND", "array.dtype.kind != _FOREIGN_KIND", "measure"),
     ("monitor/monitor_recording.py", "self._count < own.max_alarms",
-     "self._count <= own.max_alarms", "repeats"),
+     "self._count <= own.max_alarms", "monitor"),
     ("series/looks.py", "and abs(value) > mean * (1 + limit)",
      "and value > mean * (1 + limit)", "monitor"),
     ("monitor/msprobe/cell_rows.py", "% self._accumulated", "// self._accumulated", "monitor"),
