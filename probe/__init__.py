@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from probe.callbacks import MsprobeInitStep, MsprobeStep
-    from probe.debugger import PrecisionDebugger
+    from probe.debugger import PrecisionDebugger, register_statistic
     from probe.errors import AlarmError, DifferenceError, NonFiniteError, ProbeError, SettingsError, UsageError
     from probe.monitor.msprobe.trainer_mon import TrainerMon
     from probe.reading.compare.answer.comparison import compare
@@ -41,6 +41,7 @@ __all__ = [
     "first_nan",
     "load",
     "open",
+    "register_statistic",
     "replay",
     "report",
     "seed_all",
@@ -50,7 +51,7 @@ __version__ = "0.1.0"
 #: the modules of the names above
 _HOMES = {
     "probe.callbacks": "MsprobeInitStep MsprobeStep",
-    "probe.debugger": "PrecisionDebugger",
+    "probe.debugger": "PrecisionDebugger register_statistic",
     "probe.errors": "AlarmError DifferenceError NonFiniteError ProbeError SettingsError UsageError",
     "probe.monitor.msprobe.trainer_mon": "TrainerMon",
     "probe.reading.compare.answer.comparison": "compare",

@@ -7,11 +7,17 @@
 from __future__ import annotations
 
 import errno
+import functools
+import importlib
 import io
+import operator
 import os
 import stat
-from collections.abc import Iterator
-from typing import BinaryIO, TextIO
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any, BinaryIO, TextIO
+
+from probe.errors import UsageError
 
 #: kinds of files that are no regular files
 _KINDS = (
@@ -61,3 +67,23 @@ def open_text(path: str, errors: str = "strict", newline: str | None = None) -> 
 def table_lines(file: TextIO) -> Iterator[str]:
     """Yield the lines of a table for ``csv``, which refuses a NUL before Python 3.11."""
     return (line.replace("\0", "\ufffd") for line in file)
+
+
+@functools.lru_cache(64)
+def function_of(text: str) -> Callable[..., Any]:
+    """Return a function of the user's, by a text "module:function"; the current folder has modules too.
+
+    Raise UsageError when there is none.
+    """
+    module, _, name = text.partition(":")
+    if not name:
+        raise UsageError(f"{text!r} is not allowed. Allowed: module:function.")
+    if os.getcwd() not in sys.path and "" not in sys.path:
+        sys.path.append(os.getcwd())
+    try:
+        found = operator.attrgetter(name)(importlib.import_module(module))
+    except (ImportError, AttributeError, SyntaxError, ValueError) as error:
+        raise UsageError(f"{text}: {type(error).__name__}: {error}") from error
+    if not callable(found):
+        raise UsageError(f"{text} is no function")
+    return found  # type: ignore[no-any-return]

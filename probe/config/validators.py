@@ -11,6 +11,7 @@ from numbers import Integral
 from typing import Any, NamedTuple
 
 from probe.config.messages import printable, refuse
+from probe.config.own_statistics import own_statistics
 from probe.errors import SettingsError
 from probe.naming import NARROWER
 
@@ -227,11 +228,15 @@ patterns = list_of(_pattern)
 _CHOSEN = (*STATISTICS, *RANGES)
 _LIST = f"'statistics', 'md5', or a list of some of {', '.join(map(repr, _CHOSEN))}"
 _summary_mode = rule(lambda value: value in ("statistics", "md5", "hash"), _LIST, ("statistics", "md5"))
-_statistic = rule(lambda value: value in (*_CHOSEN, *HASHES), ", ".join(map(repr, _CHOSEN)), _CHOSEN)
+
+
+def _statistic(key: str, value: Any) -> Any:
+    names = (*_CHOSEN, *own_statistics())
+    return rule(lambda value: value in (*names, *HASHES), ", ".join(map(repr, names)), names)(key, value)
 
 
 def summary(key: str, value: Any) -> str | tuple[str, ...]:
-    """Validate ``summary_mode``: "statistics", "md5", or a list of statistics; those of ``HASHES`` at L2."""
+    """Validate ``summary_mode``: "statistics", "md5", or a list of statistics, also own ones; ``HASHES`` at L2."""
     if value and isinstance(value, (list, tuple)):
         return tuple(list_of(_statistic)(key, value))
     return str(_summary_mode(key, value))

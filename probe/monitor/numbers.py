@@ -16,6 +16,7 @@ import numpy as np
 from probe.capture.autograd.nodes import AutogradNodes
 from probe.capture.training.optimizer_values import OptimizerValues
 from probe.executor import OwnOperations
+from probe.measure.own import OwnNumbers
 from probe.measure.reductions import Reductions
 from probe.measure.statistics import statistics
 from probe.measure.tensor_reader import SINGLE, TensorReader, local_tensor, to_storable
@@ -53,6 +54,7 @@ class HostNumbers:
     def __init__(self, wait: Callable[[], None], on_cpu: bool) -> None:
         reader, self.ready, self.on_cpu, self._own = TensorReader(), wait, on_cpu, OwnOperations()
         self._scalars: list[Any] = []
+        self.own = OwnNumbers(())  # the user's own statistics
         self._flat = reader.flat
         self._read: Callable[[Any], Any] = lambda tensor: to_storable(reader(local_tensor(tensor)))
 
@@ -71,6 +73,10 @@ class HostNumbers:
         """Return Max and Min of a tensor or an array."""
         numbers = statistics(tensor if isinstance(tensor, np.ndarray) else self._read(tensor))
         return {"max": _number(numbers.get("Max")), "min": _number(numbers.get("Min"))}
+
+    def further(self, tensor: Any) -> dict[str, Any]:
+        """Return the user's own statistics of a tensor or an array; None for one that fails."""
+        return self.own.of_array(tensor if isinstance(tensor, np.ndarray) else self._read(tensor)) if self.own else {}
 
     def several(self, tensor: Any, names: Sequence[str], eps: float) -> dict[str, Number]:
         """Return the numbers of ``FOUR`` as float32 holds them, and perhaps others, of a tensor or an array.
@@ -139,6 +145,16 @@ class DeviceNumbers(HostNumbers):
     def ends(self, tensor: Any) -> dict[str, Number]:
         """Return nothing: Max and Min would be two more operations."""
         return {}
+
+    def further(self, tensor: Any) -> dict[str, Any]:
+        """Return the user's own statistics; see ``HostNumbers``. That waits: an error of them is not the training's."""
+        if not self.own or isinstance(tensor, np.ndarray) or not tensor.size:
+            return super().further(tensor)
+        error = self._work.failure()
+        self._pending = self._pending or error
+        if error is not None:
+            return {}
+        return self.own.of_tensor(tensor) if self.own.on_device else super().further(tensor)
 
     def several(self, tensor: Any, names: Sequence[str], eps: float) -> dict[str, Number]:
         """Return the numbers of ``FOUR`` and others; see ``HostNumbers``. Max and Min may leave NaN out."""
@@ -303,7 +319,8 @@ class StepValues:
         """Measure a tensor of a Cell, or the array of a sum of gradients."""
         self._values[name] = self._numbers.norm(tensor)
         if self._has_parameters:
-            self._values.update((f"{name}.{end}", value) for end, value in self._numbers.ends(tensor).items())
+            numbers = {**self._numbers.ends(tensor), **self._numbers.further(tensor)}
+            self._values.update((f"{name}.{end}", value) for end, value in numbers.items() if value is not None)
 
     def differentiated(self, output: Any) -> None:
         """Keep the loss until the end of the step: the first output, if it is one number."""
