@@ -11,9 +11,10 @@ from probe.config.messages import shorten
 from probe.door import function_of
 from probe.errors import UsageError
 
-#: other keys of a record
+#: other keys of a record, and of a row about it
 _KEYS = (
-    "type dtype shape max min mean norm inf_count data_name stride storage_offset storage micro layout unwritten unread"
+    "type dtype shape max min mean norm inf_count data_name stride storage_offset storage micro layout unwritten unread "
+    "step rank cell tensor raised line stack"
 )
 
 

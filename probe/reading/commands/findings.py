@@ -50,10 +50,12 @@ def add_findings(commands: Any) -> None:
         arguments.add_workers(parser)
         arguments.add_only_summaries(parser)
         arguments.add_language(parser)
-    for parser in (nan, ranks):
+    for parser in (nan, ranks, trend):
         parser.add_argument("--json", action="store_true", help="write the findings as JSON")
     trend.add_argument("--like", default="parameters_grad", metavar="TEXT", help="tensors whose name contains this")
-    trend.add_argument("--stat", default="norm", help="max, min, mean, norm, nan_count, inf_count")
+    trend.add_argument(
+        "--stat", default="norm", help="max, min, mean, norm, nan_count, inf_count, or another key of the records"
+    )
     add_trend_output(trend)
 
 
@@ -190,7 +192,7 @@ def show_trend(
     """
     from probe.reading.dumps.samples import no_tensor, series
     from probe.reading.dumps.tables import write_csv
-    from probe.reading.one_run.trend import findings, sparkline
+    from probe.reading.one_run.trend import findings, series_dict, sparkline
 
     trend, points = series(samples)
     recorded = sorted({sample.step for sample in samples if sample.step is not None})
@@ -201,6 +203,11 @@ def show_trend(
     if given.csv:
         write_csv(sys.stdout, ("tensor", "rank", "step", choice[1]), _rows(trend))
         return 0
+    if given.json:
+        ended = 1 if found else 2 * _show_errors(samples)
+        listed = [series_dict(name, rank, steps) for name, ranks in trend.items() for rank, steps in ranks.items()]
+        print(json.dumps({"series": listed, "findings": [item.to_dict() for item in found], "status": ended}, indent=1))
+        return ended
     lines = [[say(cell).text(given.lang) for cell in _TREND_HEAD]]
     for name, ranks in trend.items():
         for rank, steps in ranks.items():
@@ -243,7 +250,7 @@ def add_merge(commands: Any) -> None:
         "Exit status: that of the command; 2 where files are damaged or do not belong together.",
     )
     parser.add_argument("files", nargs="+", metavar="FILE", help="the files of the summaries")
-    parser.add_argument("--json", action="store_true", help="write the result of compare, nan or ranks as JSON")
+    parser.add_argument("--json", action="store_true", help="write the result as JSON, as that command does")
     add_trend_output(parser)
     arguments.add_language(parser)
     parser.set_defaults(run=run_merge, failed=2)

@@ -56,7 +56,8 @@ def add_compare(commands: Any) -> None:
     arguments.add_only_summaries(parser)
     parser.add_argument("--csv", metavar="FILE", help="write a row for each tensor")
     parser.add_argument("--jsonl", metavar="FILE", help="write a line of JSON for each tensor")
-    parser.add_argument("--json", metavar="FILE", help="write the summary with the origins as JSON (- for stdout)")
+    said = "write the summary with the origins as JSON (default: to stdout)"
+    parser.add_argument("--json", nargs="?", const="-", metavar="FILE", help=said)
     parser.add_argument("--xlsx", metavar="FILE", help="write a workbook (needs XlsxWriter)")
     parser.add_argument("--msprobe-csv", metavar="FILE", help="write a table with the columns of msprobe")
     parser.set_defaults(run=run_compare, failed=2)
@@ -172,6 +173,7 @@ def add_show(commands: Any) -> None:
     show.add_argument("--stack", action="store_true", help="with the lines of code that each call came from")
     show.add_argument("--rows", type=int, default=-1, help="how many tensors to list (0: all)")
     show.add_argument("--format", choices=("text", "csv", "json"), default="text", help="how they are written")
+    show.add_argument("--json", action="store_const", const="json", dest="format", help="the same as --format json")
     arguments.add_language(show)
     show.set_defaults(run=run_show)
 
@@ -213,6 +215,7 @@ def add_recover(commands: Any) -> None:
         "Turn the journals that a dead process left into dump.json, stack.json and construct.json.",
     )
     recover.add_argument("path", help=arguments.PATH)
+    recover.add_argument("--json", action="store_true", help="write the result as JSON")
     recover.set_defaults(run=run_recover)
 
 
@@ -221,7 +224,9 @@ def run_recover(given: argparse.Namespace) -> int:
     from probe.reading.dumps.journal_reader import recover
 
     outcomes = recover(given.path)
-    for outcome in outcomes:
+    if given.json:
+        print(json.dumps([outcome._asdict() for outcome in outcomes], indent=1))
+    for outcome in outcomes if not given.json else ():
         print(outcome.text, file=sys.stdout if outcome.well else sys.stderr)
     return int(not all(outcome.well for outcome in outcomes))
 
@@ -243,6 +248,7 @@ def add_report(commands: Any) -> None:
     parser.add_argument("--all", action="store_true", help="keep every row, above 300,000 too")
     parser.add_argument("--lang", choices=("en", "zh"), default="", help="the language (default: the browser's)")
     parser.add_argument("--tolerance", type=float, default=1.0, metavar="FACTOR", help="multiplies all tolerances")
+    parser.add_argument("--json", action="store_true", help="say in JSON what was written")
     arguments.add_workers(parser)
     parser.set_defaults(run=run_report, failed=2)
 
@@ -263,6 +269,9 @@ def run_report(given: argparse.Namespace) -> int:
     wishes = Wishes(request, not given.no_code, given.all, given.lang)
     golden = given.paths[0] if len(given.paths) == 2 else ""
     done = make_report(given.output, given.paths[-1], golden, wishes)
+    if given.json:
+        print(json.dumps({"page": given.output, **done._asdict()}, indent=1))
+        return done.status
     print(f"{given.output}: {done.calls} calls, {text.size(done.size)}")
     for line in done.unread:
         print(f"probe: {text.safe(line)}", file=sys.stderr)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import heapq
+import itertools
 import json
 import math
 import os
@@ -28,7 +29,7 @@ from probe.reading.dumps.folders import DumpFolder
 from probe.reading.dumps.run import Run
 from probe.reading.dumps.tables import write_csv
 from probe.reading.dumps.updates import global_norm, groups, is_update, parameter_names
-from probe.reading.dumps.values import NUMBERS, SHOWN, has_nonfinite, real
+from probe.reading.dumps.values import NUMBERS, SHOWN, further, has_nonfinite, real
 from probe.store import file_names
 
 _UPDATES = 8
@@ -160,14 +161,16 @@ def words(language: str, *keys: str) -> list[str]:
 
 
 def _numbers(dump: Dump, rows: int, width: int, language: str) -> str:
-    body: list[list[str]] = []
-    count = 0
-    for place, record in dump.tensors():
-        count += 1
-        if len(body) < rows:
-            numbers = [text.number(record.get(key)) for key in NUMBERS]
-            body.append([text.safe(place), text.safe(record.get("dtype")), text.shape(record.get("shape")), *numbers])
-    header = [*words(language, "show.tensor", "show.dtype", "show.shape"), *NUMBERS]
+    tensors = dump.tensors()
+    found = list(itertools.islice(tensors, rows))
+    count = len(found) + sum(1 for _ in tensors)
+    keys = [*NUMBERS, *_further(record for _, record in found)]
+    body = [
+        [text.safe(place), text.safe(record.get("dtype")), text.shape(record.get("shape"))]
+        + [text.number(record.get(key)) for key in keys]
+        for place, record in found
+    ]
+    header = [*words(language, "show.tensor", "show.dtype", "show.shape"), *map(text.safe, keys)]
     more = [say("show.more", count=count - len(body)).text(language)] if count > len(body) else []
     return "\n".join([text.columns([header, *body], width), *more])
 
@@ -296,10 +299,16 @@ def _row(dump: Dump, call: Call, name: str, tensor: Tensor | None, with_stack: b
         **{key: record.get(key) for key in SHOWN},
         "raised": call.raised,
         "line": stack[0] if stack else None,
+        **further(record),
     }
     if with_stack:
         row["stack"] = stack
     return row
+
+
+def _further(rows: Iterable[dict[str, Any]]) -> list[str]:
+    """Return the further statistics of rows or records, in their order."""
+    return list(dict.fromkeys(key for row in rows for key in further(row) if key not in (*COLUMNS, "stack")))
 
 
 def _sort_key(value: Any) -> float:
@@ -307,12 +316,21 @@ def _sort_key(value: Any) -> float:
     return -math.inf if found is None else math.inf if math.isnan(found) else found
 
 
+def _begun(answer: Answer) -> tuple[list[dict[str, Any]], Iterator[dict[str, Any]]]:
+    """Return the first rows of an answer, which have the names of all further statistics, and all its rows."""
+    rows = iter(answer)
+    first = list(itertools.islice(rows, 1000))
+    return first, itertools.chain(first, rows)
+
+
 def write_text(answer: Answer, file: IO[str], width: int, language: str) -> None:
     """Write the rows for people; the width of the columns is that of their first rows."""
     many = len({(folder.step, folder.rank) for folder in answer._folders}) > 1
     block: list[list[str]] = []
     stacks: list[list[str]] = []
-    header = [*words(language, *_PLACES[: 2 * many], "show.tensor", "show.dtype", "show.shape"), *NUMBERS]
+    first, rows = _begun(answer)
+    keys = [*NUMBERS, *_further(first)]
+    header = [*words(language, *_PLACES[: 2 * many], "show.tensor", "show.dtype", "show.shape"), *map(text.safe, keys)]
     left = 3 if many else 1
     shown = 0
 
@@ -327,10 +345,10 @@ def write_text(answer: Answer, file: IO[str], width: int, language: str) -> None
         block.clear()
         stacks.clear()
 
-    for row in answer:
+    for row in rows:
         shown += 1
         cells = [text.safe(row["tensor"]), text.safe(row["dtype"] or "-"), row["shape"] or "-"]
-        cells += [text.number(row[key]) for key in NUMBERS]
+        cells += [text.number(row.get(key)) for key in keys]
         cells = [*([text.number(row["step"]), text.number(row["rank"])] if many else []), *cells]
         block.append(cells)
         raised = [say("show.raised", error=row["raised"]).text(language)] if row["raised"] else []
@@ -347,11 +365,10 @@ def write_text(answer: Answer, file: IO[str], width: int, language: str) -> None
 def write_rows(answer: Answer, file: IO[str], form: str) -> None:
     """Write the rows as csv or as one JSON list."""
     if form == "csv":
-        rows = (
-            [*(row[key] for key in COLUMNS), *([" | ".join(row["stack"])] if "stack" in row else [])] for row in answer
-        )
-        header = (*COLUMNS, "stack") if answer._query.stack else COLUMNS
-        write_csv(file, header, rows)
+        first, rows = _begun(answer)
+        header = [*COLUMNS, *["stack"][: answer._query.stack], *_further(first)]
+        texts = ({**row, "stack": " | ".join(row.get("stack", ()))} for row in rows)
+        write_csv(file, header, ([row.get(key) for key in header] for row in texts))
         return
     file.write("[")
     for place, row in enumerate(answer):
