@@ -13,8 +13,8 @@ from probe.errors import UsageError
 
 #: other keys of a record, and of a row about it
 _KEYS = (
-    "type dtype shape max min mean norm inf_count data_name stride storage_offset storage micro layout unwritten unread "
-    "step rank cell tensor raised line stack"
+    "type dtype shape max min mean norm inf_count data_name stride storage_offset storage micro layout unwritten "
+    "unread step rank cell tensor raised line stack"
 )
 
 

@@ -109,8 +109,8 @@ def _parser() -> argparse.ArgumentParser:
         "each parameter (with =batch each input of the model) by one rounding at its first use, for compare --noise"
     )  # fmt: skip
     add(
-        "--statistic", action="append", metavar="NAME=MODULE:FUNCTION", help="a statistic of your own for summary_mode; "
-        "the module is found as in the program"
+        "--statistic", action="append", metavar="NAME=MODULE:FUNCTION",
+        help="a statistic of your own for summary_mode, imported as in the program",
     )  # fmt: skip
     settings = parser.add_argument_group("settings")
     meanings = _meanings()

@@ -49,6 +49,8 @@ def add_compare(commands: Any) -> None:
         "probe run --perturb: the noise of the net is the tolerance"
     )  # fmt: skip
     parser.add_argument("--tolerance", type=float, default=1.0, metavar="FACTOR", help="multiplies all tolerances")
+    parser.add_argument("--distance", default="", metavar="MODULE:FUNCTION",
+                        help="your own distance of two arrays; a rule may name it, as 'distance <= 0.1'")  # fmt: skip
     parser.add_argument("--map", metavar="FILE", help="yaml or JSON with names in GOLDEN: names in TARGET")
     parser.add_argument("--arrays", default="all", choices=("all", "differs", "none"), help="which arrays are read")
     arguments.add_workers(parser)
@@ -82,7 +84,7 @@ def run_compare(given: argparse.Namespace) -> int:
     mapping = read_map(given.map) if given.map else {}
     options = Options(
         mapping, tuple(map(tuple, given.rule)), factor=given.tolerance, arrays=given.arrays,
-        layouts=(given.layout_a, given.layout_b),
+        layouts=(given.layout_a, given.layout_b), distance=given.distance,
     )  # fmt: skip
     only_summaries = arguments.wants_summaries(given)
     request = Request(options, given.noise, given.step, given.rank, arguments.workers(given), rows)
@@ -111,7 +113,7 @@ def _head(comparison: ComparisonResult, options: Options) -> Head:
 
     settings = {
         "rules": [list(rule) for rule in options.rules], "tolerance": options.factor, "arrays": options.arrays,
-        "map": options.mapping, "layouts": list(options.layouts),
+        "map": options.mapping, "layouts": list(options.layouts), "distance": options.distance,
     }  # fmt: skip
     return Head("compare", settings, list(comparison.paths), [encode(labels) for labels in comparison.alone])
 

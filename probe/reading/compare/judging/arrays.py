@@ -13,6 +13,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from probe.door import function_of
 from probe.errors import UsageError
 from probe.findings.sentence import NOTHING, Sentence, say
 from probe.reading.compare.distances.tolerance import APART, Distance, of_dtype
@@ -27,16 +28,22 @@ if TYPE_CHECKING:
 
 #: errors over an array that was not written, is cut or does not fit
 UNREADABLE = (UsageError, OSError, ValueError, TypeError)
+#: errors over a function of the user's
+_OF_FUNCTIONS = (ArithmeticError, AssertionError, AttributeError, ImportError, LookupError, NameError, RuntimeError,
+                 TypeError, ValueError)  # fmt: skip
 _BLOCK = 131_072
 #: sorted numbers that are so much nearer tell that only the order differs
 _OTHER_ORDER = 0.1
 
 
 class Arrays:
-    """Looks at the arrays in two rank folders: at "all", or for "differs" at those whose statistics are not equal."""
+    """Looks at the arrays in two rank folders: at "all", or for "differs" at those whose statistics are not equal.
 
-    def __init__(self, folder_a: str, folder_b: str, which: str = "all") -> None:
-        self._folders, self._which = (folder_a, folder_b), which
+    ``own`` names a distance of the user's own, as "module:function".
+    """
+
+    def __init__(self, folder_a: str, folder_b: str, which: str = "all", own: str = "") -> None:
+        self._folders, self._which, self._own = (folder_a, folder_b), which, own
 
     def refine(self, a: Any, b: Any, found: Distance) -> Distance:
         """Return the exact distance of two tensors; the given one where an array is missing or cannot be read."""
@@ -51,18 +58,31 @@ class Arrays:
                 return SAME_BITS
             left, right = self.parts(a, b)
             is_whole = len(left) == len(right) == 1
-            return exact_distance(left[0], right[0]) if is_whole else _of_shards(left, right, a, b, found)
+            exact = exact_distance(left[0], right[0]) if is_whole else _of_shards(left, right, a, b, found)
         except UNREADABLE:
             return found
+        return self._with_own(exact, left[0], right[0]) if self._own and is_whole else exact
+
+    def _with_own(self, found: Distance, a: Array, b: Array) -> Distance:
+        """Return a distance with the user's own, unless the arrays are equal; raise UsageError where that fails."""
+        if found is SAME_BITS or a.shape != b.shape:
+            return found
+        function = function_of(self._own)
+        try:
+            return found._replace(own=float(function(_wide(a), _wide(b))))
+        except _OF_FUNCTIONS as error:
+            raise UsageError(f"--distance: {self._own}: {type(error).__name__}: {error}") from error
 
     def turned(self, a: Any, b: Any, found: Distance) -> Distance:
         """Return the exact distance of A's transpose from B; the given one where an array is missing."""
         try:
             (left, *more), (right, *others) = self.parts(a, b)
-            is_whole = not more and not others and left.shape == right.shape[::-1]
-            return exact_distance(left.T, right) if is_whole else found
+            if more or others or left.shape != right.shape[::-1]:
+                return found
+            exact = exact_distance(left.T, right)
         except UNREADABLE:
             return found
+        return self._with_own(exact, left.T, right) if self._own else exact
 
     def told(self, look: Callable[[Array, Array], Sentence], a: Any, b: Any) -> Sentence:
         """Return what ``relation`` or ``elements`` tells of two arrays; nothing where one is missing."""
