@@ -341,31 +341,23 @@ class RecordingBlock:
 
 
 @raised_at_caller
-def register_statistic(
-    name: str, function: Callable[[Any], Any] | str, device: Callable[[Any], Any] | None = None
-) -> None:
+def register_statistic(name: str, function: Callable[[Any], Any], device: Callable[[Any], Any] | None = None) -> None:
     """Add a statistic of your own, for the setting ``summary_mode``: before the debugger is made.
-
-    A function that fails, or returns no number, leaves null in the record; its first error is logged.
 
     Args:
         name: an identifier: the key in a record, and the last part of the name of a series.
-        function: takes a copy of a tensor's values as an array of numpy, and returns a number. Floats of 8 bits and
-            bfloat16 come as float32. As a text "module:function" it is imported when it is first called.
-        device: the same of a MindSpore tensor, for numbers that are measured on the device; without it the values are
-            fetched.
+        function: takes a copy of a tensor's values as an array of numpy, floats of less than 16 bits and bfloat16 as
+            float32, and returns a number. If it fails, the record has null; the first error is logged.
+        device: the same of a MindSpore tensor, for numbers that are measured on the device.
 
     Raises:
-        UsageError: for a name that is no identifier, or is taken.
+        UsageError: for a name that is no identifier, or is taken, and for what is no function.
 
     Example::
 
         probe.register_statistic("kurtosis", lambda x: ((x - x.mean()) ** 4).mean() / x.var() ** 2)
         debugger = PrecisionDebugger(config_path="config.json")  # "summary_mode": ["max", "kurtosis"]
     """
-    from probe.config.own_statistics import own_statistics
-    from probe.config.validators import RANGES, STATISTICS
-    from probe.series.series_name import kind_of
+    from probe.config.own_statistics import register
 
-    keys = [known.replace(" ", "_") for known in (*STATISTICS, *RANGES)]
-    own_statistics().add(name, function, device, lambda name: name.lower() in keys or kind_of(f"a.{name}") != "logged")
+    register(name, function, device)

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import errno
 import functools
-import importlib
 import io
-import operator
 import os
+import pkgutil
 import stat
 import sys
 from collections.abc import Callable, Iterator
@@ -71,19 +70,10 @@ def table_lines(file: TextIO) -> Iterator[str]:
 
 @functools.lru_cache(64)
 def function_of(text: str) -> Callable[..., Any]:
-    """Return a function of the user's, by a text "module:function"; the current folder has modules too.
-
-    Raise UsageError when there is none.
-    """
-    module, _, name = text.partition(":")
-    if not name:
-        raise UsageError(f"{text!r} is not allowed. Allowed: module:function.")
-    if os.getcwd() not in sys.path and "" not in sys.path:
+    """Return a function of the user's, by "module:function"; raise UsageError when there is none."""
+    if os.getcwd() not in sys.path:
         sys.path.append(os.getcwd())
     try:
-        found = operator.attrgetter(name)(importlib.import_module(module))
+        return pkgutil.resolve_name(text)  # type: ignore[no-any-return]
     except (ImportError, AttributeError, SyntaxError, ValueError) as error:
-        raise UsageError(f"{text}: {type(error).__name__}: {error}") from error
-    if not callable(found):
-        raise UsageError(f"{text} is no function")
-    return found  # type: ignore[no-any-return]
+        raise UsageError(f"{text} is not allowed. Allowed: module:function. {type(error).__name__}: {error}") from error

@@ -4,77 +4,50 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
-from probe.config.messages import shorten
 from probe.door import function_of
 from probe.errors import UsageError
 
-#: other keys of a record, and of a row about it
-_KEYS = (
-    "type dtype shape max min mean norm inf_count data_name stride storage_offset storage micro layout unwritten "
-    "unread step rank cell tensor raised line stack"
+#: the names of other statistics, series, and parts of a record or of a row about it, in small letters
+_TAKEN = frozenset(
+    "type dtype shape max min mean avg norm l2norm md5 hash count nan_count inf_count zero_count zero_share data_name "
+    "storage stride storage_offset micro layout unwritten unread step rank cell tensor raised line stack grad grad_in "
+    "param update global_norm update_ratio seconds saturated_share exponent_range smallest_magnitude".split()
 )
 
 
-class OwnStatistic(NamedTuple):
-    """One statistic of the user's own."""
+@dataclass
+class OwnStatistic:
+    """One statistic: ``function`` of an array, ``device`` of a tensor, or None. Its first failure is told."""
 
-    name: str
-    function: Callable[[Any], Any]  # an array -> a number
-    device: Callable[[Any], Any] | None  # a tensor -> a tensor of one element, or a number
-
-
-class OwnStatistics:
-    """The statistics that were registered in this process, in their order; iterating gives their names."""
-
-    def __init__(self) -> None:
-        self._known: dict[str, OwnStatistic] = {}
-        self._failed: set[str] = set()
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._known)
-
-    def __getitem__(self, name: str) -> OwnStatistic:
-        return self._known[name]
-
-    def add(self, name: Any, function: Any, device: Any, taken: Callable[[str], bool]) -> None:
-        """Add one; ``function`` may be a text "module:function", which is imported when it is first called.
-
-        Raise UsageError for a name that is no identifier or is ``taken``, and for what is no function.
-        """
-        is_name = isinstance(name, str) and name.isidentifier()
-        if not is_name or name in self._known or name.lower() in _KEYS.split() or taken(name):
-            told = (
-                "is taken. Allowed: another one." if is_name else "is not allowed. Allowed: a text such as 'kurtosis'."
-            )
-            raise UsageError(f"register_statistic(): name {shorten(name)} {told}")
-        if isinstance(function, str):
-            function = _Imported(function)
-        for key, value in (("function", function), ("device", device)):
-            if not callable(value) and (key == "function" or value is not None):
-                raise UsageError(f"register_statistic(): {key} is {shorten(value)}. Allowed: a function.")
-        self._known[name] = OwnStatistic(name, function, device)
-
-    def is_first_failure(self, name: str) -> bool:
-        """Note that a statistic has failed; return whether nobody has been told so."""
-        is_first = name not in self._failed
-        self._failed.add(name)
-        return is_first
-
-
-class _Imported:
-    """A function that is imported when it is first called: a program may set up its process before."""
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-
-    def __call__(self, given: Any) -> Any:
-        return function_of(self._text)(given)
+    function: Callable[[Any], Any]
+    device: Callable[[Any], Any] | None
+    has_failed: bool = False
 
 
 @functools.cache
-def own_statistics() -> OwnStatistics:
-    """Return the statistics of this process, which each debugger of it can take."""
-    return OwnStatistics()
+def own_statistics() -> dict[str, OwnStatistic]:
+    """Return those that were registered in this process, which each debugger of it can take."""
+    return {}
+
+
+def register(name: Any, function: Any, device: Any = None) -> None:
+    """Add one; raise UsageError for a name that is no identifier, or is taken, and for what is no function."""
+    is_name = isinstance(name, str) and name.isidentifier()
+    if not is_name or name.lower() in _TAKEN or name.endswith("_count") or name in own_statistics():
+        told = "is taken. Allowed: another one" if is_name else "is not allowed. Allowed: an identifier"
+        raise UsageError(f"register_statistic(): the name {name!r} {told}.")
+    if not callable(function) or not (device is None or callable(device)):
+        raise UsageError(f"register_statistic(): {name} has no function: {function!r}, {device!r}")
+    own_statistics()[name] = OwnStatistic(function, device)
+
+
+def registered(text: str) -> str:
+    """Return the name of the function "module:function", which is imported when it is first called."""
+    name = text.rpartition(":")[2].rpartition(".")[2]
+    if name not in own_statistics():
+        register(name, lambda given: function_of(text)(given))
+    return name

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -11,7 +12,7 @@ from numbers import Integral
 from typing import Any, NamedTuple
 
 from probe.config.messages import printable, refuse
-from probe.config.own_statistics import own_statistics
+from probe.config.own_statistics import own_statistics, registered
 from probe.errors import SettingsError
 from probe.naming import NARROWER
 
@@ -231,6 +232,9 @@ _summary_mode = rule(lambda value: value in ("statistics", "md5", "hash"), _LIST
 
 
 def _statistic(key: str, value: Any) -> Any:
+    is_function = isinstance(value, str) and ":" in value and value not in HASHES
+    if is_function and not difflib.get_close_matches(value, RANGES, 1, 0.8):
+        return registered(value)
     names = (*_CHOSEN, *own_statistics())
     return rule(lambda value: value in (*names, *HASHES), ", ".join(map(repr, names)), names)(key, value)
 

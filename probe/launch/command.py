@@ -14,7 +14,7 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from probe.config.settings import ConfigFile, Settings
-from probe.errors import ProbeError, UsageError
+from probe.errors import ProbeError
 
 if TYPE_CHECKING:
     from probe.launch.launcher import Launcher
@@ -43,7 +43,6 @@ def main(words: Sequence[str]) -> int:
     given = vars(parser.parse_args(words[:count]))
     path, config, module = "", given.pop("config"), ""
     at_model, as_msprobe, perturb = given.pop("step_at") == "model", given.pop("as_msprobe"), given.pop("perturb") or ""
-    statistics = given.pop("statistic") or []
     rest = list(words[count:])
     if rest and rest[0].startswith("-m"):
         module = rest.pop(0)[2:] or (rest.pop(0) if rest else "")
@@ -54,7 +53,6 @@ def main(words: Sequence[str]) -> int:
     settings = {name: value for name, value in given.items() if value is not None}
     config = os.path.abspath(config) if config else ""
     try:
-        register(statistics)
         # the folder belongs to the place where the command was given
         loaded = ConfigFile(config or None, **settings).load()
         settings["dump_path"] = loaded.dump_path
@@ -63,36 +61,22 @@ def main(words: Sequence[str]) -> int:
     except ProbeError as error:
         print(f"probe: {error}", file=sys.stderr)
         return 2
-    join(path, module, rest, config, settings, at_model, as_msprobe, perturb, statistics).run()
+    join(path, module, rest, config, settings, at_model, as_msprobe, perturb).run()
     return 0
-
-
-def register(statistics: Sequence[str]) -> None:
-    """Register statistics by texts "name=module:function"; those that are known are the same ones."""
-    from probe.config.own_statistics import own_statistics
-    from probe.debugger import register_statistic
-
-    for text in statistics:
-        name, _, function = text.partition("=")
-        if ":" not in function:
-            raise UsageError(f"--statistic: {text!r} is not allowed. Allowed: name=module:function")
-        if name not in own_statistics():
-            register_statistic(name, function)
 
 
 def join(
     path: str, module: str, rest: list[str], config: str, settings: dict[str, Any], at_model: bool, as_msprobe: bool,
-    perturb: str = "", statistics: Sequence[str] = (),
+    perturb: str = "",
 ) -> Launcher:  # fmt: skip
     """Begin to watch this process: the one of the command, or one that the program spawns."""
     from probe.launch.launcher import Launcher
     from probe.launch.perturb import Perturbation
     from probe.launch.program import Program
 
-    register(statistics)
     has_settings, source = bool(config) or len(settings) > 1 or bool(perturb), ConfigFile(config or None, **settings)
     launcher = Launcher(Program(path, module, rest), source, at_model, has_settings, Perturbation(perturb, source))
-    given = (path, module, rest, config, settings, at_model, as_msprobe, perturb, statistics)
+    given = (path, module, rest, config, settings, at_model, as_msprobe, perturb)
     launcher.install(as_msprobe, f"from probe.launch.command import join; join(*{given!r})")
     return launcher
 
@@ -107,10 +91,6 @@ def _parser() -> argparse.ArgumentParser:
     add(
         "--perturb", nargs="?", const="parameters", choices=("parameters", "batch"), help="CHANGES THE TRAINING: moves "
         "each parameter (with =batch each input of the model) by one rounding at its first use, for compare --noise"
-    )  # fmt: skip
-    add(
-        "--statistic", action="append", metavar="NAME=MODULE:FUNCTION",
-        help="a statistic of your own for summary_mode, imported as in the program",
     )  # fmt: skip
     settings = parser.add_argument_group("settings")
     meanings = _meanings()

@@ -75,7 +75,7 @@ class DeviceMeasurer(DeferredMeasurer):
             one.values = [self.copy(tensor)]
         else:
             self._retry_to_find_culprit(partial(self.own_operations.run, self._reduce, one), tensor)
-            one.copy = self.copy(tensor) if self._host.chosen and self._host.chosen.own else None
+            one.copy = self.copy(tensor) if self._host.chosen and self._host.chosen.own.chosen else None
         self._reduced.append(one)
         return self._later(partial(self._record, one))
 

@@ -303,4 +303,4 @@ class SelectedStatistics:
         four = statistics(array) if self._four else {}
         values = Range(HostOperations(), as_real(array), dtype)
         found = {it.key: it.finish(it.take(values), array.size) if it.take else four.get(it.key) for it in self.table}
-        return {**found, **self.own.of_array(array)} if self.own else found
+        return {**found, **self.own.of_array(array)} if self.own.chosen else found

@@ -76,7 +76,8 @@ class HostNumbers:
 
     def further(self, tensor: Any) -> dict[str, Any]:
         """Return the user's own statistics of a tensor or an array; None for one that fails."""
-        return self.own.of_array(tensor if isinstance(tensor, np.ndarray) else self._read(tensor)) if self.own else {}
+        array = tensor if isinstance(tensor, np.ndarray) or not self.own.chosen else self._read(tensor)
+        return self.own.of_array(array) if self.own.chosen else {}
 
     def several(self, tensor: Any, names: Sequence[str], eps: float) -> dict[str, Number]:
         """Return the numbers of ``FOUR`` as float32 holds them, and perhaps others, of a tensor or an array.
@@ -148,13 +149,11 @@ class DeviceNumbers(HostNumbers):
 
     def further(self, tensor: Any) -> dict[str, Any]:
         """Return the user's own statistics; see ``HostNumbers``. That waits: an error of them is not the training's."""
-        if not self.own or isinstance(tensor, np.ndarray) or not tensor.size:
-            return super().further(tensor)
-        error = self._work.failure()
-        self._pending = self._pending or error
-        if error is not None:
+        if self.own.chosen and (error := self._work.failure()):
+            self._pending = error
             return {}
-        return self.own.of_tensor(tensor) if self.own.on_device else super().further(tensor)
+        is_read = isinstance(tensor, np.ndarray) or not self.own.on_device
+        return super().further(tensor) if is_read else self.own.of_tensor(tensor)
 
     def several(self, tensor: Any, names: Sequence[str], eps: float) -> dict[str, Number]:
         """Return the numbers of ``FOUR`` and others; see ``HostNumbers``. Max and Min may leave NaN out."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from probe.errors import UsageError
 from probe.findings.sentence import NOTHING, Sentence, say
 from probe.reading.commands import arguments
+from probe.reading.commands.watch import series_dict
 from probe.reading.dumps import text
 
 if TYPE_CHECKING:
@@ -192,7 +193,7 @@ def show_trend(
     """
     from probe.reading.dumps.samples import no_tensor, series
     from probe.reading.dumps.tables import write_csv
-    from probe.reading.one_run.trend import findings, series_dict, sparkline
+    from probe.reading.one_run.trend import findings, sparkline
 
     trend, points = series(samples)
     recorded = sorted({sample.step for sample in samples if sample.step is not None})
@@ -204,10 +205,7 @@ def show_trend(
         write_csv(sys.stdout, ("tensor", "rank", "step", choice[1]), _rows(trend))
         return 0
     if given.json:
-        ended = 1 if found else 2 * _show_errors(samples)
-        listed = [series_dict(name, rank, steps) for name, ranks in trend.items() for rank, steps in ranks.items()]
-        print(json.dumps({"series": listed, "findings": [item.to_dict() for item in found], "status": ended}, indent=1))
-        return ended
+        return _print_trend(trend, found, 1 if found else 2 * _show_errors(samples))
     lines = [[say(cell).text(given.lang) for cell in _TREND_HEAD]]
     for name, ranks in trend.items():
         for rank, steps in ranks.items():
@@ -223,6 +221,13 @@ def show_trend(
         print(text.safe(look.text(given.lang)))
     is_unread = _show_errors(samples)
     return 1 if found else 2 * is_unread
+
+
+def _print_trend(trend: Trend, found: list[TrendFinding], status: int) -> int:
+    pairs = [(name, *pair) for name, ranks in trend.items() for pair in ranks.items()]
+    listed = [series_dict(name, rank, steps, steps.values()) for name, rank, steps in pairs]
+    print(json.dumps({"series": listed, "findings": [item.to_dict() for item in found], "status": status}, indent=1))
+    return status
 
 
 def _rows(trend: Trend) -> Iterator[tuple[Any, ...]]:

@@ -33,7 +33,7 @@ def run_command(
     """
     parser = argparse.ArgumentParser(prog="probe", description="Read and compare dumps, and check this machine.")
     parser.add_argument("--version", action="version", version=f"probe {version}")
-    parser.add_argument("--json-schema", action=_Schemas, nargs=0, help="print a JSON Schema for --json of each command")
+    parser.add_argument("--json-schema", action=_Schemas, nargs=0, help="print a JSON Schema of each --json")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     reading = (add_show, add_check, add_compare, add_report, add_findings, add_watch, add_merge, add_recover)
     for add in (*reading, *further):

@@ -10,6 +10,7 @@ import math
 import os
 import sys
 import time
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from probe.errors import UsageError
@@ -41,9 +42,10 @@ def add_watch(commands: Any) -> None:
     parser.add_argument(
         "--like", default="", metavar="TEXT", help="series whose name contains this, instead of the main ones"
     )
-    parser.add_argument("--follow", action="store_true", help="go on, and print each new alarm, until Ctrl-C")
+    how = parser.add_mutually_exclusive_group()  # alarms.jsonl has each new alarm
+    how.add_argument("--follow", action="store_true", help="go on, and print each new alarm, until Ctrl-C")
+    how.add_argument("--json", action="store_true", help="write series, alarms and findings as JSON")
     parser.add_argument("--csv", action="store_true", help="write every number of the series as csv")
-    parser.add_argument("--json", action="store_true", help="write series, alarms and findings as JSON")
     parser.add_argument("--msprobe-csv", metavar="FOLDER", help="write csv files with the columns of msprobe's monitor")
     parser.add_argument("--tensorboard", metavar="FOLDER", help="write event files for TensorBoard")
     parser.add_argument("--rules", metavar="FILE", help='JSON with other thresholds, as {"spike": 8}')
@@ -61,10 +63,6 @@ def run_watch(given: argparse.Namespace) -> int:
     thresholds, ranks = read_thresholds(given.rules, ONLINE), open_series(given.path)
     if given.follow and any(os.path.isdir(rank.path) for rank in ranks):
         raise UsageError("--follow needs the file of task monitor; csv files of TrainerMon are read once")
-    if given.follow and given.json:
-        raise UsageError(
-            "--json: not allowed with --follow. The file alarms.jsonl beside the series has each new alarm"
-        )
     if given.csv:
         _write_csv(ranks, given.like)
         return 0
@@ -114,19 +112,16 @@ def _names(rank: RankSeries, like: str) -> list[str]:
     """Return the names of the series that are shown."""
     from probe.series.series_name import kind_of
 
-    def is_shown(name: str) -> bool:
-        return like in name if like else kind_of(name) in _FIRST or "learning_rate" in name
+    return [it for it in rank.names if (like in it if like else kind_of(it) in _FIRST or "learning_rate" in it)]
 
-    return list(filter(is_shown, rank.names))
+
+def series_dict(name: str, rank: Any, steps: Iterable[int], values: Iterable[float]) -> dict[str, Any]:
+    """Return a series of one rank for JSON."""
+    return {"name": name, "rank": rank, "steps": list(steps), "values": list(values)}
 
 
 def _rank_dict(rank: RankSeries, alarms: list[Alarm], like: str) -> dict[str, Any]:
-    from probe.reading.one_run.trend import series_dict
-
-    columns = ((name, rank[name]) for name in _names(rank, like))
-    series = [
-        series_dict(name, rank.rank, dict(zip(steps.tolist(), values.tolist()))) for name, (steps, values) in columns
-    ]
+    series = [series_dict(name, rank.rank, *(it.tolist() for it in rank[name])) for name in _names(rank, like)]
     return {"rank": rank.rank, "rows": len(rank.steps), "series": series, "alarms": [it.to_dict() for it in alarms]}
 
 

@@ -290,6 +290,7 @@ def _row(dump: Dump, call: Call, name: str, tensor: Tensor | None, with_stack: b
     record = tensor.record if tensor else {}
     stack = call.stack
     row = {
+        **further(record),
         "step": dump.step,
         "rank": dump.rank,
         "cell": call.cell,
@@ -299,7 +300,6 @@ def _row(dump: Dump, call: Call, name: str, tensor: Tensor | None, with_stack: b
         **{key: record.get(key) for key in SHOWN},
         "raised": call.raised,
         "line": stack[0] if stack else None,
-        **further(record),
     }
     if with_stack:
         row["stack"] = stack

@@ -120,11 +120,6 @@ def findings_of(rank: RankSeries, thresholds: Mapping[str, float] | None = None)
     return found
 
 
-def series_dict(name: str, rank: Rank, numbers: Mapping[int, float]) -> dict[str, Any]:
-    """Return a series of one rank for JSON."""
-    return {"name": name, "rank": rank, "steps": list(numbers), "values": list(numbers.values())}
-
-
 def lines_of(rank: RankSeries, name: str) -> list[list[Any]]:
     """Return a series as the report draws it: [[step, number], ...]; NaN and Inf are texts."""
     steps, values = rank[name]

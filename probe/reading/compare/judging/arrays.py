@@ -28,9 +28,6 @@ if TYPE_CHECKING:
 
 #: errors over an array that was not written, is cut or does not fit
 UNREADABLE = (UsageError, OSError, ValueError, TypeError)
-#: errors over a function of the user's
-_OF_FUNCTIONS = (ArithmeticError, AssertionError, AttributeError, ImportError, LookupError, NameError, RuntimeError,
-                 TypeError, ValueError)  # fmt: skip
 _BLOCK = 131_072
 #: sorted numbers that are so much nearer tell that only the order differs
 _OTHER_ORDER = 0.1
@@ -61,28 +58,21 @@ class Arrays:
             exact = exact_distance(left[0], right[0]) if is_whole else _of_shards(left, right, a, b, found)
         except UNREADABLE:
             return found
-        return self._with_own(exact, left[0], right[0]) if self._own and is_whole else exact
-
-    def _with_own(self, found: Distance, a: Array, b: Array) -> Distance:
-        """Return a distance with the user's own, unless the arrays are equal; raise UsageError where that fails."""
-        if found is SAME_BITS or a.shape != b.shape:
-            return found
-        function = function_of(self._own)
+        if not self._own or not is_whole or exact is SAME_BITS or left[0].shape != right[0].shape:
+            return exact
         try:
-            return found._replace(own=float(function(_wide(a), _wide(b))))
-        except _OF_FUNCTIONS as error:
+            return exact._replace(own=float(function_of(self._own)(_wide(left[0]), _wide(right[0]))))
+        except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
             raise UsageError(f"--distance: {self._own}: {type(error).__name__}: {error}") from error
 
     def turned(self, a: Any, b: Any, found: Distance) -> Distance:
         """Return the exact distance of A's transpose from B; the given one where an array is missing."""
         try:
             (left, *more), (right, *others) = self.parts(a, b)
-            if more or others or left.shape != right.shape[::-1]:
-                return found
-            exact = exact_distance(left.T, right)
+            is_whole = not more and not others and left.shape == right.shape[::-1]
+            return exact_distance(left.T, right) if is_whole else found
         except UNREADABLE:
             return found
-        return self._with_own(exact, left.T, right) if self._own else exact
 
     def told(self, look: Callable[[Array, Array], Sentence], a: Any, b: Any) -> Sentence:
         """Return what ``relation`` or ``elements`` tells of two arrays; nothing where one is missing."""
