@@ -49,5 +49,5 @@ def registered(text: str) -> str:
     """Return the name of the function "module:function", which is imported when it is first called."""
     name = text.rpartition(":")[2].rpartition(".")[2]
     if name not in own_statistics():
-        register(name, lambda given: function_of(text)(given))
+        register(name, lambda given: function_of(text)(given))  # noqa: PLW0108 - imported when it is called
     return name
