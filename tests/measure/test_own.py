@@ -77,7 +77,9 @@ def test_the_array_has_the_dtype_and_shape_of_the_tensor(debug, dtype, seen):
 @pytest.mark.parametrize("number", [True, 3, 2.5, np.float32(0.5), np.array([4.0]), np.int64(7), Tensor([1.5])])
 def test_any_form_of_a_number_is_one(debug, number):
     probe.register_statistic("number", lambda x: number)
-    assert exp_of(debug, np.ones(3, np.float32), summary_mode=["number"])[0]["number"] == float(number.item() if hasattr(number, "item") else number)
+    assert exp_of(debug, np.ones(3, np.float32), summary_mode=["number"])[0]["number"] == float(
+        number.item() if hasattr(number, "item") else number
+    )
 
 
 def _fails(x):
