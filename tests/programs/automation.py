@@ -22,6 +22,7 @@ import jsonschema
 from tests.programs.one_run.faults import FAULTS
 from tests.programs.one_run.planted import record
 from tests.programs.origins.planted import Recorder
+from tests.support.pages import page
 from tests.support.paths import ROOT, environment
 
 
@@ -48,26 +49,12 @@ class Probe:
         return subprocess.run(command, check=False, cwd=ROOT, env=environment(), capture_output=True, text=True)
 
 
-def cause_of(probe, run, golden=None):
-    """Return the finding that the recipe ends with: the command, and one item of its answer; None for nothing."""
-    status, found = probe("nan", run)
-    if status == 1:
-        return "nan", found[0]
-    status, found = probe("ranks", run)
-    if status == 1:
-        return "ranks", found[0]
-    status, found = probe("check", run)
-    faults = [item for item in found["findings"] if item["weight"] == "fault"] if status == 1 else []
-    if faults:
-        return "check", faults[0]
-    if golden is None:
-        return None
-    status, found = probe("check", golden, run)
-    first = found["differences"][0] if status == 1 else None
-    status, found = probe("compare", golden, run)
-    if status == 1 and found["origins"]:
-        return "compare", found["origins"][0]
-    return ("check", first) if first else None
+def recipe():
+    """Return the function ``cause_of``, as it stands in docs/automation.md."""
+    (block,) = [block for block in page("docs/automation.md").blocks if "def cause_of" in block]
+    found = {}
+    exec(block.partition("\n")[2].rpartition("```")[0], found)
+    return found["cause_of"]
 
 
 class Case(NamedTuple):
@@ -133,7 +120,7 @@ def main():
         folder.mkdir(parents=True, exist_ok=True)
         only = set(filter(None, given.only.split(",")))
         chosen = [case for case in CASES if not only or case.name in only]
-        right = 0
+        right, cause_of = 0, recipe()
         for case, runs in zip(chosen, recorded(chosen, folder)):
             probe = Probe()
             command, finding = cause_of(probe, *runs) or ("nothing", {})

@@ -22,7 +22,7 @@ def keys(command, answer):
 
 def all_keys(command):
     """Return all keys of a schema, as such pairs."""
-    return set(_all(SCHEMAS[command], SCHEMAS[command], command, set()))
+    return set(_all(SCHEMAS[command], SCHEMAS[command], command))
 
 
 def _resolved(root, schema, name):
@@ -51,16 +51,13 @@ def _keys(root, schema, answer, name):
                 yield from _keys(root, further, value, name)
 
 
-def _all(root, schema, name, seen):
+def _all(root, schema, name):
     schema, name = _resolved(root, schema, name)
-    if name in seen:
-        return
-    seen = {*seen, name}
     for number, choice in enumerate(schema.get("anyOf", ())):
-        yield from _all(root, choice, f"{name}[{number}]", seen)
+        yield from _all(root, choice, f"{name}[{number}]")
     for part in (schema.get("items"), schema.get("additionalProperties")):
         if isinstance(part, dict):
-            yield from _all(root, part, name if "$ref" in part else f"{name} ", seen)
+            yield from _all(root, part, name)
     for key, value in schema.get("properties", {}).items():
         yield name, key
-        yield from _all(root, value, f"{name}.{key}", seen)
+        yield from _all(root, value, f"{name}.{key}")
