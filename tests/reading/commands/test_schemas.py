@@ -18,6 +18,8 @@ from mindspore import Tensor, nn, ops
 import probe
 from probe.__main__ import main
 from tests.monitor.trainings import Training
+from tests.reading.builders import write
+from tests.reading.compare.origins.test_casts import net
 from tests.support.schemas import SCHEMAS, all_keys, keys, validate
 
 pytestmark = pytest.mark.slow
@@ -47,19 +49,19 @@ def train(folder, change="", task="statistics", ranks=(None,), kept=None):
     debugger = probe.PrecisionDebugger(config_path=folder.parent / "config.json")
     for rank in ranks:
         np.random.seed(2)
-        net = Net(change)
-        optimizer, loss = nn.SGD(net.trainable_params(), 0.1), nn.MSELoss()
-        grad = ms.value_and_grad(lambda x, y: loss(net(x), y), None, optimizer.parameters)  # noqa: B023
+        model = Net(change)
+        optimizer, loss = nn.SGD(model.trainable_params(), 0.1), nn.MSELoss()
+        grad = ms.value_and_grad(lambda x, y: loss(model(x), y), None, optimizer.parameters)  # noqa: B023
         debugger.set_init_step(0)
         for _ in range(2):
-            debugger.start(net, rank_id=rank)
+            debugger.start(model, rank_id=rank)
             optimizer(grad(Tensor(np.random.randn(4, 8).astype(np.float32)), Tensor(np.ones((4, 2), np.float32)))[1])
             if kept is not None and not kept.exists():
                 shutil.copytree(folder, kept)
             debugger.stop()
             debugger.step()
     debugger.close()
-    return net
+    return model
 
 
 def watch(folder):
@@ -79,12 +81,14 @@ def place(tmp_path_factory):
     """The folder of all runs."""
     place = tmp_path_factory.mktemp("runs")
     good, bad = train(place / "good", task="tensor", kept=place / "killed"), train(place / "bad", "factor", "tensor")
-    for name, net in (("good", good), ("bad", bad)):
-        ms.save_checkpoint(net, str(place / f"{name}.ckpt"))
+    for name, model in (("good", good), ("bad", bad)):
+        ms.save_checkpoint(model, str(place / f"{name}.ckpt"))
     for change in ("nan", "half"):
         train(place / change, change)
     train(place / "ranks", ranks=(0, 1))
     watch(place / "watch")
+    for name, calls in (("single", net(is_half=False)), ("mixed", net(3e-3))):
+        write(place / name / "step0" / "rank", calls)
     array = next((place / "bad").rglob("Functional.relu.0.forward.output.0.npy"))
     np.save(array, np.load(array) * np.float32(1.01))
     return place
@@ -95,16 +99,12 @@ ANSWERS = [
     ("show good --name relu --step 0 --stack", 0), ("show nan --nonfinite", 0), ("show half --dtypes", 0),
     ("show good --fits float8_e4m3fn --step 0", 0), ("check good", 0), ("check nan", 1), ("check good bad", 1),
     ("check good good", 0), ("check good.ckpt", 0), ("check good.ckpt bad.ckpt", 1), ("compare good good", 0),
-    ("compare good bad", 1), ("compare good half", 1), ("compare good nan", 1), ("nan good", 0), ("nan nan", 1),
+    ("compare good bad", 1), ("compare good half", 1), ("compare good nan", 1), ("compare single mixed", 1),
+    ("nan good", 0), ("nan nan", 1),
     ("ranks ranks", 1), ("trend good", 0), ("trend watch", 1), ("watch watch", 1), ("recover killed", 0),
     ("report good -o page.html", 0), ("report good bad -o page.html", 1), ("replay good --all --step 0", 0),
     ("replay bad Functional.relu.0.forward --step 0", 1), ("doctor --device GPU", 1),
 ]  # fmt: skip
-#: keys of which no answer here has one, with the reason
-ELSEWHERE = {
-    ("compare_answer.casts", key): "a run in mixed precision: tests/reading/compare/origins/test_casts.py"
-    for key in ("name", "cell", "before", "after", "side", "adds")
-}
 
 
 @pytest.fixture(scope="module")
@@ -139,7 +139,7 @@ def test_every_key_of_the_schemas_is_in_a_real_answer(answers):
     """A schema that names a key which no command writes would be wrong too."""
     seen = {pair for command, found in answers.items() for answer in found for pair in keys(command, answer)}
     known = {pair for command in SCHEMAS for pair in all_keys(command)}
-    assert known - seen - ELSEWHERE.keys() == set()
+    assert known - seen == set()
 
 
 def test_schemas_are_schemas_and_close_their_objects(capsys):
