@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from probe.callbacks import MsprobeInitStep, MsprobeStep
-    from probe.debugger import PrecisionDebugger, register_statistic
+    from probe.config.own_statistics import register_statistic
+    from probe.debugger import PrecisionDebugger
     from probe.errors import AlarmError, DifferenceError, NonFiniteError, ProbeError, SettingsError, UsageError
     from probe.monitor.msprobe.trainer_mon import TrainerMon
     from probe.reading.compare.answer.comparison import compare
@@ -51,7 +52,8 @@ __version__ = "0.1.0"
 #: the modules of the names above
 _HOMES = {
     "probe.callbacks": "MsprobeInitStep MsprobeStep",
-    "probe.debugger": "PrecisionDebugger register_statistic",
+    "probe.config.own_statistics": "register_statistic",
+    "probe.debugger": "PrecisionDebugger",
     "probe.errors": "AlarmError DifferenceError NonFiniteError ProbeError SettingsError UsageError",
     "probe.monitor.msprobe.trainer_mon": "TrainerMon",
     "probe.reading.compare.answer.comparison": "compare",

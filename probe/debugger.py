@@ -338,26 +338,3 @@ class RecordingBlock:
     @raised_at_caller
     def __exit__(self, *error: object) -> None:
         self._debugger.stop()
-
-
-@raised_at_caller
-def register_statistic(name: str, function: Callable[[Any], Any], device: Callable[[Any], Any] | None = None) -> None:
-    """Add a statistic of your own, for the setting ``summary_mode``: before the debugger is made.
-
-    Args:
-        name: an identifier: the key in a record, and the last part of the name of a series.
-        function: takes a copy of a tensor's values as an array of numpy, floats of less than 16 bits and bfloat16 as
-            float32, and returns a number. If it fails, the record has null; the first error is logged.
-        device: the same of a MindSpore tensor, for numbers that are measured on the device.
-
-    Raises:
-        UsageError: for a name that is no identifier, or is taken, and for what is no function.
-
-    Example::
-
-        probe.register_statistic("kurtosis", lambda x: ((x - x.mean()) ** 4).mean() / x.var() ** 2)
-        debugger = PrecisionDebugger(config_path="config.json")  # "summary_mode": ["max", "kurtosis"]
-    """
-    from probe.config.own_statistics import register
-
-    register(name, function, device)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from probe.door import function_of
-from probe.errors import UsageError
+from probe.errors import UsageError, raised_at_caller
 
 #: the names of other statistics, series, and parts of a record or of a row about it, in small letters
 _TAKEN = frozenset(
@@ -34,8 +34,24 @@ def own_statistics() -> dict[str, OwnStatistic]:
     return {}
 
 
-def register(name: Any, function: Any, device: Any = None) -> None:
-    """Add one; raise UsageError for a name that is no identifier, or is taken, and for what is no function."""
+@raised_at_caller
+def register_statistic(name: str, function: Callable[[Any], Any], device: Callable[[Any], Any] | None = None) -> None:
+    """Add a statistic of your own, for the setting ``summary_mode``: before the debugger is made.
+
+    Args:
+        name: an identifier: the key in a record, and the last part of the name of a series.
+        function: takes a copy of a tensor's values as an array of numpy, floats of less than 16 bits and bfloat16 as
+            float32, and returns a number. If it fails, the record has null; the first error is logged.
+        device: the same of a MindSpore tensor, for numbers that are measured on the device.
+
+    Raises:
+        UsageError: for a name that is no identifier, or is taken, and for what is no function.
+
+    Example::
+
+        probe.register_statistic("kurtosis", lambda x: ((x - x.mean()) ** 4).mean() / x.var() ** 2)
+        debugger = PrecisionDebugger(config_path="config.json")  # "summary_mode": ["max", "kurtosis"]
+    """
     is_name = isinstance(name, str) and name.isidentifier()
     if not is_name or name.lower() in _TAKEN or name.endswith("_count") or name in own_statistics():
         told = "is taken. Allowed: another one" if is_name else "is not allowed. Allowed: an identifier"
@@ -49,5 +65,5 @@ def registered(text: str) -> str:
     """Return the name of the function "module:function", which is imported when it is first called."""
     name = text.rpartition(":")[2].rpartition(".")[2]
     if name not in own_statistics():
-        register(name, lambda given: function_of(text)(given))  # noqa: PLW0108 - imported when it is called
+        register_statistic(name, lambda given: function_of(text)(given))  # noqa: PLW0108 - imported when it is called
     return name

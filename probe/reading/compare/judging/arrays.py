@@ -34,10 +34,7 @@ _OTHER_ORDER = 0.1
 
 
 class Arrays:
-    """Looks at the arrays in two rank folders: at "all", or for "differs" at those whose statistics are not equal.
-
-    ``own`` names a distance of the user's own, as "module:function".
-    """
+    """Looks at the arrays in two rank folders: at "all", or for "differs" at those whose statistics are not equal."""
 
     def __init__(self, folder_a: str, folder_b: str, which: str = "all", own: str = "") -> None:
         self._folders, self._which, self._own = (folder_a, folder_b), which, own
