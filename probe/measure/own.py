@@ -31,6 +31,10 @@ class OwnNumbers:
         self.on_device = all(own.device for own in self.chosen.values())  # whether each has a function of a tensor
         self._operations: Any = OwnOperations() if self.chosen else None
 
+    def known(self, array: Array) -> dict[str, Any]:
+        """Return the numbers of an array that do not fail."""
+        return {name: number for name, number in self.of_array(array).items() if number is not None}
+
     def of_array(self, array: Array) -> dict[str, Any]:
         """Return the numbers of an array; None for each that fails, and for all of an array without elements."""
         copy = to_storable(array).copy if array.size else None

@@ -20,6 +20,7 @@ from probe.measure.own import OwnNumbers
 from probe.measure.reductions import Reductions
 from probe.measure.statistics import statistics
 from probe.measure.tensor_reader import SINGLE, TensorReader, local_tensor, to_storable
+from probe.monitor.host_tensor import HostTensor
 from probe.pytree import leaves
 from probe.recording.measurement_queue import TrainingWork
 from probe.store.error_log import ErrorLog
@@ -54,15 +55,13 @@ class HostNumbers:
     def __init__(self, wait: Callable[[], None], on_cpu: bool) -> None:
         reader, self.ready, self.on_cpu, self._own = TensorReader(), wait, on_cpu, OwnOperations()
         self._scalars: list[Any] = []
-        self.own = OwnNumbers(())  # the user's own statistics
-        self._flat = reader.flat
+        self._flat, self._as_arrays, self.own = reader.flat, on_cpu, OwnNumbers(())
         self._read: Callable[[Any], Any] = lambda tensor: to_storable(reader(local_tensor(tensor)))
 
     def norm(self, tensor: Any) -> Number:
         """Return the L2 norm of a tensor or an array; NaN or Inf if an element is."""
         array = tensor.reshape(-1) if isinstance(tensor, np.ndarray) else self._flat(local_tensor(tensor))
-        if array is None:
-            array = self._read(tensor).reshape(-1)
+        array = self._read(tensor).reshape(-1) if array is None else array
         if array.dtype == SINGLE and array.size:
             square = float(array.dot(array))
             if 1e-30 < square < math.inf:
@@ -70,14 +69,10 @@ class HostNumbers:
         return _number(statistics(array).get("Norm"))
 
     def ends(self, tensor: Any) -> dict[str, Number]:
-        """Return Max and Min of a tensor or an array."""
-        numbers = statistics(tensor if isinstance(tensor, np.ndarray) else self._read(tensor))
-        return {"max": _number(numbers.get("Max")), "min": _number(numbers.get("Min"))}
-
-    def further(self, tensor: Any) -> dict[str, Any]:
-        """Return the user's own statistics of a tensor or an array; None for one that fails."""
-        array = tensor if isinstance(tensor, np.ndarray) or not self.own.chosen else self._read(tensor)
-        return self.own.of_array(array) if self.own.chosen else {}
+        """Return Max and Min of a tensor or an array, and the user's own statistics."""
+        array = tensor if isinstance(tensor, np.ndarray) else self._read(tensor)
+        numbers = statistics(array)
+        return {"max": _number(numbers.get("Max")), "min": _number(numbers.get("Min")), **self.own.known(array)}
 
     def several(self, tensor: Any, names: Sequence[str], eps: float) -> dict[str, Number]:
         """Return the numbers of ``FOUR`` as float32 holds them, and perhaps others, of a tensor or an array.
@@ -95,11 +90,19 @@ class HostNumbers:
 
     def number(self, tensor: Any) -> Number:
         """Return the value of a tensor of one element."""
-        return float(self._read(tensor).reshape(-1)[0])
+        return float(tensor if isinstance(tensor, np.ndarray) else self._read(tensor).reshape(-1)[0])
 
     def made(self, compute: Callable[..., Any], *arguments: Any) -> Any:
-        """Return what a function of ``features`` makes of tensors, and of other arguments."""
-        return self._own.run(compute, *map(local_tensor, arguments))
+        """Return what a function of ``features`` makes of tensors, on CPU of their arrays, and of other arguments."""
+        if not self._as_arrays:
+            return self._own.run(compute, *map(local_tensor, arguments))
+        self.ready()
+        with np.errstate(all="ignore"):
+            return compute(*map(self._array, arguments))
+
+    def _array(self, given: Any) -> Any:
+        array = self._read(given) if hasattr(given, "asnumpy") else given
+        return array.view(HostTensor) if isinstance(array, np.ndarray) else given
 
     def computed(self, compute: Callable[..., Mapping[str, Any]], *arguments: Any) -> dict[str, Number]:
         """Return the numbers that such a function makes."""
@@ -132,7 +135,7 @@ class DeviceNumbers(HostNumbers):
 
     def __init__(self, wait: Callable[[], None], on_cpu: bool) -> None:
         super().__init__(wait, on_cpu)
-        self.ready = lambda: None
+        self.ready, self._as_arrays = lambda: None, False
         self._reductions = Reductions(on_cpu, scaled=False)
         self._work, self._pending = TrainingWork(wait), cast("Exception | None", None)
         self._lock = threading.Lock()  # optimizers may run in several threads
@@ -144,16 +147,9 @@ class DeviceNumbers(HostNumbers):
         return self._later(self._own.run(self._reductions.norm, local_tensor(tensor)), self._reductions.norm_is_square)
 
     def ends(self, tensor: Any) -> dict[str, Number]:
-        """Return nothing: Max and Min would be two more operations."""
-        return {}
-
-    def further(self, tensor: Any) -> dict[str, Any]:
-        """Return the user's own statistics; see ``HostNumbers``. That waits: an error of them is not the training's."""
-        if self.own.chosen and (error := self._work.failure()):
-            self._pending = error
-            return {}
-        is_read = isinstance(tensor, np.ndarray) or not self.own.on_device
-        return super().further(tensor) if is_read else self.own.of_tensor(tensor)
+        """Return nothing, as these would be more operations; beside own statistics the same, which waits."""
+        self._pending = self._pending or (self._work.failure() if self.own.chosen else None)
+        return super().ends(tensor) if self.own.chosen and self._pending is None else {}
 
     def several(self, tensor: Any, names: Sequence[str], eps: float) -> dict[str, Number]:
         """Return the numbers of ``FOUR`` and others; see ``HostNumbers``. Max and Min may leave NaN out."""
@@ -300,10 +296,9 @@ class StepValues:
     def end(self) -> Row:
         """End the step and return its numbers."""
         self.before_adjust()
-        values, self._values = self._values, {}
-        scales, self._scales, self._scale = self._scales, {}, None
-        entered, self._entered = self._entered, {}
-        outputs, self._outputs, self._before = self._outputs, [], {}
+        values, self._values, entered, self._entered = self._values, {}, self._entered, {}
+        scales, self._scales, outputs, self._outputs = self._scales, {}, self._outputs, []
+        self._scale, self._before = None, {}
         losses: dict[str, Number] = {}
         with self._errors.guard("reading the loss"):
             for place, output in enumerate(outputs):
@@ -318,8 +313,7 @@ class StepValues:
         """Measure a tensor of a Cell, or the array of a sum of gradients."""
         self._values[name] = self._numbers.norm(tensor)
         if self._has_parameters:
-            numbers = {**self._numbers.ends(tensor), **self._numbers.further(tensor)}
-            self._values.update((f"{name}.{end}", value) for end, value in numbers.items() if value is not None)
+            self._values.update((f"{name}.{end}", value) for end, value in self._numbers.ends(tensor).items())
 
     def differentiated(self, output: Any) -> None:
         """Keep the loss until the end of the step: the first output, if it is one number."""
@@ -377,8 +371,7 @@ class StepValues:
         with self._errors.guard("reading the parameters of an optimizer", name):
             for key, parameter in optimizer.parameters.items():
                 self._values[f"{key}.param"] = self._numbers.norm(parameter)
-                before = self._before.pop(key, None)
-                if before is not None:
+                if (before := self._before.pop(key, None)) is not None:
                     self._values[f"{key}.update"] = self._numbers.change(parameter, before)
             for key, state in optimizer.states.items():
                 self._values[f"{name}.{key}"] = self._numbers.norm(state)
@@ -392,6 +385,6 @@ def _flat(name: str, scalars: Mapping[str, Any]) -> dict[str, Number]:
 
 
 def _is_series(key: str, value: Any) -> bool:
-    if key == "loss_scale" and value == 1.0:
-        return False  # the optimizer has none; a loss scaler may have one
-    return key not in _NO_SERIES and isinstance(value, (int, float, Later)) and not isinstance(value, bool)
+    # an optimizer with a loss scale of 1 has none; a loss scaler may have one
+    is_none = key in _NO_SERIES or (key, value) == ("loss_scale", 1.0)
+    return not is_none and isinstance(value, (int, float, Later)) and not isinstance(value, bool)
