@@ -42,7 +42,7 @@ unexport PYTHONDONTWRITEBYTECODE
 #: what builds the simulated CANN
 COMPILERS := { command -v gcc && command -v g++ && command -v nm; } >/dev/null || { apt-get update -q && apt-get install -qy gcc g++ binutils; }
 
-.PHONY: help demo check lint imports numbers unit format coverage test test-all thorough browser planted-faults one-run test-rounds test-force conformance wheel-test wheel-faults test-oldest unit-oldest test-versions \
+.PHONY: help demo check lint imports numbers unit format coverage test test-all thorough browser planted-faults one-run automation test-rounds test-force conformance wheel-test wheel-faults test-oldest unit-oldest test-versions \
   ascend ascend-all test-processors equality-50 seen-nets guard-nets replay-nets fuzz fuzz-checks report-test drawings pictures origins mechanisms perturbed mutants bench bench-peer bench-reading bench-cluster bench-device \
   peer clean
 
@@ -170,6 +170,9 @@ origins: $(VENV)/ready  ## plant 24 faults and 10 harmless changes in trainings:
 perturbed: $(VENV)/ready  ## is one run that was moved by one rounding a tolerance? orders of sums, faults, wrong kernels (20 minutes)
 	$(COMPILERS)
 	$(RUN) -m tests.programs.origins.perturbed
+
+automation: $(VENV)/ready  ## five planted faults, found by answers in JSON as docs/automation.md tells
+	$(RUN) -m tests.programs.automation
 
 one-run: $(VENV)/ready  ## plant faults in trainings without a golden run, and look at healthy ones: `probe check RUN`
 	$(VENV)/bin/python -m pip install --quiet --no-deps --target .nets mindcv==0.3.0

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from probe.callbacks import MsprobeInitStep, MsprobeStep
+    from probe.config.own_statistics import register_statistic
     from probe.debugger import PrecisionDebugger
     from probe.errors import AlarmError, DifferenceError, NonFiniteError, ProbeError, SettingsError, UsageError
     from probe.monitor.msprobe.trainer_mon import TrainerMon
@@ -41,6 +42,7 @@ __all__ = [
     "first_nan",
     "load",
     "open",
+    "register_statistic",
     "replay",
     "report",
     "seed_all",
@@ -50,6 +52,7 @@ __version__ = "0.1.0"
 #: the modules of the names above
 _HOMES = {
     "probe.callbacks": "MsprobeInitStep MsprobeStep",
+    "probe.config.own_statistics": "register_statistic",
     "probe.debugger": "PrecisionDebugger",
     "probe.errors": "AlarmError DifferenceError NonFiniteError ProbeError SettingsError UsageError",
     "probe.monitor.msprobe.trainer_mon": "TrainerMon",

@@ -7,11 +7,16 @@
 from __future__ import annotations
 
 import errno
+import functools
 import io
 import os
+import pkgutil
 import stat
-from collections.abc import Iterator
-from typing import BinaryIO, TextIO
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any, BinaryIO, TextIO
+
+from probe.errors import UsageError
 
 #: kinds of files that are no regular files
 _KINDS = (
@@ -61,3 +66,14 @@ def open_text(path: str, errors: str = "strict", newline: str | None = None) -> 
 def table_lines(file: TextIO) -> Iterator[str]:
     """Yield the lines of a table for ``csv``, which refuses a NUL before Python 3.11."""
     return (line.replace("\0", "\ufffd") for line in file)
+
+
+@functools.lru_cache(64)
+def function_of(text: str) -> Callable[..., Any]:
+    """Return a function of the user's, by "module:function"; raise UsageError when there is none."""
+    if os.getcwd() not in sys.path:
+        sys.path.append(os.getcwd())
+    try:
+        return pkgutil.resolve_name(text)  # type: ignore[no-any-return]
+    except (ImportError, AttributeError, SyntaxError, ValueError) as error:
+        raise UsageError(f"{text} is not allowed. Allowed: module:function. {type(error).__name__}: {error}") from error

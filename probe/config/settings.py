@@ -11,6 +11,7 @@ from typing import Any, Union
 
 from probe.config import file_reader, validators
 from probe.config.messages import errors_about, nearest, printable, refuse
+from probe.config.own_statistics import own_statistics
 from probe.config.validators import DATA_MODES, HASHES, RANGES, TASKS, ArrayCondition, DimSlice, StepSelection
 from probe.errors import SettingsError
 from probe.naming import is_full_name
@@ -312,8 +313,8 @@ def _combined(settings: Settings) -> Settings:
     _check_scope(settings)
     mode, key = settings.summary_mode, f"{settings.task}.summary_mode"
     modes = {mode} if isinstance(mode, str) else set(mode)
-    if settings.level == "L2" and not modes.isdisjoint(RANGES):
-        refuse(key, mode, "no statistics of range at level L2")
+    if settings.level == "L2" and not modes.isdisjoint((*RANGES, *own_statistics())):
+        refuse(key, mode, "no statistics of range at level L2, and none of your own")
     if settings.level != "L2" and not modes.isdisjoint(HASHES):
         refuse(key, mode, '"hash" at level "L2" alone; "md5" is a checksum')
     if settings.task == "nan_check" and len(settings.data_mode) != len(DATA_MODES) - 1:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -11,6 +12,7 @@ from numbers import Integral
 from typing import Any, NamedTuple
 
 from probe.config.messages import printable, refuse
+from probe.config.own_statistics import own_statistics, registered
 from probe.errors import SettingsError
 from probe.naming import NARROWER
 
@@ -227,11 +229,18 @@ patterns = list_of(_pattern)
 _CHOSEN = (*STATISTICS, *RANGES)
 _LIST = f"'statistics', 'md5', or a list of some of {', '.join(map(repr, _CHOSEN))}"
 _summary_mode = rule(lambda value: value in ("statistics", "md5", "hash"), _LIST, ("statistics", "md5"))
-_statistic = rule(lambda value: value in (*_CHOSEN, *HASHES), ", ".join(map(repr, _CHOSEN)), _CHOSEN)
+
+
+def _statistic(key: str, value: Any) -> Any:
+    is_function = isinstance(value, str) and ":" in value and value not in HASHES
+    if is_function and not difflib.get_close_matches(value, RANGES, 1, 0.8):
+        return registered(value)
+    names = (*_CHOSEN, *own_statistics())
+    return rule(lambda value: value in (*names, *HASHES), ", ".join(map(repr, names)), names)(key, value)
 
 
 def summary(key: str, value: Any) -> str | tuple[str, ...]:
-    """Validate ``summary_mode``: "statistics", "md5", or a list of statistics; those of ``HASHES`` at L2."""
+    """Validate ``summary_mode``: "statistics", "md5", or a list of statistics, also own ones; ``HASHES`` at L2."""
     if value and isinstance(value, (list, tuple)):
         return tuple(list_of(_statistic)(key, value))
     return str(_summary_mode(key, value))

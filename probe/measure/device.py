@@ -38,6 +38,7 @@ class _Reduced:
     kind: str
     parts: list[tuple[str, list[Any]]]  # floats and integers for the four numbers, then those of each other statistic
     values: list[Any]
+    copy: Any = None  # for the user's own statistics
 
 
 class DeviceMeasurer(DeferredMeasurer):
@@ -45,7 +46,7 @@ class DeviceMeasurer(DeferredMeasurer):
 
     Sums are in float32, so Mean and Norm agree with the host's to about six digits. NaN and Inf show in the four
     numbers; they are counted where the user asks for it. Tensors that are saved, complex or float64 are copied. So are
-    all unless ``reduces``: a checksum needs more than numbers.
+    all unless ``reduces``: a checksum needs more than numbers, and so does an own statistic of an array.
     """
 
     def __init__(self, host: HostMeasurer, reduces: bool, reductions: Reductions) -> None:
@@ -54,6 +55,7 @@ class DeviceMeasurer(DeferredMeasurer):
         super().__init__(host)
         self._host = host
         self._table = () if host.chosen is None else host.chosen.table
+        reduces = reduces and (host.chosen is None or host.chosen.own.on_device)
         named = [(name, kind) for kind, names in _KINDS.items() if reduces for name in names.split()]
         self._kinds = {getattr(mindspore, name): kind for name, kind in named if hasattr(mindspore, name)}
         self._reductions = reductions
@@ -73,6 +75,7 @@ class DeviceMeasurer(DeferredMeasurer):
             one.values = [self.copy(tensor)]
         else:
             self._retry_to_find_culprit(partial(self.own_operations.run, self._reduce, one), tensor)
+            one.copy = self.copy(tensor) if self._host.chosen and self._host.chosen.own.chosen else None
         self._reduced.append(one)
         return self._later(partial(self._record, one))
 
@@ -132,6 +135,7 @@ class DeviceMeasurer(DeferredMeasurer):
         four, found, size = self._four(one, floats, integers), iter(others), math.prod(one.shape)
         if self._host.chosen is not None:
             four = {it.key: it.finish(next(found), size) if it.take else four.get(it.key) for it in self._table}
+            four.update(self._host.chosen.own.of_tensor(one.copy) if one.copy is not None else {})
         return tensor_record(one.dtype, one.shape, four)
 
     def _four(self, one: _Reduced, floats: list[float], integers: list[int]) -> Numbers:

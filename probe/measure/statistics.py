@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Union
 import numpy as np
 
 from probe.measure.one_byte import single
+from probe.measure.own import OwnNumbers
 from probe.measure.ranges import FORMATS, HostOperations, Range
 from probe.measure.tensor_reader import SINGLE, Array
 
@@ -285,7 +286,7 @@ STATISTICS = {
 
 
 class SelectedStatistics:
-    """Takes the chosen statistics of an array, by the keys of ``STATISTICS``.
+    """Takes the chosen statistics of an array, by the keys of ``STATISTICS``, and then the user's own.
 
     >>> SelectedStatistics(["max", "zero count"])(np.array([0.0, 2.0], np.float32))
     {'Max': 2.0, 'zero_count': 1}
@@ -295,9 +296,11 @@ class SelectedStatistics:
         wanted = set(names)
         self.table = list({entry.key: entry for name, entry in STATISTICS.items() if name in wanted}.values())
         self._four = any(entry.take is None for entry in self.table)
+        self.own = OwnNumbers(wanted)
 
     def __call__(self, array: Array, dtype: str = "") -> Numbers:
         """Return the chosen statistics of a tensor of this dtype; complex elements are counted by their magnitudes."""
         four = statistics(array) if self._four else {}
         values = Range(HostOperations(), as_real(array), dtype)
-        return {it.key: it.finish(it.take(values), array.size) if it.take else four.get(it.key) for it in self.table}
+        found = {it.key: it.finish(it.take(values), array.size) if it.take else four.get(it.key) for it in self.table}
+        return {**found, **self.own.of_array(array)} if self.own.chosen else found

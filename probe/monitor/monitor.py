@@ -13,6 +13,7 @@ from typing import Any, Optional
 from probe.capture.pynative.cells import ModelAndLoss
 from probe.capture.training.events import Observer, TrainingHooks
 from probe.config.settings import Settings
+from probe.measure.own import OwnNumbers
 from probe.monitor.alarms import Alarms
 from probe.monitor.cell_values import CellTask, CellValues
 from probe.monitor.mechanisms import Mechanisms
@@ -93,6 +94,7 @@ class Monitor:
         self.errors = ErrorLog(self.folder, set())
         self.file, self.alarms = SeriesFile(self.folder), Alarms(self.folder, self.errors)
         numbers, self._settings = new_numbers(settings.measure), settings
+        numbers.own = OwnNumbers(() if isinstance(settings.summary_mode, str) else settings.summary_mode)
         self.values = values = StepValues(numbers, self.errors)
         of_cells = replace(settings, task="statistics", level="L0", extra_info=False, keep_steps=0)
         task = CellTask(settings.data_mode, lambda slot, tensor: values.note(str(slot), tensor))

@@ -17,6 +17,7 @@ from probe.capture.autograd.nodes import AutogradNodes
 from probe.capture.training.optimizer_values import OptimizerValues
 from probe.executor import OwnOperations
 from probe.measure.features import HostTensor
+from probe.measure.own import OwnNumbers
 from probe.measure.reductions import Reductions
 from probe.measure.statistics import statistics
 from probe.measure.tensor_reader import SINGLE, TensorReader, local_tensor, to_storable
@@ -52,14 +53,13 @@ class HostNumbers:
         reader, self.ready, self.on_cpu, self._own = TensorReader(), wait, on_cpu, OwnOperations()
         self._scalars: list[Any] = []
         self._pending: Exception | None = None
-        self._flat, self._as_arrays = reader.flat, on_cpu
+        self._flat, self._as_arrays, self.own = reader.flat, on_cpu, OwnNumbers(())
         self._read: Callable[[Any], Any] = lambda tensor: to_storable(reader(local_tensor(tensor)))
 
     def norm(self, tensor: Any) -> Number:
         """Return the L2 norm of a tensor or an array; NaN or Inf if an element is."""
         array = tensor.reshape(-1) if isinstance(tensor, np.ndarray) else self._flat(local_tensor(tensor))
-        if array is None:
-            array = self._read(tensor).reshape(-1)
+        array = self._read(tensor).reshape(-1) if array is None else array
         if array.dtype == SINGLE and array.size:
             square = float(array.dot(array))
             if 1e-30 < square < math.inf:
@@ -67,9 +67,10 @@ class HostNumbers:
         return _number(statistics(array).get("Norm"))
 
     def ends(self, tensor: Any) -> dict[str, Number]:
-        """Return Max and Min of a tensor or an array."""
-        numbers = statistics(tensor if isinstance(tensor, np.ndarray) else self._read(tensor))
-        return {"max": _number(numbers.get("Max")), "min": _number(numbers.get("Min"))}
+        """Return Max and Min of a tensor or an array, and the user's own statistics."""
+        array = tensor if isinstance(tensor, np.ndarray) else self._read(tensor)
+        numbers = statistics(array)
+        return {"max": _number(numbers.get("Max")), "min": _number(numbers.get("Min")), **self.own.known(array)}
 
     def several(self, tensor: Any, names: Sequence[str], eps: float) -> dict[str, Number]:
         """Return the numbers of ``FOUR`` as float32 holds them, and perhaps others, of a tensor or an array.
@@ -147,8 +148,9 @@ class DeviceNumbers(HostNumbers):
         return self._later(self._own.run(self._reductions.norm, local_tensor(tensor)), self._reductions.norm_is_square)
 
     def ends(self, tensor: Any) -> dict[str, Number]:
-        """Return nothing: Max and Min would be two more operations."""
-        return {}
+        """Return nothing, as these would be more operations; beside own statistics the same, which waits."""
+        self._pending = self._pending or (self._work.failure() if self.own.chosen else None)
+        return super().ends(tensor) if self.own.chosen and self._pending is None else {}
 
     def several(self, tensor: Any, names: Sequence[str], eps: float) -> dict[str, Number]:
         """Return the numbers of ``FOUR`` and others; see ``HostNumbers``. Max and Min may leave NaN out."""
@@ -289,10 +291,9 @@ class StepValues:
     def end(self) -> Row:
         """End the step and return its numbers."""
         self.before_adjust()
-        values, self._values = self._values, {}
-        scales, self._scales, self._scale = self._scales, {}, None
-        entered, self._entered = self._entered, {}
-        outputs, self._outputs, self._before = self._outputs, [], {}
+        values, self._values, entered, self._entered = self._values, {}, self._entered, {}
+        scales, self._scales, outputs, self._outputs = self._scales, {}, self._outputs, []
+        self._scale, self._before = None, {}
         losses: dict[str, Number] = {}
         with self._errors.guard("reading the loss"):
             for place, output in enumerate(outputs):
@@ -365,8 +366,7 @@ class StepValues:
         with self._errors.guard("reading the parameters of an optimizer", name):
             for key, parameter in optimizer.parameters.items():
                 self._values[f"{key}.param"] = self._numbers.norm(parameter)
-                before = self._before.pop(key, None)
-                if before is not None:
+                if (before := self._before.pop(key, None)) is not None:
                     self._values[f"{key}.update"] = self._numbers.change(parameter, before)
             for key, state in optimizer.states.items():
                 self._values[f"{name}.{key}"] = self._numbers.norm(state)
@@ -380,6 +380,6 @@ def _flat(name: str, scalars: Mapping[str, Any]) -> dict[str, Number]:
 
 
 def _is_series(key: str, value: Any) -> bool:
-    if key == "loss_scale" and value == 1.0:
-        return False  # the optimizer has none; a loss scaler may have one
-    return key not in _NO_SERIES and isinstance(value, (int, float, Later)) and not isinstance(value, bool)
+    # an optimizer with a loss scale of 1 has none; a loss scaler may have one
+    is_none = key in _NO_SERIES or (key, value) == ("loss_scale", 1.0)
+    return not is_none and isinstance(value, (int, float, Later)) and not isinstance(value, bool)

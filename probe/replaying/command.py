@@ -49,7 +49,8 @@ def add_replay(commands: Any) -> None:
     )
     parser.add_argument("--script", metavar="FILE", help="write a program that makes the call again, and its arrays")
     parser.add_argument("--csv", metavar="FILE", help="write a row for each output")
-    parser.add_argument("--json", metavar="FILE", help="write all verdicts as JSON (- for stdout)")
+    said = "write all verdicts as JSON (default: to stdout)"
+    parser.add_argument("--json", nargs="?", const="-", metavar="FILE", help=said)
     add_shared(parser, "language")
     parser.set_defaults(run=run_replay, failed=2)
 

@@ -59,7 +59,7 @@ class SeriesName(NamedTuple):
     #: statistic), "seconds", "feature" (of a csv file of msprobe), or "logged" by the user
     kind: str
     owner: str  # the parameter or Cell; of a state the parameter too
-    statistic: str = "norm"  # "norm", "max" or "min"
+    statistic: str = "norm"  # "norm", "max", "min", or one of the user's own
     state: str = ""  # the name of the optimizer's state, or ""
 
     @property
@@ -82,8 +82,8 @@ def kind_of(name: str) -> str:
     last = name.rpartition(".")[2]
     if last in _LAST:
         return "bias" if last == "param" and name.endswith((".bias.param", ".beta.param")) else _LAST[last]
-    if name.startswith("Cell."):
-        return "cell"
+    if name.startswith("Cell.") or name.endswith(f".grad.{last}"):
+        return "cell" if _is_number(last) else "end"  # of a statistic of the user's own
     if "loss_scale" in name:
         return "scale"
     if name.startswith("optimizer"):
@@ -105,7 +105,7 @@ def parse(name: str) -> SeriesName:
     (SeriesName(kind='grad', owner='fc.weight', statistic='max', state=''), ('fc.weight', 'norm', 'moment1'))
     """
     whole, statistic = name, "norm"
-    if name.endswith(_ENDS):
+    if kind_of(name) == "end":
         whole, _, statistic = name.rpartition(".")
     kind = kind_of(whole)
     if kind == "state":

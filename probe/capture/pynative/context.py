@@ -47,7 +47,7 @@ class CaptureContext:
         function, ``is_custom`` for one of the user's own.
         """
         state, recorder, repeated = self.state, self.recorder, None
-        if recorder is None:
+        if recorder is None or recorder.queue.runs_own_operation:
             return None
         if state.replays:
             repeated = state.replays[-1].pop(key)

@@ -41,17 +41,20 @@ def add_parser(commands: Any, name: str, short: str, long: str, epilog: str = ""
     return commands.add_parser(name, help=short, description=long, epilog=epilog)  # type: ignore[no-any-return]
 
 
-def add_shared(parser: argparse.ArgumentParser, *groups: str) -> None:
+def add_shared(parser: argparse._ActionsContainer, *groups: str) -> None:
     """Add arguments that several commands share: "choice" of steps and ranks, "language", "workers"."""
     for group in groups:
         _add(parser, _table()["shared"][group])
 
 
-def _add(parser: argparse.ArgumentParser, rows: Iterable[Any]) -> None:
+def _add(parser: argparse._ActionsContainer, rows: Iterable[Any]) -> None:
     words = {"{locale}": locale_language(), "{narrower}": NARROWER}
     for row in rows:
         if isinstance(row, str):
             add_shared(parser, row[1:])
+            continue
+        if isinstance(row, list):  # of which one at most may be given
+            _add(parser.add_mutually_exclusive_group(), row)
             continue
         given: dict[str, Any] = {key: words.get(str(value), value) for key, value in row.items()}
         given["help"] = row["help"].replace("{narrower}", ", ".join(NARROWER))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from probe.errors import UsageError
 from probe.findings.sentence import NOTHING, Sentence, say
 from probe.reading.commands import arguments
+from probe.reading.commands.watch import series_dict
 from probe.reading.dumps import text
 
 if TYPE_CHECKING:
@@ -172,6 +173,8 @@ def show_trend(
         )
         write_csv(sys.stdout, ("tensor", "rank", "step", choice[1]), rows)
         return 0
+    if given.json:
+        return _print_trend(trend, found, 1 if found else 2 * _show_errors(samples))
     lines = [[say(cell).text(given.lang) for cell in _TREND_HEAD]]
     for name, ranks in trend.items():
         for rank, steps in ranks.items():
@@ -187,6 +190,13 @@ def show_trend(
         print(text.safe(look.text(given.lang)))
     is_unread = _show_errors(samples)
     return 1 if found else 2 * is_unread
+
+
+def _print_trend(trend: Trend, found: list[TrendFinding], status: int) -> int:
+    pairs = [(name, *pair) for name, ranks in trend.items() for pair in ranks.items()]
+    listed = [series_dict(name, rank, steps, steps.values()) for name, rank, steps in pairs]
+    print(json.dumps({"series": listed, "findings": [item.to_dict() for item in found], "status": status}, indent=1))
+    return status
 
 
 def _write(given: argparse.Namespace, summaries: list[Any], **settings: str) -> int:

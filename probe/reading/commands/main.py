@@ -5,9 +5,11 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import json
 import os
 import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 from probe.errors import ProbeError
@@ -36,6 +38,7 @@ def run_command(
     """
     parser = argparse.ArgumentParser(prog="probe", description="Read and compare dumps, and check this machine.")
     parser.add_argument("--version", action="version", version=f"probe {version}")
+    parser.add_argument("--json-schema", action=_Schemas, nargs=0, help="print a JSON Schema of each --json")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     add_commands(commands, _RUNS)
     for add in further:
@@ -46,6 +49,18 @@ def run_command(
     given = parser.parse_args(arguments)
     reason = why_no_output(given)
     return _told(reason, _NO_OUTPUT) if reason else _status(given)
+
+
+def json_schemas() -> dict[str, Any]:
+    """Return the JSON Schema of the answer of each command with ``--json``."""
+    found = json.loads((Path(__file__).parent / "schemas.json").read_text(encoding="utf-8"))
+    shared = {"$schema": "https://json-schema.org/draft/2020-12/schema", "$defs": found["$defs"]}
+    return {command: {**shared, **schema} for command, schema in found["commands"].items()}
+
+
+class _Schemas(argparse.Action):
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
+        parser.exit(_status(argparse.Namespace(run=lambda _: print(json.dumps(json_schemas(), indent=1)) or 0)))
 
 
 def _status(given: argparse.Namespace) -> int:

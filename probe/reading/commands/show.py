@@ -40,7 +40,7 @@ def run_compare(given: argparse.Namespace) -> int:
     mapping = read_map(given.map) if given.map else {}
     options = Options(
         mapping, tuple(map(tuple, given.rule)), factor=given.tolerance, arrays=given.arrays,
-        layouts=(given.layout_a, given.layout_b),
+        layouts=(given.layout_a, given.layout_b), distance=given.distance,
     )  # fmt: skip
     only_summaries = arguments.wants_summaries(given)
     request = Request(options, given.noise, given.step, given.rank, arguments.workers(given), rows)
@@ -68,7 +68,7 @@ def _head(comparison: ComparisonResult, options: Options) -> Head:
 
     settings = {
         "rules": [list(rule) for rule in options.rules], "tolerance": options.factor, "arrays": options.arrays,
-        "map": options.mapping, "layouts": list(options.layouts),
+        "map": options.mapping, "layouts": list(options.layouts), "distance": options.distance,
     }  # fmt: skip
     return Head("compare", settings, list(comparison.paths), [encode(labels) for labels in comparison.alone])
 
@@ -133,7 +133,9 @@ def run_recover(given: argparse.Namespace) -> int:
     from probe.reading.dumps.journal_reader import recover
 
     outcomes = recover(given.path)
-    for outcome in outcomes:
+    if given.json:
+        print(json.dumps([outcome._asdict() for outcome in outcomes], indent=1))
+    for outcome in outcomes if not given.json else ():
         print(outcome.text, file=sys.stdout if outcome.well else sys.stderr)
     return int(not all(outcome.well for outcome in outcomes))
 
@@ -154,6 +156,9 @@ def run_report(given: argparse.Namespace) -> int:
     wishes = Wishes(request, not given.no_code, given.all, given.lang)
     golden = given.paths[0] if len(given.paths) == 2 else ""
     done = make_report(given.output, given.paths[-1], golden, wishes)
+    if given.json:
+        print(json.dumps({"page": given.output, **done._asdict()}, indent=1))
+        return done.status
     print(f"{given.output}: {done.calls} calls, {text.size(done.size)}")
     remarks = [text.safe(line) for line in done.unread]
     if done.dropped:

@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import json
 import math
 import os
 import sys
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
 from probe.errors import UsageError
 from probe.findings.sentence import NOTHING, say
@@ -17,6 +19,7 @@ from probe.reading.commands.arguments import ROWS, read_thresholds
 from probe.reading.dumps import text
 
 if TYPE_CHECKING:
+    from probe.reading.one_run.health.step import HealthFinding
     from probe.series.file import RankSeries
     from probe.series.rules import Alarm
     from probe.series.series import Follower
@@ -28,6 +31,7 @@ _PAUSE = 1.0
 
 def run_watch(given: argparse.Namespace) -> int:
     """Run ``probe watch``."""
+    from probe.reading.one_run.health.step import FAULT
     from probe.series.rules import ONLINE
     from probe.series.series import Follower, open_series
 
@@ -40,29 +44,30 @@ def run_watch(given: argparse.Namespace) -> int:
     if given.msprobe_csv or given.tensorboard:
         return _export(ranks, given)
     followers = {rank.path: Follower(thresholds) for rank in ranks}
-    is_strange = False
-    for rank in ranks:
-        alarms = followers[rank.path].begin(rank)
-        _show(rank, alarms, given)
-        is_strange = is_strange or bool(alarms)
-    is_strange = _show_health(given) or is_strange
+    alarms = [followers[rank.path].begin(rank) for rank in ranks]
+    found = _health(given.path)
+    is_strange = any(alarms) or any(item.weight == FAULT for item in found)
+    if given.json:
+        listed = [_rank_dict(*pair, given.like) for pair in zip(ranks, alarms)]
+        told = {"ranks": listed, "findings": [item.to_dict() for item in found], "status": int(is_strange)}
+        print(json.dumps(told, indent=1))
+        return int(is_strange)
+    for rank, own in zip(ranks, alarms):
+        _show(rank, own, given)
+    for item in found[:ROWS]:
+        print(text.safe(item.whole.text(given.lang)))
     return int(_follow(given, followers, thresholds) or is_strange if given.follow else is_strange)
 
 
 def _show(rank: RankSeries, alarms: list[Alarm], given: argparse.Namespace) -> None:
     from probe.reading.one_run.trend import sparkline
-    from probe.series.series_name import kind_of
 
     steps, seconds, language = rank.steps, rank["seconds"].values, given.lang
     pace = say("watch.pace", seconds=float(sorted(seconds)[len(seconds) // 2])) if len(seconds) else NOTHING
     name = NOTHING if rank.rank is None else say("watch.rank", rank=rank.rank)
     facts = {"count": len(steps), "newest": steps[-1]} if steps else {}
     print(say("watch.steps" if steps else "watch.empty", rank=name, pace=pace, **facts).text(language))
-    names = [
-        item
-        for item in rank.names
-        if (given.like in item if given.like else kind_of(item) in _FIRST or "learning_rate" in item)
-    ]
+    names = _names(rank, given.like)
     head = [say(key) for key in ("watch.series", "trend.first", "trend.last", "trend.line")]
     lines = [[cell.text(language) for cell in head]]
     for item in names[: given.rows] if given.rows > 0 else names:
@@ -77,19 +82,33 @@ def _show(rank: RankSeries, alarms: list[Alarm], given: argparse.Namespace) -> N
         _tell(first, language, len(others))
 
 
-def _show_health(given: argparse.Namespace) -> bool:
-    """Print what the dumps in the folder show by themselves, without notes; return whether there is a fault."""
+def _names(rank: RankSeries, like: str) -> list[str]:
+    """Return the names of the series that are shown."""
+    from probe.series.series_name import kind_of
+
+    return [it for it in rank.names if (like in it if like else kind_of(it) in _FIRST or "learning_rate" in it)]
+
+
+def series_dict(name: str, rank: Any, steps: Iterable[int], values: Iterable[float]) -> dict[str, Any]:
+    """Return a series of one rank for JSON."""
+    return {"name": name, "rank": rank, "steps": list(steps), "values": list(values)}
+
+
+def _rank_dict(rank: RankSeries, alarms: list[Alarm], like: str) -> dict[str, Any]:
+    series = [series_dict(name, rank.rank, *(it.tolist() for it in rank[name])) for name in _names(rank, like)]
+    return {"rank": rank.rank, "rows": len(rank.steps), "series": series, "alarms": [it.to_dict() for it in alarms]}
+
+
+def _health(path: str) -> list[HealthFinding]:
+    """Return what the dumps in the folder show by themselves, without notes."""
     from probe.reading.dumps.run import open
     from probe.reading.one_run.health.run_check import look_at_run
-    from probe.reading.one_run.health.step import FAULT, NOTE
+    from probe.reading.one_run.health.step import NOTE
 
     try:
-        found = [item for item in look_at_run(open(given.path))[0] if item.weight != NOTE]
+        return [item for item in look_at_run(open(path))[0] if item.weight != NOTE]
     except UsageError:
-        return False
-    for item in found[:ROWS]:
-        print(text.safe(item.whole.text(given.lang)))
-    return any(item.weight == FAULT for item in found)
+        return []
 
 
 def _tell(alarm: Alarm, language: str, more: int = 0) -> None:

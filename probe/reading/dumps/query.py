@@ -15,7 +15,7 @@ import os
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import IO, Any
 
 from probe.door import open_file
@@ -29,7 +29,7 @@ from probe.reading.dumps.folders import DumpFolder
 from probe.reading.dumps.run import Run
 from probe.reading.dumps.tables import write_csv
 from probe.reading.dumps.updates import global_norm, groups, is_update, parameter_names
-from probe.reading.dumps.values import NUMBERS, SHOWN, has_nonfinite, real
+from probe.reading.dumps.values import NUMBERS, SHOWN, further, has_nonfinite, real
 from probe.store import file_names
 
 _UPDATES = 8
@@ -158,14 +158,16 @@ def words(language: str, *keys: str) -> list[str]:
 
 
 def _numbers(dump: Dump, rows: int, width: int, language: str) -> str:
-    body: list[list[str]] = []
-    count = 0
-    for place, record in dump.tensors():
-        count += 1
-        if len(body) < rows:
-            numbers = [text.number(record.get(key)) for key in NUMBERS]
-            body.append([text.safe(place), text.safe(record.get("dtype")), text.shape(record.get("shape")), *numbers])
-    header = [*words(language, "show.tensor", "show.dtype", "show.shape"), *NUMBERS]
+    tensors = dump.tensors()
+    found = list(itertools.islice(tensors, rows))
+    count = len(found) + sum(1 for _ in tensors)
+    keys = [*NUMBERS, *_further(record for _, record in found)]
+    body = [
+        [text.safe(place), text.safe(record.get("dtype")), text.shape(record.get("shape"))]
+        + [text.number(record.get(key)) for key in keys]
+        for place, record in found
+    ]
+    header = [*words(language, "show.tensor", "show.dtype", "show.shape"), *map(text.safe, keys)]
     more = [say("show.more", count=count - len(body)).text(language)] if count > len(body) else []
     return "\n".join([text.columns([header, *body], width), *more])
 
@@ -285,8 +287,8 @@ def _row(dump: Dump, call: Call, name: str, tensor: Tensor | None, with_stack: b
     record = tensor.record if tensor else {}
     stack = call.stack
     row = {
-        "step": dump.step, "rank": dump.rank, "cell": call.cell, "tensor": name, "dtype": record.get("dtype"),
-        "shape": text.shape(record.get("shape")) if tensor else None, **{key: record.get(key) for key in SHOWN},
+        **further(record), "step": dump.step, "rank": dump.rank, "cell": call.cell, "tensor": name,
+        "dtype": record.get("dtype"), "shape": text.shape(record.get("shape")) if tensor else None, **{key: record.get(key) for key in SHOWN},
         "raised": call.raised, "line": stack[0] if stack else None,
     }  # fmt: skip
     if with_stack:
@@ -294,18 +296,31 @@ def _row(dump: Dump, call: Call, name: str, tensor: Tensor | None, with_stack: b
     return row
 
 
+def _further(rows: Iterable[dict[str, Any]]) -> list[str]:
+    """Return the further statistics of rows or records, in their order."""
+    return list(dict.fromkeys(key for row in rows for key in further(row) if key not in (*COLUMNS, "stack")))
+
+
 def _sort_key(value: Any) -> float:
     found = real(value)
     return -math.inf if found is None else math.inf if math.isnan(found) else found
 
 
+def _begun(answer: Answer) -> tuple[list[dict[str, Any]], Iterator[dict[str, Any]]]:
+    """Return the first rows of an answer, which have the names of all further statistics, and all its rows."""
+    rows = iter(answer)
+    first = list(itertools.islice(rows, 1000))
+    return first, itertools.chain(first, rows)
+
+
 def write_text(answer: Answer, file: IO[str], width: int, language: str) -> None:
     """Write the rows for people, in blocks; the width of the columns is that of their first rows."""
     many = len({(folder.step, folder.rank) for folder in answer._folders}) > 1
-    header = [*words(language, *_PLACES[: 2 * many], "show.tensor", "show.dtype", "show.shape"), *NUMBERS]
-    rows, shown = iter(answer), 0
+    first, rows = _begun(answer)
+    keys, shown = [*NUMBERS, *_further(first)], 0
+    header = [*words(language, *_PLACES[: 2 * many], "show.tensor", "show.dtype", "show.shape"), *map(text.safe, keys)]
     while (block := list(itertools.islice(rows, 200))) or not shown:
-        cells = [_cells(row, many) for row in block]
+        cells = [_cells(row, many, keys) for row in block]
         lines = text.columns([header, *cells], 0 if many else width, 3 if many else 1).split("\n")
         if not shown:
             print(text.fit(lines[0], width), file=file)
@@ -322,20 +337,19 @@ def write_text(answer: Answer, file: IO[str], width: int, language: str) -> None
         print(say("show.more", count=rest).text(language), file=file)
 
 
-def _cells(row: dict[str, Any], many: bool) -> list[str]:
+def _cells(row: dict[str, Any], many: bool, keys: Sequence[str]) -> list[str]:
     place = [text.number(row["step"]), text.number(row["rank"])] if many else []
     cells = [text.safe(row["tensor"]), text.safe(row["dtype"] or "-"), row["shape"] or "-"]
-    return [*place, *cells, *(text.number(row[key]) for key in NUMBERS)]
+    return [*place, *cells, *(text.number(row.get(key)) for key in keys)]
 
 
 def write_rows(answer: Answer, file: IO[str], form: str) -> None:
     """Write the rows as csv or as one JSON list."""
     if form == "csv":
-        rows = (
-            [*(row[key] for key in COLUMNS), *([" | ".join(row["stack"])] if "stack" in row else [])] for row in answer
-        )
-        header = (*COLUMNS, "stack") if answer._query.stack else COLUMNS
-        write_csv(file, header, rows)
+        first, rows = _begun(answer)
+        header = [*COLUMNS, *["stack"][: answer._query.stack], *_further(first)]
+        texts = ({**row, "stack": " | ".join(row.get("stack", ()))} for row in rows)
+        write_csv(file, header, ([row.get(key) for key in header] for row in texts))
         return
     file.write("[")
     for place, row in enumerate(answer):

@@ -98,10 +98,11 @@ def _of_updates(dump: Dump, like: str) -> dict[str, float]:
 
 
 def read_all(folders: Sequence[DumpFolder], like: str, stat: str = "norm", workers: Workers = HERE) -> list[Samples]:
-    """Return a statistic of tensors whose names contain ``like``; raise UsageError when it is unknown or unreadable."""
-    if stat.lower() not in STATISTICS:
-        raise UsageError(f"trend: {stat!r} is not allowed. Allowed: {', '.join(STATISTICS)}.")
-    units = [(folder, like, STATISTICS[stat.lower()]) for folder in folders]
+    """Return a statistic of the tensors of many dumps whose names contain ``like``.
+
+    A statistic may be any key of the records. Raise UsageError when no dump can be read.
+    """
+    units = [(folder, like, STATISTICS.get(stat.lower(), stat)) for folder in folders]
     found = list(run_units(read_samples, units, workers, "reading"))
     if found and all(sample.error for sample in found):
         raise UsageError(found[0].error)
@@ -135,4 +136,9 @@ def collect(folders: Sequence[DumpFolder], like: str, stat: str = "norm") -> Tre
 
 def no_tensor(like: str, stat: str) -> str:
     """Return the message where no tensor fits."""
+    if stat.lower() not in STATISTICS:
+        allowed = ", ".join(STATISTICS)
+        return (
+            f"trend: {stat!r} is not allowed. Allowed: {allowed}, and other keys of records, of tensors with {like!r}."
+        )
     return f"trend: no tensor with {stat} has {like!r} in its name"

@@ -27,6 +27,8 @@ TENSORS = frozenset(
 NUMBERS = ("Max", "Min", "Mean", "Norm")
 #: the numbers that tables of tensors have
 SHOWN = (*NUMBERS, "nan_count", "inf_count")
+#: keys of a record whose numbers are no statistics, or have a column; and the types of the others
+_COLUMNS, _NUMBER_TYPES = frozenset((*SHOWN, "storage", "storage_offset")), frozenset((float, int, type(None)))
 #: counts of elements that are not ordinary
 COUNTS = ("nan_count", "inf_count", "negative_inf_count", "positive_inf_count")
 
@@ -148,6 +150,11 @@ def real(value: Any) -> float | None:
         except OverflowError:
             return math.inf if value > 0 else -math.inf
     return None
+
+
+def further(record: Record) -> dict[str, Any]:
+    """Return the statistics that tables have no column for: chosen ones, and those of the user's own."""
+    return {key: value for key, value in record.items() if type(value) in _NUMBER_TYPES and key not in _COLUMNS}
 
 
 def element_count(shape: Any) -> int | None:

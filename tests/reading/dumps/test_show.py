@@ -242,3 +242,31 @@ def test_the_locale_chooses_the_language(run):
         arguments, environment = command(run, "--name", "relu", **variables, PYTHONIOENCODING="utf-8")
         done = processes.run(arguments, capture_output=True, check=True, env=environment, fresh="the locale is read")
         assert word in done.stdout.decode()
+
+
+@pytest.fixture
+def chosen(tmp_path):
+    """A dump with statistics that tables have no column for."""
+    own = [tensor(zero_count=0, kurtosis=2.5, storage=3), tensor(zero_count=1, kurtosis=None)]
+    write(tmp_path / "step0" / "rank", {"Functional.relu.0.forward": forward([tensor()], own)})
+    return tmp_path
+
+
+@pytest.mark.parametrize("asked", [[], ["--name", "relu"]])
+def test_further_statistics_have_a_column(chosen, asked, capsys):
+    lines = show(chosen, *asked, capsys=capsys).out.splitlines()
+    head = next(place for place, line in enumerate(lines) if line.split()[:3] == ["tensor", "dtype", "shape"])
+    assert lines[head].split()[3:] == ["Max", "Min", "Mean", "Norm", "zero_count", "kurtosis"]
+    assert [line.split()[-2:] for line in lines[head + 1 : head + 4]] == [["-", "-"], ["0", "2.5"], ["1", "-"]]
+
+
+def test_further_statistics_for_other_programs(chosen, capsys):
+    rows = json.loads(show(chosen, "--json", capsys=capsys).out)
+    assert rows == json.loads(show(chosen, "--format", "json", capsys=capsys).out)
+    assert [row.get("kurtosis", "none") for row in rows] == ["none", 2.5, None]
+    assert "storage" not in rows[1]
+    table = list(csv.DictReader(io.StringIO(show(chosen, "--format", "csv", "--stack", capsys=capsys).out)))
+    assert [(row["zero_count"], row["kurtosis"]) for row in table] == [("", ""), ("0", "2.5"), ("1", "")]
+    assert main(["trend", str(chosen), "--like", "output", "--stat", "kurtosis", "--json"]) == 0
+    (series,) = json.loads(capsys.readouterr().out)["series"]
+    assert (series["steps"], series["values"]) == ([0], [2.5])

@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Union
 
+from probe.door import function_of
 from probe.errors import UsageError
 from probe.reading.compare.answer.summary import ComparisonResult, one_line, summary_text
 from probe.reading.compare.answer.unit import compare_unit, noise_unit, part_path
@@ -117,7 +118,7 @@ def compare(
     a: Side, b: Side, rules: Sequence[tuple[str, str]] = (), mapping: Mapping[str, str] | None = None,
     noise: Side | None = None, step: str = "", rank: str = "", tolerance: float = 1.0, arrays: str = "all",
     jobs: int = 1, rows: Mapping[str, str | os.PathLike[str]] | None = None, scheduler: str = "",
-    layout_a: str = "", layout_b: str = "",
+    layout_a: str = "", layout_b: str = "", distance: str = "",
 ) -> Comparison:  # fmt: skip
     """Compare two runs, or parts of them, and name where their differences begin.
 
@@ -136,6 +137,7 @@ def compare(
         scheduler: the address of a Dask scheduler, whose workers do it instead of ``jobs`` processes.
         layout_a: the parallel layout of A, as "tp=8,pp=2" (default: its header's).
         layout_b: that of B. The ranks of unequal layouts are put together to the whole model.
+        distance: your own distance, "module:function": two arrays of one shape -> a number. A rule may name it.
 
     Raises:
         UsageError: when there is no dump, nothing can be compared, a rule fits no tensor, or the cluster cannot do it.
@@ -146,7 +148,7 @@ def compare(
         print(comparison)
         assert comparison.ok
     """
-    options = Options(dict(mapping or {}), tuple(rules), {}, tolerance, arrays, layouts=(layout_a, layout_b))
+    options = Options(dict(mapping or {}), tuple(rules), {}, tolerance, arrays, (), (layout_a, layout_b), distance)
     comparison = compare_runs(a, b, Request(options, noise, step, rank, Workers(jobs, scheduler), rows or {}))
     check_rules(rules, comparison.units)
     return comparison
@@ -156,8 +158,11 @@ def compare_runs(a: Side, b: Side, request: Request) -> Comparison:
     """Compare as ``compare`` does; a rule may fit no tensor here. Raise UsageError when nothing can be compared."""
     run_a, run_b = _run(a), _run(b)
     options, noise, choice = request.options, request.noise, (request.step, request.rank)
-    for rule in options.rules:
-        ToleranceRule(*rule)  # raises, if it cannot be read
+    for rule in [ToleranceRule(*rule) for rule in options.rules]:  # raises, if one cannot be read
+        if rule.is_own and not options.distance:
+            raise UsageError(f"--rule: {rule.text[1]!r} needs --distance")
+    if options.distance:
+        function_of(options.distance)
     if options.arrays not in ("all", "differs", "none"):
         raise UsageError(f"--arrays: {options.arrays!r} is not allowed. Allowed: all, differs, none.")
     layouts = layout_pairs(run_a, run_b, options.layouts, *choice, options.mapping, noise is not None)

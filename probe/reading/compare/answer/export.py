@@ -23,7 +23,7 @@ from probe.reading.dumps.text import csv_text
 from probe.reading.dumps.values import NUMBERS, element_count, is_tensor, plain, real
 
 COLUMNS = (
-    "step", "rank", "cell", "call_a", "call_b", "how", "place", "verdict", "rel_l2", "max_abs", "exact",
+    "step", "rank", "cell", "call_a", "call_b", "how", "place", "verdict", "rel_l2", "max_abs", "exact", "distance",
     "dtype_a", "dtype_b", "shape_a", "shape_b",
     "Max_a", "Max_b", "Min_a", "Min_b", "Mean_a", "Mean_b", "Norm_a", "Norm_b",
 )  # fmt: skip
@@ -62,14 +62,14 @@ def unit_rows(comparing: JudgedPairs) -> Iterator[tuple[Any, ...]]:
 
 def _alone(head: tuple[Any, ...]) -> tuple[Any, ...]:
     """Return the columns after the head of a call that has no partner."""
-    return (None, "only in B" if head[3] is None else "only in A", *(None,) * 15)
+    return (None, "only in B" if head[3] is None else "only in A", *(None,) * 16)
 
 
 def _row(slot: Slot) -> tuple[Any, ...] | None:
     """Return the columns after the head; None for plain values that are equal."""
     place, _, a, b, distance, verdict = slot
     if not is_tensor(a) and not is_tensor(b):
-        return (place, verdict, *(None,) * 5, _plain(a), _plain(b), *(None,) * 8) if verdict else None
+        return (place, verdict, *(None,) * 6, _plain(a), _plain(b), *(None,) * 8) if verdict else None
     get_a, get_b = ((side if type(side) is dict else {}).get for side in (a, b))
     return (
         place, verdict, *distance, get_a("dtype"), get_b("dtype"), _shape(get_a("shape")), _shape(get_b("shape")),
@@ -130,14 +130,14 @@ def _csv_lines(comparing: JudgedPairs) -> Iterator[str]:
         if not slots and None in head[3:5]:
             yield f"{start},{quoted.line(_alone(head))}\n"
         for slot in slots:
-            place, _, a, b, (rel_l2, max_abs, exact), verdict = slot
+            place, _, a, b, (rel_l2, max_abs, exact, own), verdict = slot
             try:
-                key = exact, a["dtype"], b["dtype"], id(a["shape"]), id(b["shape"])  # equal shapes are one object
+                key = exact, own, a["dtype"], b["dtype"], id(a["shape"]), id(b["shape"])  # equal shapes are one object
                 texts = known.get(key)
                 if texts is None:
-                    if not all(is_tensor(side) and of_dtype(side["dtype"]) > 0.0 for side in (a, b)):
+                    if own is not None or not all(is_tensor(side) and of_dtype(side["dtype"]) > 0.0 for side in (a, b)):
                         raise TypeError
-                    texts = known[key] = quoted.line(_row(slot)[4:9])  # type: ignore[index]
+                    texts = known[key] = quoted.line(_row(slot)[4:10])  # type: ignore[index]
                 yield _LINE % (
                     start, quoted[place], verdict, rel_l2, max_abs, texts,
                     a["Max"], b["Max"], a["Min"], b["Min"], a["Mean"], b["Mean"], a["Norm"], b["Norm"],

@@ -32,6 +32,7 @@ class Distance(NamedTuple):
     rel_l2: float | None
     max_abs: float | None  # the largest difference of two elements, likewise
     exact: bool = False  # whether it comes from arrays
+    own: float | None = None  # by the user's function, of two arrays that are not equal; None where it was not called
 
 
 #: makes a Distance in half of the time
@@ -74,7 +75,7 @@ def distance(a: Record, b: Record) -> Distance:
         return Distance(0.0 if most == 0.0 else _INF, most)
     least = _spread(a, numbers_a, numbers_b, mean)
     least = least if least > norms else norms
-    return _new(Distance, ((least if least > extreme else extreme) / scale, most, False))
+    return _new(Distance, ((least if least > extreme else extreme) / scale, most, False, None))
 
 
 def _spread(record: Record, a: tuple[Any, ...], b: tuple[Any, ...], mean_gap: float) -> float:
@@ -135,7 +136,7 @@ BY_DTYPE = {dtype: tolerance for tolerance, dtypes in _TOLERANCES.items() for dt
 _UNITS = {1e-12: 2**-53, 1e-5: 2**-24, 2e-3: 2**-11, 1.6e-2: 2**-8, 0.13: 2**-4, 0.25: 2**-3}
 #: how many times its own noise a tensor may differ, and how many times that of the net; neighbours on each side
 NOISE_FACTOR, NET_FACTOR, _NEAR = 3.0, 8.0, 8
-_NAMES = ("rel_l2", "max_abs")
+_NAMES = ("rel_l2", "max_abs", "distance")
 _COMPARES: dict[type, Callable[[Any, Any], bool]] = {
     ast.LtE: operator.le, ast.Lt: operator.lt, ast.GtE: operator.ge, ast.Gt: operator.gt, ast.Eq: operator.eq,
 }  # fmt: skip
@@ -191,7 +192,9 @@ class ToleranceRule:
             self._tree = ast.parse(condition, mode="eval").body
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             raise UsageError(_wrong(condition)) from None
-        self._value(self._tree, {"rel_l2": 0.0, "max_abs": 0.0})
+        self._value(self._tree, dict.fromkeys(_NAMES, 0.0))
+        #: whether it asks for the user's own distance
+        self.is_own = any(isinstance(node, ast.Name) and node.id == _NAMES[2] for node in ast.walk(self._tree))
 
     def fits(self, name: str) -> bool:
         """Return whether the rule is for a tensor of this name."""
@@ -207,7 +210,8 @@ class ToleranceRule:
         """Return whether the condition holds; where nothing is known it does."""
         if distance.rel_l2 is None:
             return True
-        return bool(self._value(self._tree, {"rel_l2": distance.rel_l2, "max_abs": distance.max_abs or 0.0}))
+        numbers = distance.rel_l2, distance.max_abs or 0.0, distance.own or 0.0
+        return bool(self._value(self._tree, dict(zip(_NAMES, numbers))))
 
     def _value(self, node: ast.expr, numbers: Mapping[str, float]) -> Any:
         if isinstance(node, ast.BoolOp):
@@ -225,8 +229,8 @@ class ToleranceRule:
 
 def _wrong(condition: str) -> str:
     return (
-        f"--rule: {condition!r} is not allowed. Allowed: comparisons of rel_l2 and max_abs with numbers, joined by "
-        "and/or, as 'rel_l2 <= 0.02 or max_abs <= 1e-3'."
+        f"--rule: {condition!r} is not allowed. Allowed: comparisons of rel_l2, max_abs and distance with numbers, "
+        "joined by and/or, as 'rel_l2 <= 0.02 or max_abs <= 1e-3'."
     )
 
 
@@ -249,7 +253,7 @@ class Tolerances:
             return True
         if not self.is_plain:
             for rule in self._rules:
-                if rule.fits(name):
+                if rule.fits(name) and not (rule.is_own and distance.own is None):
                     return rule.holds(distance)
             own = (NET_FACTOR if self.net else NOISE_FACTOR) * self._noise.get(name, 0.0)
             tolerance = own if own and self.net and is_one_dtype else max(tolerance, own)

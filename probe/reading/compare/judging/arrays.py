@@ -13,6 +13,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from probe.door import function_of
 from probe.errors import UsageError
 from probe.findings.sentence import NOTHING, Sentence, say
 from probe.reading.compare.distances.tolerance import APART, Distance, of_dtype
@@ -35,8 +36,8 @@ _OTHER_ORDER = 0.1
 class Arrays:
     """Looks at the arrays in two rank folders: at "all", or for "differs" at those whose statistics are not equal."""
 
-    def __init__(self, folder_a: str, folder_b: str, which: str = "all") -> None:
-        self._folders, self._which = (folder_a, folder_b), which
+    def __init__(self, folder_a: str, folder_b: str, which: str = "all", own: str = "") -> None:
+        self._folders, self._which, self._own = (folder_a, folder_b), which, own
 
     def refine(self, a: Any, b: Any, found: Distance) -> Distance:
         """Return the exact distance of two tensors; the given one where an array is missing or cannot be read."""
@@ -51,9 +52,15 @@ class Arrays:
                 return SAME_BITS
             left, right = self.parts(a, b)
             is_whole = len(left) == len(right) == 1
-            return exact_distance(left[0], right[0]) if is_whole else _of_shards(left, right, a, b, found)
+            exact = exact_distance(left[0], right[0]) if is_whole else _of_shards(left, right, a, b, found)
         except UNREADABLE:
             return found
+        if not self._own or not is_whole or exact is SAME_BITS or left[0].shape != right[0].shape:
+            return exact
+        try:
+            return exact._replace(own=float(function_of(self._own)(_wide(left[0]), _wide(right[0]))))
+        except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
+            raise UsageError(f"--distance: {self._own}: {type(error).__name__}: {error}") from error
 
     def turned(self, a: Any, b: Any, found: Distance) -> Distance:
         """Return the exact distance of A's transpose from B; the given one where an array is missing."""

@@ -41,6 +41,7 @@ class Options(NamedTuple):
     rows: tuple[tuple[str, str], ...] = ()
     #: the parallel layouts of A and B as the user gives them; "" takes the one in the header
     layouts: tuple[str, str] = ("", "")
+    distance: str = ""  # the user's own, "module:function"
 
 
 class JudgedPairs:
@@ -51,7 +52,7 @@ class JudgedPairs:
         normal = normalised(a, b, options.mapping, not any(options.layouts))
         self.a, self.b, self.alignment, self.levels, self.updates, is_foreign = normal
         self.pairs = self.alignment.pairs()
-        self.arrays = None if options.arrays == "none" else Arrays(a.path, b.path, options.arrays)
+        self.arrays = None if options.arrays == "none" else Arrays(a.path, b.path, options.arrays, options.distance)
         arrays = self.arrays if a.header.get("dump_data_dir") or b.header.get("dump_data_dir") else None
         turned = arrays.turned if arrays else lambda a, b, found: found  # statistics of a transpose are the same
         self._judge = Judge(self.tolerances, arrays.refine if arrays else None, turned if is_foreign else None)
