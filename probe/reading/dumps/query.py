@@ -288,8 +288,8 @@ def _row(dump: Dump, call: Call, name: str, tensor: Tensor | None, with_stack: b
     stack = call.stack
     row = {
         **further(record), "step": dump.step, "rank": dump.rank, "cell": call.cell, "tensor": name,
-        "dtype": record.get("dtype"), "shape": text.shape(record.get("shape")) if tensor else None, **{key: record.get(key) for key in SHOWN},
-        "raised": call.raised, "line": stack[0] if stack else None,
+        "dtype": record.get("dtype"), "shape": text.shape(record.get("shape")) if tensor else None,
+        **{key: record.get(key) for key in SHOWN}, "raised": call.raised, "line": stack[0] if stack else None,
     }  # fmt: skip
     if with_stack:
         row["stack"] = stack
