@@ -154,10 +154,12 @@ def _find_origins(counts: UnitCounts, judged: JudgedPairs) -> UnitOrigins:
         first = tuple(sorted([*first, *more[:_MOST_ORIGINS]], key=lambda origin: origin.site.order))
     if not first and counts.differs:
         first = tuple(describer.origin(finding) for finding in finder.first_of_all())
-    first = tuple(origin for origin in first if not casts.carry(origin.site.order))  # no cast is the origin
+    carriers = tuple(casts.differences()[:_MOST_NAMES])
+    if carriers:  # no cast is the origin
+        first = tuple(origin for origin in first if not casts.carry(origin.site.order))
     return UnitOrigins(
         first=first, later=tuple(describer.origin(finding) for finding in casts.beyond(finder.later())),
-        casts=tuple(casts.differences()[:_MOST_NAMES]),
+        casts=carriers,
         soft=tuple(describer.origin(finding) for finding in rest[:_MOST_ORIGINS]),
         collectives=tuple(_collectives(graph, findings)), exact=exact,
         parameters=_parameters(judged) if first else (0, 0), updates=bool(judged.updates),

@@ -32,7 +32,8 @@ class Casts:
         if self.side is not None:
             calls = (at for at, x in enumerate(flows[self.side].parts) if _is_call(x) and not CASTS.fullmatch(x.api))
             made = [size for at in calls for size in map(size_of, dtypes_of(entry(self.side, at))[:1]) if size]
-            self.side = self.side if sum(size <= 2 for size in made) >= _MIXED * len(made) > 0 else None
+            count = sum(size <= 2 for size in made)
+            self.side = self.side if count > 1 and count >= _MIXED * len(made) else None
 
     def carry(self, node: int) -> bool:
         """Return whether a node differs as one side computes it in half precision, or is a cast of that side alone."""

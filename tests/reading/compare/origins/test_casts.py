@@ -74,5 +74,14 @@ def test_a_single_cast_in_a_run_in_float32_is_an_origin():
     assert unit.origins.casts == ()
 
 
+def test_a_single_call_in_half_precision_is_an_origin():
+    rng = np.random.RandomState(0)
+    x, y = rng.rand(4, 8), rng.rand(4, 8)
+    sides = [{"Functional.tanh.0.forward": forward([record(x)], [made])} for made in
+             (record(y), record(y * 1.01, dtype="Float16"))]  # fmt: skip
+    unit = compared(*sides)
+    assert [origin.name for origin in unit.origins.first] == ["Functional.tanh.0.forward"]
+
+
 def test_two_runs_in_mixed_precision_have_none():
     assert compared(net(1e-4), net(2e-4)).origins.casts == ()
