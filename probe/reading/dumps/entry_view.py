@@ -10,8 +10,7 @@ import math
 from collections.abc import Callable, Iterator
 from typing import Any, Generic, TypeVar
 
-from probe.reading.dumps import entry_name
-from probe.reading.dumps.entry_name import CELL, GRADIENT, EntryName
+from probe.reading.dumps.entry_name import CELL, GRADIENT, EntryName, cell_label, parse
 from probe.reading.dumps.folders import Contents
 from probe.reading.dumps.values import Record, has_nonfinite, real
 
@@ -62,14 +61,14 @@ def build(dump: Contents, find: Callable[[str], CallT | None]) -> Cell[CallT]:
         """Return the Cell of a Cell's entry, made where it is new."""
         if not entry or depth > 200:
             return root
-        label = entry_name.cell_label(entry) or ""
+        label = cell_label(entry) or ""
         if label not in cells:
             cells[label] = made = Cell(find, label)
             place(construct.get(entry), depth + 1).children[label] = made
         return cells[label]
 
     for name in dump.data:
-        parts = entry_name.parse(name)
+        parts = parse(name)
         own = parts.kind in (CELL, GRADIENT)
         if parts.kind == GRADIENT:
             name_of_cell: str | None = f"{parts.key}.forward.0"
@@ -101,7 +100,7 @@ class EntryView:
     def __init__(self, name: str, entry: Any) -> None:
         self.name = name
         self.entry = entry
-        self.parts: EntryName = entry_name.parse(name)
+        self.parts: EntryName = parse(name)
 
     @property
     def api(self) -> str:

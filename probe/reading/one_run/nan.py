@@ -17,9 +17,8 @@ from probe.errors import UsageError
 from probe.findings.sentence import NOTHING, Sentence, clauses, say
 from probe.reading.compare.judging.judge import is_unwritten
 from probe.reading.compare.origins.origin import CodeLine, Origin, Site, is_collective
-from probe.reading.dumps import entry_name
 from probe.reading.dumps.dump import Call, Dump, Tensor, look_into_dump
-from probe.reading.dumps.entry_name import API, BACKWARD, GRADIENT
+from probe.reading.dumps.entry_name import API, BACKWARD, GRADIENT, EntryName, cell_label
 from probe.reading.dumps.flow import Flow, user_frame
 from probe.reading.dumps.folders import DumpFolder
 from probe.reading.dumps.run import Run
@@ -305,7 +304,7 @@ class Finder:
         return None
 
     def _given(self, name: str, where: str, record: Record, owner: tuple[str, str] | None) -> Sentence:
-        whose = say("nan.owner", parameter=owner[1], cell=entry_name.cell_label(owner[0])) if owner else NOTHING
+        whose = say("nan.owner", parameter=owner[1], cell=cell_label(owner[0])) if owner else NOTHING
         since = say("nan.since", step=self._dump.step) if where.startswith("parameters") else NOTHING
         return say("nan.given", name=name, what=_word(record), place=where, owner=whose, since=since)
 
@@ -374,7 +373,7 @@ def _inputs(entry: Any) -> list[tuple[str, Record]]:
     return list(_records({key: entry[key] for key in _INPUTS if key in entry}))
 
 
-def _outputs(entry: Any, parts: entry_name.EntryName) -> list[tuple[str, Record]]:
+def _outputs(entry: Any, parts: EntryName) -> list[tuple[str, Record]]:
     found = _records({key: entry[key] for key in _OUTPUTS if key in entry}) if isinstance(entry, dict) else ()
     return [item for item in found if not is_unwritten(parts, item[0]) and not item[1].get("unwritten")]
 
@@ -390,7 +389,7 @@ def _has_infinite_argument(entry: dict[str, Any]) -> bool:
     return any(isinstance(value, float) and math.isinf(value) for value in values)
 
 
-def _is_buffer(parts: entry_name.EntryName, place: str) -> bool:
+def _is_buffer(parts: EntryName, place: str) -> bool:
     return place.startswith("input.0") and any(word in parts.api.lower() for word in ("recv", "gather", "scatter"))
 
 

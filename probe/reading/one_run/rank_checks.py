@@ -15,9 +15,8 @@ from typing import Any
 from probe.errors import UsageError
 from probe.findings.sentence import NOTHING, Finding, Sentence, say
 from probe.reading.compare.origins.origin import is_collective
-from probe.reading.dumps import entry_name
 from probe.reading.dumps.dump import Dump, look_into_dump
-from probe.reading.dumps.entry_name import FORWARD, GRADIENT
+from probe.reading.dumps.entry_name import FORWARD, GRADIENT, parse
 from probe.reading.dumps.flow import content_key
 from probe.reading.dumps.folders import DumpFolder
 from probe.reading.dumps.run import Run
@@ -114,7 +113,7 @@ def digest_of(dump: Dump) -> Digest:
     for name, entry in dump.data.items():
         if not isinstance(entry, dict):
             continue
-        parts = entry_name.parse(name)
+        parts = parse(name)
         for key, record in leaves(entry.get("parameters")):
             if is_tensor(record) and "moving_" not in key:  # moving statistics are each rank's own
                 made.parameters.setdefault(f"{parts.path}.{key}", content_key(record))

@@ -23,10 +23,9 @@ from probe.reading.compare.distances.tolerance import UNKNOWN as UNKNOWN_DISTANC
 from probe.reading.compare.judging.verdicts import Slot
 from probe.reading.compare.origins.across_ranks import UnitSummary
 from probe.reading.compare.pairing.alignment import NONE
-from probe.reading.dumps import entry_name
 from probe.reading.dumps.document import lost
 from probe.reading.dumps.dump import Dump
-from probe.reading.dumps.entry_name import BACKWARD, DEBUG, GRADIENT
+from probe.reading.dumps.entry_name import BACKWARD, CELL, DEBUG, FORWARD, GRADIENT, cell_label
 from probe.reading.dumps.flow import Flow
 from probe.reading.dumps.text import safe, shape, shorten
 from probe.reading.dumps.updates import is_update, series
@@ -265,8 +264,8 @@ class PartMaker:
 def own_cell(flow: Flow, place: int) -> str:
     """Return the Cell that a call belongs to; a Cell's own entries belong to it."""
     parts = flow.parts[place]
-    own = flow.names[place] if parts.kind in (entry_name.CELL, entry_name.GRADIENT) else flow.cells[place]
-    return entry_name.cell_label(own) or ""
+    own = flow.names[place] if parts.kind in (CELL, GRADIENT) else flow.cells[place]
+    return cell_label(own) or ""
 
 
 def cell_parents(*constructs: dict[str, str | None]) -> dict[str, str]:
@@ -274,11 +273,11 @@ def cell_parents(*constructs: dict[str, str | None]) -> dict[str, str]:
     found: dict[str, str] = {}
     for construct in constructs:
         for name in {parent for parent in construct.values() if parent}:
-            label = safe(entry_name.cell_label(name) or "")
-            found.setdefault(label, safe(entry_name.cell_label(construct.get(name)) or ""))
+            label = safe(cell_label(name) or "")
+            found.setdefault(label, safe(cell_label(construct.get(name)) or ""))
         for name, parent in construct.items():
             if name.startswith(("Cell.", "Module.")):
-                found.setdefault(safe(entry_name.cell_label(name) or ""), safe(entry_name.cell_label(parent) or ""))
+                found.setdefault(safe(cell_label(name) or ""), safe(cell_label(parent) or ""))
     return found
 
 
@@ -286,7 +285,7 @@ def producer_of(flow: Flow, place: int, where: str, record: Any, calls: dict[int
     """Return the call that made the tensor at a place; -1 where none did, and for an output."""
     if where.startswith("output"):
         return NONE
-    if flow.parts[place].direction == entry_name.FORWARD:
+    if flow.parts[place].direction == FORWARD:
         return next((calls.get(link.producer, NONE) for link in flow.links[place] if link.place == where), NONE)
     name = flow.producer(flow.names[place], where, record)
     return NONE if name is None or name == flow.names[place] else calls.get(flow.position[name], NONE)

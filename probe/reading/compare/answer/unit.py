@@ -20,10 +20,9 @@ from probe.reading.compare.origins.casts import Casts
 from probe.reading.compare.origins.finder import Finding, OriginFinder
 from probe.reading.compare.origins.origin import Kind, Origin, is_collective
 from probe.reading.compare.pairing.alignment import EXACT, NONE
-from probe.reading.dumps import entry_name
 from probe.reading.dumps.document import paused_gc
 from probe.reading.dumps.dump import Dump
-from probe.reading.dumps.entry_name import API, BACKWARD
+from probe.reading.dumps.entry_name import API, BACKWARD, cell_label
 from probe.reading.dumps.folders import DumpFolder, DumpSource
 from probe.reading.dumps.values import is_tensor
 from probe.store import file_names
@@ -118,7 +117,7 @@ def _count(comparing: JudgedPairs) -> UnitCounts:
             off = [slot.distance.rel_l2 or 0.0 for slot in slots if slot.verdict in HARD]
             place = flow_b.names[pair.b] if flow_b.parts[pair.b].kind != API else flow_b.cells[pair.b]
             if place not in labels:
-                labels[place] = entry_name.cell_label(place) or place or ""
+                labels[place] = cell_label(place) or place or ""
             cell = labels[place]
             count, so_far = cells.get(cell, (0, 0.0))
             cells[cell] = count + len(off), max(so_far, *off)

@@ -8,9 +8,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from probe.reading.compare.origins.origin import is_collective
-from probe.reading.dumps import entry_name
 from probe.reading.dumps.document import Document
-from probe.reading.dumps.entry_name import BACKWARD, CELL, DEBUG, GRADIENT, OTHER, EntryName
+from probe.reading.dumps.entry_name import BACKWARD, CELL, DEBUG, GRADIENT, OTHER, EntryName, parse
 
 #: the name of a stage -> the name in the whole model
 Renaming = Callable[[str], str]
@@ -22,7 +21,7 @@ def renamed(layers: dict[str, int], numbers: dict[tuple[str, str], int], name: s
     ``layers`` has for the path before a layer's number how many layers are before, ``numbers`` for (kind, renamed key)
     how many calls the stages before have.
     """
-    parts = entry_name.parse(name) if layers or numbers else None
+    parts = parse(name) if layers or numbers else None
     if parts is None or parts.kind == OTHER:
         return name
     key = renamed_key(parts, layers)
@@ -39,7 +38,7 @@ def renamed(layers: dict[str, int], numbers: dict[tuple[str, str], int], name: s
 def renamed_key(parts: EntryName, layers: dict[str, int]) -> str:
     """Return the key of a name, with the layer's number in the whole model.
 
-    >>> renamed_key(entry_name.parse("Cell.layers.1.fc.Dense.forward.0"), {"layers": 4})
+    >>> renamed_key(parse("Cell.layers.1.fc.Dense.forward.0"), {"layers": 4})
     'Cell.layers.5.fc.Dense'
     """
     if parts.kind not in (CELL, GRADIENT):
@@ -115,7 +114,7 @@ def _renamings(documents: Sequence[Document]) -> list[Renaming]:
     taken: dict[str, set[int]] = {}
     numbers: dict[tuple[str, str], int] = {}
     for document in documents:
-        parsed = [entry_name.parse(name) for name in document.data]
+        parsed = [parse(name) for name in document.data]
         own: dict[str, set[int]] = {}
         for parts in parsed:
             place = first_number(parts.path)
@@ -138,16 +137,16 @@ def _renamings(documents: Sequence[Document]) -> list[Renaming]:
 
 def _phases(names: list[str], construct: Mapping[str, str | None]) -> tuple[list[str], list[str], list[str]]:
     """Return the names of a stage's forwards, of its backwards, and of the calls after all backwards."""
-    directions = [entry_name.parse(name).direction for name in names]
+    directions = [parse(name).direction for name in names]
     last = max((place for place, found in enumerate(directions) if found == BACKWARD), default=len(names))
     forwards: list[str] = []
     backwards: list[str] = []
     before = False
     for name, direction in zip(names[: last + 1], directions):
         parent = construct.get(name)
-        if direction == BACKWARD or (parent and entry_name.parse(parent).direction == BACKWARD):
+        if direction == BACKWARD or (parent and parse(parent).direction == BACKWARD):
             before = True
-        elif parent or not is_collective(entry_name.parse(name)):
+        elif parent or not is_collective(parse(name)):
             before = False
         (backwards if before else forwards).append(name)
     return forwards, backwards, names[last + 1 :]
@@ -162,7 +161,7 @@ def has_micro_batches(names: Iterable[str]) -> bool:
     turns = 0
     before = ""
     for name in names:
-        parts = entry_name.parse(name)
+        parts = parse(name)
         if parts.direction != before and not is_collective(parts):
             turns, before = turns + 1, parts.direction
     return turns > 3
