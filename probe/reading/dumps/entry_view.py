@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from operator import attrgetter
 from typing import Any, Generic, TypeVar
 
 from probe.reading.dumps.entry_name import CELL, GRADIENT, EntryName, cell_label, parse
@@ -69,26 +70,16 @@ def build(dump: Contents, find: Callable[[str], CallT | None]) -> Cell[CallT]:
 
     for name in dump.data:
         parts = parse(name)
-        own = parts.kind in (CELL, GRADIENT)
-        if parts.kind == GRADIENT:
-            name_of_cell: str | None = f"{parts.key}.forward.0"
-        else:
-            name_of_cell = name if own else construct.get(name)
-        place(name_of_cell).names.append(name)
+        own = {CELL: name, GRADIENT: f"{parts.key}.forward.0"}.get(parts.kind)
+        place(own or construct.get(name)).names.append(name)
     return root
 
 
-#: key of an entry -> the word that stands for it in names of files and in rows
+#: key of an entry -> the word that stands for it in names of files and in rows; older recorders have the last two
 WORDS = {
-    "input_args": "input",
-    "input_kwargs": "kwargs",
-    "output": "output",
-    "output_kwargs": "output_kwargs",
-    "input": "input",
-    "parameters": "parameters",
-    "grad_output": "input",  # of an older recorder
-    "grad_input": "output",
-}
+    "input_args": "input", "input_kwargs": "kwargs", "output": "output", "output_kwargs": "output_kwargs",
+    "input": "input", "parameters": "parameters", "grad_output": "input", "grad_input": "output",
+}  # fmt: skip
 INPUTS, OUTPUTS = ("input_args", "input_kwargs", "input", "grad_output"), ("output", "output_kwargs", "grad_input")
 
 
@@ -102,25 +93,10 @@ class EntryView:
         self.entry = entry
         self.parts: EntryName = parse(name)
 
-    @property
-    def api(self) -> str:
-        """The API's name or the Cell's class: "softmax", "Dense"."""
-        return self.parts.api
-
-    @property
-    def kind(self) -> str:
-        """The first word of the name: "Functional", "Tensor", "Cell"."""
-        return self.parts.prefix
-
-    @property
-    def number(self) -> int:
-        """Which call of this API or Cell it is in this step, from 0."""
-        return self.parts.number
-
-    @property
-    def direction(self) -> str:
-        """The direction: "forward" or "backward"."""
-        return self.parts.direction
+    api = property(attrgetter("parts.api"), doc='The API\'s name or the Cell\'s class: "softmax", "Dense".')
+    kind = property(attrgetter("parts.prefix"), doc='The first word of the name: "Functional", "Tensor", "Cell".')
+    number = property(attrgetter("parts.number"), doc="Which call of this API or Cell it is in this step, from 0.")
+    direction = property(attrgetter("parts.direction"), doc='The direction: "forward" or "backward".')
 
     @property
     def raised(self) -> str | None:
@@ -161,25 +137,10 @@ class TensorNumbers:
         """All statistics of the record, as they are written."""
         return {key: value for key, value in self.record.items() if key not in ("type", "dtype", "shape", "data_name")}
 
-    @property
-    def max(self) -> float | None:
-        """The greatest element."""
-        return real(self.record.get("Max"))
-
-    @property
-    def min(self) -> float | None:
-        """The least element."""
-        return real(self.record.get("Min"))
-
-    @property
-    def mean(self) -> float | None:
-        """The mean."""
-        return real(self.record.get("Mean"))
-
-    @property
-    def norm(self) -> float | None:
-        """The L2 norm."""
-        return real(self.record.get("Norm"))
+    max = property(lambda self: real(self.record.get("Max")), doc="The greatest element.")
+    min = property(lambda self: real(self.record.get("Min")), doc="The least element.")
+    mean = property(lambda self: real(self.record.get("Mean")), doc="The mean.")
+    norm = property(lambda self: real(self.record.get("Norm")), doc="The L2 norm.")
 
     @property
     def nan_count(self) -> int:

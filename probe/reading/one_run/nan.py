@@ -22,7 +22,7 @@ from probe.reading.dumps.entry_name import API, BACKWARD, GRADIENT, EntryName, c
 from probe.reading.dumps.flow import Flow, user_frame
 from probe.reading.dumps.folders import DumpFolder
 from probe.reading.dumps.run import Run
-from probe.reading.dumps.values import Record, has_nan, has_nonfinite, is_tensor, leaves, plain, real
+from probe.reading.dumps.values import Record, has_nan, has_nonfinite, is_tensor, leaves, plain_values, real
 from probe.reading.dumps.work import HERE, Workers, run_units
 from probe.store.file_names import Rank
 
@@ -230,9 +230,8 @@ def in_order(units: Sequence[Found]) -> list[Origin]:
 
 def look_at(folder: DumpFolder) -> Found:
     """Return the calls that make NaN or Inf in one step of one rank."""
-    return look_into_dump(
-        folder, look_into, lambda reason: Found(folder.step, folder.rank, [], [], reason, told=folder.told())
-    )
+    where = folder.step, folder.rank
+    return look_into_dump(folder, look_into, lambda reason: Found(*where, [], [], reason, told=folder.told()))
 
 
 def look_into(dump: Dump) -> Found:
@@ -385,8 +384,7 @@ def _is_mask(record: Record) -> bool:
 
 
 def _has_infinite_argument(entry: dict[str, Any]) -> bool:
-    values = [plain(leaf) for key in ("input_args", "input_kwargs") for _, leaf in leaves(entry.get(key)) if leaf]
-    return any(isinstance(value, float) and math.isinf(value) for value in values)
+    return any(isinstance(value, float) and math.isinf(value) for value in plain_values(entry))
 
 
 def _is_buffer(parts: EntryName, place: str) -> bool:

@@ -237,15 +237,13 @@ def _snapshot_lines(a: Dump, b: Dump) -> Sequence[Sentence | str]:
     return first_lines(*folders)
 
 
-def header_differences(a: Dump, b: Dump) -> list[Sentence]:
+def header_differences(dump_a: Dump, dump_b: Dump) -> list[Sentence]:
     """Return how the circumstances of two runs differ, as their headers tell them."""
-    kinds = [(key, a.header.get(key), b.header.get(key)) for key in ("task", "level", "framework")]
-    run_a, run_b = a.header.get("run"), b.header.get("run")
+    kinds = [(key, dump_a.header.get(key), dump_b.header.get(key)) for key in ("task", "level", "framework")]
+    run_a, run_b = dump_a.header.get("run"), dump_b.header.get("run")
     if isinstance(run_a, dict) and isinstance(run_b, dict):
         kinds += [(key, run_a.get(key), run_b.get(key)) for key in sorted({*run_a, *run_b} - _PLACES, key=str)]
-    return [
-        say("compare.header", key=key, left=str(left), right=str(right)) for key, left, right in kinds if left != right
-    ]
+    return [say("compare.header", key=key, left=str(a), right=str(b)) for key, a, b in kinds if a != b]
 
 
 def part_path(base: str, number: int) -> str:

@@ -157,9 +157,8 @@ class Judge:
             return Slot(place, False, a, b, UNKNOWN, Verdict.UNKNOWN)
         found = distance(a, b)
         verdict = self._verdict(name, place, a, b, found, floor)
-        known = (
-            verdict not in HARD
-        )  # msprobe for PyTorch records those of the last node that the API leaves in the graph
+        # msprobe for PyTorch records those of the last node that the API leaves in the graph
+        known = verdict not in HARD
         return Slot(place, False, a, b, found if known else UNKNOWN, verdict if known else Verdict.UNKNOWN)
 
     def _verdict(self, name: str, place: str, a: Any, b: Any, found: Distance, floor: Any) -> str:

@@ -188,16 +188,12 @@ def _by_arrays(slot: Slot, side: int, axis: int, comparing: JudgedPairs) -> list
 def _by_blocks(own: list[Record], other: list[Record], axis: int) -> list[int]:
     """Return the shards of those blocks that differ, where both sides have shards of the same blocks."""
     count = math.gcd(len(own), len(other))
-    if count == 1:
-        return []
+    size, other_size = len(own) // count, len(other) // count
     found: list[int] = []
-    for block in range(count):
-        parts = [
-            range(block * size, (block + 1) * size) for size in (len(records) // count for records in (own, other))
-        ]
-        wholes = [together([records[place] for place in part], axis) for records, part in zip((own, other), parts)]
-        if not agree(*wholes):
-            found += parts[0]
+    for block in range(count) if count > 1 else ():
+        left = together(own[block * size : (block + 1) * size], axis)
+        if not agree(left, together(other[block * other_size : (block + 1) * other_size], axis)):
+            found += range(block * size, (block + 1) * size)
     return found
 
 

@@ -35,24 +35,20 @@ class LayoutPair:
         counts: Sequence[int] = (),
     ) -> None:  # fmt: skip
         self.groups, self._mapping, self._notes, self.counts = groups, mapping, notes, counts
-        self._made: list[Document | None] = [None, None]
+        self._made: dict[int, Document] = {}
         self._stages: list[Any] = [None, None]
 
     def read(self, side: int) -> Document:
         """Return the document of one side; the other one waits. Raise UsageError when a dump cannot be read."""
-        document = self._made[side]
-        if document is None:
+        if side not in self._made:
             combining = Combining(self.groups, self._mapping)
-            self._made = list(combining.documents())
-            self._made[0].notes[:0] = self._notes  # type: ignore[union-attr]
+            self._made = dict(enumerate(combining.documents()))
+            self._made[0].notes[:0] = self._notes
             self._stages = [
                 (half.stages.renamings, half.stages.stage_of) if len(half.group.stages) > 1 else None
                 for half in combining.sides
             ]
-            document = self._made[side]
-            assert document is not None
-        self._made[side] = None
-        return document
+        return self._made.pop(side)
 
     def stage(self, side: int, name: str) -> int | None:
         """Return the pipeline stage of an entry; None where it is in none."""
@@ -86,9 +82,8 @@ class LayoutPair:
         renamed = self._stages[side][0][number] if self._stages[side] else str
         stages = self.groups[side].stages
         folders = stages[number] if number is not None else ()
-        return [
-            entry for folder in folders for own, entry in read_entries(folder, wanted=lambda own: renamed(own) == name)
-        ]
+        found = (read_entries(folder, wanted=lambda own: renamed(own) == name) for folder in folders)
+        return [entry for entries in found for _, entry in entries]
 
 
 class LayoutSource:
@@ -173,10 +168,8 @@ class _Pairing:
         pairs: list[tuple[DumpFolder, DumpFolder]] = []
         alone: tuple[list[Any], list[Any]] = ([], [])
         for key in dict.fromkeys([*steps[0], *steps[1]]):
-            missing = [
-                [number for number, rank in self._numbers[side].items() if rank not in steps[side].get(key, {})]
-                for side in (0, 1)
-            ]
+            pairs_of_side = zip(self._numbers, steps)
+            missing = [[at for at, rank in own.items() if rank not in of.get(key, {})] for own, of in pairs_of_side]
             if not any(missing):
                 pairs += self._of_step(steps[0][key], steps[1][key])
                 continue

@@ -10,6 +10,7 @@ from typing import Any
 from probe.reading.compare.origins.origin import is_collective
 from probe.reading.dumps.document import Document
 from probe.reading.dumps.entry_name import BACKWARD, CELL, DEBUG, GRADIENT, OTHER, EntryName, parse
+from probe.reading.dumps.values import grouped
 
 #: the name of a stage -> the name in the whole model
 Renaming = Callable[[str], str]
@@ -93,17 +94,14 @@ class Stages:
         return Document(dict(first.header), self.data, self._stacks, self.construct, notes)
 
     def _stacks(self) -> dict[str, list[str]]:
-        return {
-            self.renamings[stage](name): frames
-            for stage, document in enumerate(self.documents)
-            for name, frames in document.stacks().items()
-        }
+        stacks = zip(self.renamings, (document.stacks() for document in self.documents))
+        return {whole(name): frames for whole, found in stacks for name, frames in found.items()}
 
     def construct(self) -> dict[str, str | None]:
         """Return the Cell around every entry."""
         return {
-            self.renamings[stage](name): self.renamings[stage](parent) if parent else None
-            for stage, construct in enumerate(self._constructs)
+            whole(name): whole(parent) if parent else None
+            for whole, construct in zip(self.renamings, self._constructs)
             for name, parent in construct.items()
         }
 
@@ -115,16 +113,11 @@ def _renamings(documents: Sequence[Document]) -> list[Renaming]:
     numbers: dict[tuple[str, str], int] = {}
     for document in documents:
         parsed = [parse(name) for name in document.data]
-        own: dict[str, set[int]] = {}
-        for parts in parsed:
-            place = first_number(parts.path)
-            if place is not None:
-                own.setdefault(place[0], set()).add(place[1])
-        layers = {
-            path: max(taken[path]) + 1 - min(found) for path, found in own.items() if found & taken.get(path, set())
-        }
+        own = grouped(place[:2] for place in map(first_number, (parts.path for parts in parsed)) if place)
+        known = {path: taken.setdefault(path, set()) for path in own}
+        layers = {path: max(known[path]) + 1 - min(found) for path, found in own.items() if known[path] & {*found}}
         for path, found in own.items():
-            taken.setdefault(path, set()).update(number + layers.get(path, 0) for number in found)
+            known[path].update(number + layers.get(path, 0) for number in found)
         made.append(functools.partial(renamed, layers, dict(numbers)))
         most: dict[tuple[str, str], int] = {}
         for parts in parsed:

@@ -251,9 +251,8 @@ class OriginFinder:
     def _gradient(self, node: int, hard: list[Slot]) -> Iterator[Finding]:
         """Yield the origin of gradients that differ though no gradient before them does."""
         graph = self._graph
-        slot = next(
-            (item for item in hard if table.side_without(graph, node, item) is not None), hard[0] if hard else None
-        )
+        alone = (item for item in hard if table.side_without(graph, node, item) is not None)
+        slot = next(alone, hard[0] if hard else None)
         missing = table.side_without(graph, node, slot) is not None
         end, leaf = table.end_of(graph, node, slot) if missing else (NONE, "")
         update, lacking = table.lacking_update(graph, node, slot, (end, leaf), self._updates) if missing else (NONE, "")

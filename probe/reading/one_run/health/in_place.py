@@ -15,17 +15,13 @@ from probe.findings.sentence import say
 from probe.reading.check.difference import listed
 from probe.reading.dumps.entry_name import EntryName
 from probe.reading.dumps.flow import content_key
-from probe.reading.dumps.values import Record, element_count, is_tensor, leaves, plain, real
+from probe.reading.dumps.values import Record, element_count, is_tensor, leaves, plain, plain_values, real
 from probe.reading.one_run.health.step import FAULT, NOTE, SUSPICIOUS, HealthFinding, Step, Update, is_zero, norm
 
 #: dtype -> the largest number, and half of the smallest one above zero: smaller ones are rounded to zero
 _RANGES = {"Float16": (65504.0, 2.98e-8), "Float32": (3.4e38, 7e-46), "BFloat16": (3.39e38, 4.6e-41)}
-_SUMS = re.compile(
-    r"^(reduce)?_?(sum|norm|square|sumext|prod|cumsum|pow|__pow__|logsumexp|matmul|mul|__mul__)", re.IGNORECASE
-)
-_ADDITIONS = re.compile(
-    r"^(r?sqrt|(__)?r?add(__|_ext|ext)?|maximum|clamp|clip_by_value|layer_?norm|rms_?norm)", re.IGNORECASE
-)
+_SUMS = re.compile(r"^(reduce)?_?(sum|norm|square|prod|cumsum|pow|__pow__|logsumexp|matmul|mul|__mul__)", re.IGNORECASE)
+_ADDITIONS = re.compile(r"^(r?sqrt|(__)?r?add|maximum|clamp|clip_by_value|layer_?norm|rms_?norm)", re.IGNORECASE)
 _NEAR = 1 / 16
 _SATURATED = 0.99
 _LEAST_SIZE = 64
@@ -74,13 +70,11 @@ def _epsilon(step: Step, place: int, parts: EntryName, entry: Any, output: Recor
     if dtype not in _RANGES or not _ADDITIONS.match(parts.api):
         return
     least = _RANGES[dtype][1]
-    for part in ("input_args", "input_kwargs", "attributes"):
-        for _, leaf in leaves(entry.get(part)):
-            value = None if is_tensor(leaf) else plain(leaf)
-            if type(value) is float and 0 < abs(value) < least:
-                facts = {"name": step.flow.names[place], "value": value, "dtype": dtype}
-                yield step.found(SUSPICIOUS, "numbers", say("health.epsilon", **facts), place)
-                return
+    given = plain_values(entry, ("input_args", "input_kwargs", "attributes"))
+    value = next((value for value in given if type(value) is float and 0 < abs(value) < least), None)
+    if value is not None:
+        facts = {"name": step.flow.names[place], "value": value, "dtype": dtype}
+        yield step.found(SUSPICIOUS, "numbers", say("health.epsilon", **facts), place)
 
 
 def _scale(step: Step) -> Iterator[HealthFinding]:
@@ -211,14 +205,10 @@ def over_steps(steps: Sequence[Kept]) -> Iterator[HealthFinding]:
                 buffers.setdefault(name, a.step)
             elif limit is not None and None not in lengths and abs(lengths[0] - lengths[1]) > limit + 1e-6 * lengths[0]:  # type: ignore[operator]
                 found.setdefault(name, a.step)
-    if found:
-        first = next(iter(found))
-        said = say("health.changed_beyond", names=listed(found), step=found[first])
-        yield HealthFinding(SUSPICIOUS, "in place", said, first, found[first])
-    if buffers:
-        first = next(iter(buffers))
-        said = say("health.buffer", names=listed(buffers), step=buffers[first])
-        yield HealthFinding(SUSPICIOUS if len(buffers) <= _FEW else NOTE, "in place", said, first, buffers[first])
+    weight = SUSPICIOUS if len(buffers) <= _FEW else NOTE
+    for key, of, names in (("health.changed_beyond", SUSPICIOUS, found), ("health.buffer", weight, buffers)):
+        for first, step in list(names.items())[:1]:
+            yield HealthFinding(of, "in place", say(key, names=listed(names), step=step), first, step)
 
 
 def _without_effect(step: Step) -> Iterator[HealthFinding]:
