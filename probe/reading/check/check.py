@@ -182,13 +182,12 @@ def check_snapshots(paths: tuple[str, str], a: list[RunSnapshot], b: list[RunSna
         pairs = [(a[0], b[0])]
         alone: list[Difference] = []
     else:
-        by_rank = {snapshot.rank: snapshot for snapshot in b}
-        pairs = [(snapshot, by_rank[snapshot.rank]) for snapshot in a if snapshot.rank in by_rank]
-        ranks = [[snapshot.rank for snapshot in side] for side in (a, b)]
+        of_a, of_b = ({snapshot.rank: snapshot for snapshot in side} for side in (a, b))
+        pairs = [(snapshot, of_b[rank]) for rank, snapshot in of_a.items() if rank in of_b]
+        rest = [[str(rank) for rank in mine if rank not in theirs] for mine, theirs in ((of_a, of_b), (of_b, of_a))]
         alone = [
-            Difference(Importance.CIRCUMSTANCES, say("check.which_ranks"), only(map(str, rest), side))
-            for side, rest in (("A", [r for r in ranks[0] if r not in ranks[1]]),
-                               ("B", [r for r in ranks[1] if r not in ranks[0]])) if rest
+            Difference(Importance.CIRCUMSTANCES, say("check.which_ranks"), only(names, side))
+            for side, names in zip("AB", rest) if names
         ]  # fmt: skip
     merged: dict[Difference, list[int | None]] = {}
     for x, y in pairs:

@@ -45,10 +45,8 @@ class RunSnapshot:
     @property
     def parameters(self) -> dict[str, dict[str, Any]]:
         """The parameters by name: dtype, shape, checksums, Cell, trainable."""
-        return {
-            name: {**item["values"], "cell": item.get("cell"), "trainable": item.get("trainable")}
-            for name, item in self.run["parameters"].items()
-        }
+        known = self.run["parameters"].items()
+        return {name: {**it["values"], **{key: it.get(key) for key in ("cell", "trainable")}} for name, it in known}
 
     def evaluating(self, step: int) -> list[str]:
         """Return the Cells that were not in training mode in a step."""

@@ -66,10 +66,8 @@ def run_there(run: Run, function: Callable[..., Any], unit: tuple[Any, ...]) -> 
 
 def _folders(unit: tuple[Any, ...]) -> Iterator[str]:
     for part in unit:
-        if isinstance(part, DumpFolder):
-            yield part.path
-        for path, _ in getattr(part, "rows", ()):
-            yield os.path.dirname(path)
+        yield from [part.path] if isinstance(part, DumpFolder) else []
+        yield from (os.path.dirname(path) for path, _ in getattr(part, "rows", ()))
 
 
 def _connect(scheduler: str) -> Any:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import gzip
 import hashlib
+import itertools
 import json
 import math
 import sys
@@ -272,12 +273,9 @@ def cell_parents(*constructs: dict[str, str | None]) -> dict[str, str]:
     """Return Cell -> the Cell around it, "" for the outermost."""
     found: dict[str, str] = {}
     for construct in constructs:
-        for name in {parent for parent in construct.values() if parent}:
-            label = safe(cell_label(name) or "")
-            found.setdefault(label, safe(cell_label(construct.get(name)) or ""))
-        for name, parent in construct.items():
-            if name.startswith(("Cell.", "Module.")):
-                found.setdefault(safe(cell_label(name) or ""), safe(cell_label(parent) or ""))
+        cells = {parent for parent in construct.values() if parent}
+        for name in (*cells, *(name for name in construct if name.startswith(("Cell.", "Module.")))):
+            found.setdefault(safe(cell_label(name) or ""), safe(cell_label(construct.get(name)) or ""))
     return found
 
 
@@ -305,11 +303,8 @@ def type_text(value: Any) -> str | None:
 def numbers(a: Any, b: Any) -> list[float | None]:
     """Return the four numbers of two records, alternately."""
     get_a, get_b = (value.get if is_tensor(value) else {}.get for value in (a, b))
-    return [
-        value if type(value) is float else real(value)
-        for key in NUMBERS
-        for value in (get_a(key), get_b(key))
-    ]  # fmt: skip
+    values = (value for key in NUMBERS for value in (get_a(key), get_b(key)))
+    return [value if type(value) is float else real(value) for value in values]
 
 
 def add_numbers(numbers: StepNumbers, side: str, dump: Dump) -> None:
@@ -349,13 +344,12 @@ def _scalar(part: Any) -> float | None:
 
 def update_numbers(dump: Dump) -> dict[str, float]:
     """Return learning rate and global norm of the first update of an optimizer; {} where there is none."""
-    for name, parts in zip(dump.flow.names, dump.flow.parts):
-        if is_update(parts, dump.data[name]):
-            found: dict[str, float] = {}
-            for key, value in series(name, dump.data[name]):
-                found.setdefault(key[len(name) + 1 :].partition(".")[0], value)
-            return found
-    return {}
+    found: dict[str, float] = {}
+    updates = (name for name, parts in zip(dump.flow.names, dump.flow.parts) if is_update(parts, dump.data[name]))
+    for name in itertools.islice(updates, 1):
+        for key, value in series(name, dump.data[name]):
+            found.setdefault(key[len(name) + 1 :].partition(".")[0], value)
+    return found
 
 
 def gradient_norms(dump: Dump) -> dict[str, float]:

@@ -103,15 +103,12 @@ def to_xlsx(comparison: Comparison, path: str | os.PathLike[str]) -> None:
     origins = [origin.to_dict() for origin in (*comparison.origins, *comparison.later)]
     keys = ("kind", "step", "rank", "name", "place", "cell", "sentence", "file", "line", "source")
     only = itertools.zip_longest(comparison.only_a, comparison.only_b, fillvalue="")
-    write_xlsx(
-        path,
-        {
-            "summary": (("summary",), [(line,) for line in str(comparison).split("\n")]),
-            "origins": (keys, [tuple(origin[key] for key in keys) for origin in origins]),
-            "tensors": (COLUMNS, (tuple(row.values()) for row in comparison.table())),
-            "only": (("only in A", "only in B"), only),
-        },
-    )
+    write_xlsx(path, {
+        "summary": (("summary",), [(line,) for line in str(comparison).split("\n")]),
+        "origins": (keys, [tuple(origin[key] for key in keys) for origin in origins]),
+        "tensors": (COLUMNS, (tuple(row.values()) for row in comparison.table())),
+        "only": (("only in A", "only in B"), only),
+    })  # fmt: skip
 
 
 def compare(

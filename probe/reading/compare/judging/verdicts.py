@@ -37,6 +37,7 @@ class Verdict:
 
 
 HARD = frozenset((Verdict.DIFFERS, Verdict.ONE_SIDE, Verdict.SHAPE))
+EQUAL = frozenset((Verdict.BITS, Verdict.NUMBERS_EQUAL))
 #: differences within the tolerance
 FAINT = frozenset((Verdict.CLOSE, Verdict.OTHER_BITS, Verdict.NEAR_ZERO))
 #: parameters that the forward changes: they are recorded after it, as outputs are

@@ -44,17 +44,13 @@ class LayoutPair:
             combining = Combining(self.groups, self._mapping)
             self._made = dict(enumerate(combining.documents()))
             self._made[0].notes[:0] = self._notes
-            self._stages = [
-                (half.stages.renamings, half.stages.stage_of) if len(half.group.stages) > 1 else None
-                for half in combining.sides
-            ]
+            known = [half.stages for half in combining.sides]
+            self._stages = [(it.renamings, it.stage_of) if len(it.documents) > 1 else None for it in known]
         return self._made.pop(side)
 
     def stage(self, side: int, name: str) -> int | None:
         """Return the pipeline stage of an entry; None where it is in none."""
-        known = self._stages[side]
-        found: int | None = known[1].get(name) if known else 0
-        return found
+        return self._stages[side][1].get(name) if self._stages[side] else 0
 
     def forget(self) -> None:
         """Drop the names of the entries; they are there again after the next ``read``."""
@@ -152,11 +148,9 @@ class _Pairing:
                 "Allowed: equal pp and vpp on both sides, or vpp=1"
             )
         self._numbers = [rank_numbers(run.ranks) for run in runs]
-        self._notes = [
-            say("compare.replicas", side=name, count=layout.dp, rank=layout.rank(tp=0, dp=0, pp=0))
-            for name, layout in zip("AB", layouts)
-            if a.dp != b.dp and layout.dp > 1
-        ]
+        several = [(name, it) for name, it in zip("AB", layouts) if it.dp > 1 and a.dp != b.dp]
+        first = {"tp": 0, "dp": 0, "pp": 0}
+        self._notes = [say("compare.replicas", side=name, count=it.dp, rank=it.rank(**first)) for name, it in several]
 
     def pairs(self, step: str) -> Pairs:
         """Return the pairs and those steps that only one run has."""
@@ -196,10 +190,8 @@ class _Pairing:
         groups = [self._group(side, ranks[side], tp, pp, dp) for side in (0, 1)]
         sizes = {size for it in self._layouts for size in (it.tp, it.dp, it.world) if size > 1}
         pair = LayoutPair((groups[0], groups[1]), self._mapping, self._notes, sorted(sizes))
-        return tuple(
-            group.stages[0][0]._replace(rank=_label(group), source=LayoutSource(pair, side))
-            for side, group in enumerate(groups)
-        )
+        firsts = (group.stages[0][0]._replace(rank=_label(group)) for group in groups)
+        return tuple(folder._replace(source=LayoutSource(pair, side)) for side, folder in enumerate(firsts))
 
     def _group(self, side: int, ranks: dict[Rank, DumpFolder], tp: int, pp: int, dp: int) -> Group:
         layout, numbers = self._layouts[side], self._numbers[side]

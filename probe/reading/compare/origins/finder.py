@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from probe.reading.compare.dataflow.graph import Graph
 from probe.reading.compare.distances.tolerance import of_dtype
-from probe.reading.compare.judging.verdicts import FAINT, HARD, Slot, Verdict, is_permuted
+from probe.reading.compare.judging.verdicts import EQUAL, FAINT, HARD, Slot, Verdict, is_permuted
 from probe.reading.compare.origins import table
 from probe.reading.compare.origins.origin import Kind, is_collective, is_random
 from probe.reading.compare.pairing.alignment import NONE, REPLACED
@@ -28,7 +28,6 @@ _CHAIN, _PART = 16, 400
 _SUMMED = 5e-7
 #: two calls for one thing, as einsum and matmul, differ by less than this part of the tolerance
 _ROUNDED = 0.2
-_EQUAL = frozenset((Verdict.BITS, Verdict.NUMBERS_EQUAL))
 
 
 def changed_calls(graph: Graph) -> Iterator[int]:
@@ -44,7 +43,7 @@ def changed_calls(graph: Graph) -> Iterator[int]:
         above = any((slot.distance.rel_l2 or 0.0) > _ROUNDED * of_dtype(slot.a.get("dtype")) for slot in made)
         if pair.how == REPLACED and not above:
             continue
-        if given and given <= _EQUAL and not FAINT.isdisjoint(slot.verdict for slot in made):
+        if given and given <= EQUAL and not FAINT.isdisjoint(slot.verdict for slot in made):
             yield node
 
 
@@ -241,10 +240,8 @@ class OriginFinder:
         facts = table.CallFacts(
             carried=bool(outputs) and self._is_carried(node, outputs),
             argument=any(slot.verdict == Verdict.ARGUMENT and slot.is_input for slot in graph.slots[node]),
-            follows=graph.soft[node] != NONE,
-            is_random=is_random(parts),
-            is_collective=is_collective(parts),
-        )
+            follows=graph.soft[node] != NONE, is_random=is_random(parts), is_collective=is_collective(parts),
+        )  # fmt: skip
         told = next((slot for slot in outputs if not self._is_carried(node, [slot])), outputs[0] if outputs else None)
         yield from self._by_rule(table.first_rule(table.CALL_RULES, facts), node, told.place if told else "")
 
