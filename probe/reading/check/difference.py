@@ -275,10 +275,9 @@ def _machine(snapshot: RunSnapshot) -> dict[str, Any]:
 
 def _command(snapshot: RunSnapshot) -> list[str]:
     texts, dump = Texts(snapshot.run), os.path.basename(str(snapshot.run.get("dump_path") or "").rstrip("/"))
-    return [
-        os.path.basename(word) if place == 0 else "{dump_path}" if word == dump else texts.plain(word)
-        for place, word in enumerate(snapshot.run.get("command") or ())
-    ]
+    words = snapshot.run.get("command") or []
+    rest = ("{dump_path}" if word == dump else texts.plain(word) for word in words[1:])
+    return [*map(os.path.basename, words[:1]), *rest]
 
 
 def _words(a: list[str], b: list[str]) -> Sentence:

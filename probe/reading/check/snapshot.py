@@ -37,10 +37,7 @@ class RunSnapshot:
     updates: dict[int, dict[str, Any]] = field(default_factory=dict)
     damage: Sentence = NOTHING  # a remark about lines that cannot be read, if there are such
 
-    @property
-    def rank(self) -> int | None:
-        """The rank, None where there is one process only."""
-        return self.run.get("rank")
+    rank = property(lambda self: self.run.get("rank"), doc="The rank, None where there is one process only.")
 
     @property
     def parameters(self) -> dict[str, dict[str, Any]]:

@@ -98,15 +98,11 @@ class EntryView:
     number = property(attrgetter("parts.number"), doc="Which call of this API or Cell it is in this step, from 0.")
     direction = property(attrgetter("parts.direction"), doc='The direction: "forward" or "backward".')
 
-    @property
-    def raised(self) -> str | None:
-        """The error that the call raised; None where it returned."""
-        return self._text("raised")
-
-    @property
-    def pending(self) -> str | None:
-        """Says so where the training had not waited for this communication when the step ended."""
-        return self._text("pending")
+    raised = property(lambda self: self._text("raised"), doc="The error that the call raised; None where it returned.")
+    pending = property(
+        lambda self: self._text("pending"),
+        doc="Says so where the training had not waited for this communication when the step ended.",
+    )
 
     def _text(self, key: str) -> str | None:
         found = self.entry.get(key) if isinstance(self.entry, dict) else None
@@ -121,10 +117,7 @@ class TensorNumbers:
     def __init__(self, record: Record) -> None:
         self.record = record
 
-    @property
-    def dtype(self) -> str:
-        """The dtype as MindSpore writes it: "Float32"."""
-        return str(self.record.get("dtype"))
+    dtype = property(lambda self: str(self.record.get("dtype")), doc='The dtype as MindSpore writes it: "Float32".')
 
     @property
     def shape(self) -> tuple[int, ...] | None:
@@ -154,7 +147,4 @@ class TensorNumbers:
         found = self.record.get("md5")
         return found if isinstance(found, str) else None
 
-    @property
-    def is_nonfinite(self) -> bool:
-        """Whether the tensor holds NaN or Inf."""
-        return has_nonfinite(self.record)
+    is_nonfinite = property(lambda self: has_nonfinite(self.record), doc="Whether the tensor holds NaN or Inf.")

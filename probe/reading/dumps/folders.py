@@ -201,9 +201,8 @@ def find_folders(path: str) -> list[DumpFolder]:
     path = os.fspath(path)
     if os.path.isfile(path):
         if os.path.basename(path) not in file_names.DUMP_FILES:
-            raise UsageError(
-                f"{path} is no dump. Allowed: a dump_path, a step or rank folder in it, or a {file_names.DUMP}."
-            )
+            allowed = f"a dump_path, a step or rank folder in it, or a {file_names.DUMP}"
+            raise UsageError(f"{path} is no dump. Allowed: {allowed}.")
         path = os.path.dirname(path) or "."
     found, kernels = [], []
     for folder, folders, files in os.walk(path):

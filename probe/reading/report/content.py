@@ -317,9 +317,8 @@ class Code:
         parsed = [[frame for frame in map(parse, json.loads(stack)) if frame] for stack in stacks]
         self._base = common_folder([frame.file for frames in parsed for frame in frames])
         #: the stacks of all calls, each a JSON list of frames
-        self.stacks = [
-            [self._frames.setdefault(self.place(frame), len(self._frames)) for frame in frames] for frames in parsed
-        ]
+        known = self._frames
+        self.stacks = [[known.setdefault(self.place(frame), len(known)) for frame in frames] for frames in parsed]
 
     def place(self, frame: Frame) -> tuple[Any, ...]:
         """Return file, line, function and source of a frame, as the report shows them."""

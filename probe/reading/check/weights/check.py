@@ -110,11 +110,7 @@ def order(a: Weight, b: Weight) -> Sentence:
     is_turned = len(a.shape) > 1 and b.shape == a.shape[::-1]
     if not can_look:
         return say("check.transposed") if is_turned and a.shape != b.shape else say("check.other_order")
-    return _order_of(_bits(a), _bits(b))
-
-
-def _order_of(left: Array, right: Array) -> Sentence:
-    """Return the same for the bits of two parameters."""
+    left, right = _bits(a), _bits(b)
     if left.ndim > 1 and np.array_equal(left.T, right):
         return say("check.transposed")
     if left.ndim > 1 and left.shape == right.shape:
@@ -185,15 +181,11 @@ class WeightCheck:
         self._a, self._b = ({name: weight.digest() for name, weight in side.items()} for side in (a, b))
         self._matched = match_names(_keys(self._a), _keys(self._b))
         self._pairs = [(name, self._a[name], self._b[other]) for name, other in self._matched.pairs.items()]
+        self.agreed = say("check.same_weights", count=len(self._pairs))  # the sentence for no difference
         self.remarks: list[Sentence] = []  # what the reader should know besides
         unknown = [name for name, x, y in self._pairs if not (x.crc and y.crc)]
         if unknown:
             self.remarks.append(say("check.unknown_values", names=listed(unknown)))
-
-    @property
-    def agreed(self) -> Sentence:
-        """The sentence for no difference."""
-        return say("check.same_weights", count=len(self._pairs))
 
     def differences(self) -> Iterator[Difference]:
         """Yield what differs."""
@@ -329,9 +321,8 @@ def read_dumped(path: str) -> dict[str, Weight]:
                 if weight is not None:
                     found.setdefault(f"{cell}.{key}" if cell else key, weight)
     if not found:
-        raise UsageError(
-            f'{path}: no {file_names.RUN}, and no parameters with arrays (task "tensor") or "summary_mode": "md5"'
-        )
+        lacks = 'no parameters with arrays (task "tensor") or "summary_mode": "md5"'
+        raise UsageError(f"{path}: no {file_names.RUN}, and {lacks}")
     return found
 
 

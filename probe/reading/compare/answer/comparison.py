@@ -244,9 +244,7 @@ def pair_folders(
     pairs = [(folder, partners.pop(key(folder))) for folder in left if key(folder) in partners]
     chosen = {pair[0].path for pair in pairs}
     if not pairs:
-        raise UsageError(
-            f"nothing can be compared: A has steps {run_a.steps} and ranks {run_a.ranks}, "
-            f"B has steps {run_b.steps} and ranks {run_b.ranks}"
-        )
+        sides = [f"{side} has steps {run.steps} and ranks {run.ranks}" for side, run in (("A", run_a), ("B", run_b))]
+        raise UsageError(f"nothing can be compared: {', '.join(sides)}")
     alone = [folder.label for folder in left if folder.path not in chosen]
     return pairs, (alone, [folder.label for folder in partners.values()])

@@ -95,9 +95,7 @@ def write_unit(path: str, form: str, comparing: JudgedPairs) -> None:
                 file.write(json.dumps(dict(zip(COLUMNS, row))) + "\n")
         else:
             safe = functools.lru_cache(None)(csv_text)
-            made = (
-                [value if type(value) in _NUMBERS else safe(str(value)) for value in row] for row in rows(comparing)
-            )
+            made = ([it if type(it) in _NUMBERS else safe(str(it)) for it in row] for row in rows(comparing))
             csv.writer(file, lineterminator="\n").writerows(made)
 
 
