@@ -202,15 +202,13 @@ class ContentMaker:
 
     def _mark(self, origins: list[Origin]) -> None:
         numbers = {name: number for number, name in enumerate(self._merged.texts["names"])}
+        names = self._merged.calls["name"]
         for origin in origins:
             number = numbers.get(safe(origin.name))
             for rank in (origin.rank, *origin.ranks):
                 unit = self._find.get((origin.step, str(rank)))
-                if unit is None or number is None:
-                    continue
-                first, last = unit["calls"]
-                names = self._merged.calls["name"]
-                place = next((place for place in range(first, last) if names[place] == number), None)
+                calls = range(*unit["calls"]) if unit is not None else ()
+                place = next((place for place in calls if names[place] == number), None)
                 if place is not None:
                     self._merged.calls["state"][place] = kinds.ORIGIN
 

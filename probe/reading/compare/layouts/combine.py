@@ -56,8 +56,7 @@ class Settling:
     def __init__(self, sides: tuple[Side, Side], number: int, unknown: list[str], theirs: Mapping[str, Any]) -> None:
         self._side, self._other, self._unknown_names = sides[number], sides[1 - number], unknown
         self._theirs = theirs
-        stages = self._side.group.stages
-        self._folders = [[folder.path for folder in stage] for stage in stages]
+        self._folders = [[folder.path for folder in stage] for stage in self._side.group.stages]
         self._measured: dict[Any, Record] = {}
         self._made: dict[Any, Record] = {}
         self._last: tuple[str | None, dict[str, Any]] = (None, {})

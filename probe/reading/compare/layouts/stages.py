@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -151,10 +152,5 @@ def has_micro_batches(names: Iterable[str]) -> bool:
     >>> has_micro_batches(["Mint.exp.0.forward", "Mint.exp.0.backward", "Mint.exp.1.forward", "Mint.exp.1.backward"])
     True
     """
-    turns = 0
-    before = ""
-    for name in names:
-        parts = parse(name)
-        if parts.direction != before and not is_collective(parts):
-            turns, before = turns + 1, parts.direction
-    return turns > 3
+    directions = (parts.direction for parts in map(parse, names) if not is_collective(parts))
+    return len(list(itertools.groupby(directions))) > 3

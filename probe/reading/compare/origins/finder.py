@@ -211,17 +211,16 @@ class OriginFinder:
     def _classified(self, node: int) -> Iterator[Finding]:
         graph = self._graph
         hard = [slot for slot in graph.slots[node] if slot.verdict in HARD]
+        inputs = [slot for slot in hard if slot.is_input]
         if graph.parts(node).direction == BACKWARD:
             yield from self._gradient(node, hard)
-            return
-        if graph.is_update(node):
+        elif graph.is_update(node):
             yield from self._update(node, hard)
-            return
-        inputs = [slot for slot in hard if slot.is_input]
-        if not inputs:
+        elif inputs:
+            for slot in inputs:
+                yield from self._input(node, slot)
+        else:
             yield from self._call(node, hard)
-        for slot in inputs:
-            yield from self._input(node, slot)
 
     def _update(self, node: int, hard: list[Slot]) -> Iterator[Finding]:
         """Yield the origins in the update of an optimizer: each number that differs, and the first of other kinds."""

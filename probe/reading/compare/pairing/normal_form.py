@@ -201,7 +201,7 @@ def _fits(given: tuple[str, Any], wanted: Any, number: int) -> bool:
     """Return whether an argument may stand at a place: a tensor of this size, or a plain value that stands there."""
     place, value = given
     if is_tensor(wanted):
-        return is_tensor(value) and _size(value) == _size(wanted)
+        return is_tensor(value) and element_count(value.get("shape")) == element_count(wanted.get("shape"))
     return not is_tensor(value) and place == f"input.{number}"
 
 
@@ -209,10 +209,6 @@ def _gap(value: Any, wanted: Any) -> float:
     """Return how far apart an argument is from the one at a place: of several of one size the nearest is taken."""
     found = distance(value, wanted).rel_l2 if is_tensor(wanted) else 0.0
     return math.inf if found is None else found
-
-
-def _size(record: Record) -> int | None:
-    return element_count(record.get("shape"))
 
 
 def fit_updates(alignment: Alignment, a: NormalDump, b: NormalDump) -> list[int]:

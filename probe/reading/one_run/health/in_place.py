@@ -94,10 +94,9 @@ def _scale(step: Step) -> Iterator[HealthFinding]:
     #: the part of the loss's scale that the update applies
     left = scale * ratios[0] / update.number("loss_scale", name, 1.0)
     facts = {"name": step.flow.names[place], "scale": scale, "optimizer": update.name}
-    if abs(left / scale - 1) < 0.02:
-        yield step.found(FAULT, "numbers", say("health.scale_kept", **facts), place, update.name)
-    elif abs(left * scale - 1) < 0.02:
-        yield step.found(FAULT, "numbers", say("health.scale_twice", **facts), place, update.name)
+    for key, apart in (("health.scale_kept", left / scale), ("health.scale_twice", left * scale)):
+        if abs(apart - 1) < 0.02:
+            yield step.found(FAULT, "numbers", say(key, **facts), place, update.name)
 
 
 def _scale_of_loss(step: Step) -> float | None:

@@ -169,9 +169,8 @@ def facts(step: Step) -> Trained:
     """Return the facts of a step."""
     held = {name: update.name for update in step.updates for name in update.entered}
     entered = step.entered
-    zero = frozenset(name for name in held if is_zero(entered[name]))
     finder = EndFinder(step)
-    zero = frozenset(name for name in zero if not finder.is_cancelled(name))
+    zero = frozenset(name for name in held if is_zero(entered[name]) and not finder.is_cancelled(name))
     ends = {}
     for name in zero:
         end = finder.find(name)
