@@ -120,12 +120,11 @@ def _counted(what: Sentence, found: Any) -> Sentence:
 def _of_rows(inputs: dict[str, Any], api: str) -> Sentence:
     """Return that a row holds nothing but -Inf: a softmax of it is Inf - Inf."""
     given = inputs.get("0", inputs.get("input"))
-    array = _array(given) if _ROWS.match(api) and isinstance(given, Tensor) else None
+    array = _array(given) if _ROWS.match(api) else None
     if array is None or array.ndim < 1:
         return NOTHING
     if "sub" in api:
-        other = inputs.get("1")
-        second = _array(other) if isinstance(other, Tensor) else None
+        second = _array(inputs.get("1"))
         if second is None:
             return NOTHING
         with np.errstate(all="ignore"):
@@ -157,10 +156,10 @@ def _of_size(inputs: dict[str, Any], call: Call, api: str) -> Sentence:
     return NOTHING
 
 
-def _array(tensor: Tensor) -> Any:
+def _array(tensor: Any) -> Any:
     """Return the array of a tensor; None where it has none, or one that is a part or too large."""
     try:
-        if tensor.path is None or np.prod(tensor.shape or [1]) > _MOST:
+        if not isinstance(tensor, Tensor) or tensor.path is None or np.prod(tensor.shape or [1]) > _MOST:
             return None
         array = tensor.array()
     except UsageError:

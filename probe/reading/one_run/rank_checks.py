@@ -217,10 +217,8 @@ def _sequences(digests: list[Digest]) -> list[RankFinding]:
     groups = _groups({item.rank: item.calls for item in digests})
     if len(groups) == 1 or len(groups) == len(digests) > 2:
         return []
-    calls = {item.rank: item.call_names() for item in digests if item.rank in (groups[0][0], groups[1][0])}
-    more = sorted(set(calls[groups[1][0]]) ^ set(calls[groups[0][0]]))
-    name = more[0] if more else calls[groups[0][0]][0]
-    return [_finding("sequence", "ranks.calls", digests, name, groups)]
+    names, others = (next(item for item in digests if item.rank == group[0]).call_names() for group in groups[:2])
+    return [_finding("sequence", "ranks.calls", digests, min({*names} ^ {*others} or names[:1]), groups)]
 
 
 def _outliers(digests: list[Digest]) -> list[RankFinding]:

@@ -47,7 +47,7 @@ class Graph(Nodes):
 
     def __init__(self, judged: JudgedPairs, slots: list[list[Slot]] | None = None) -> None:
         super().__init__(judged, judged.slots if slots is None else slots)
-        verdicts = ({slot.verdict for slot in found} for found in self.slots)
+        verdicts = ([slot.verdict for slot in found] for found in self.slots)
         self.off = [not HARD.isdisjoint(own) or self._lost_backward(pair) for pair, own in zip(self.pairs, verdicts)]
         a, b = self.alignment.flows
         self._mixed = not self.alignment.vocabulary.is_foreign and len(a.dtypes | b.dtypes) > 1

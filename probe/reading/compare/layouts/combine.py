@@ -323,10 +323,8 @@ class Combining:
         found: dict[str, Any] = {}
         for place, leaf in own_values.items():
             own, their = plain(leaf), plain(theirs.get(place))
-            if type(own) is not int or type(their) is not int or own == their:
-                continue
-            is_length = own in own_sizes and their in their_sizes
-            if is_length and own * side.group.tp == their * other.group.tp:
+            is_length = type(own) is type(their) is int and own in own_sizes and their in their_sizes
+            if is_length and own != their and own * side.group.tp == their * other.group.tp:
                 found[place] = {"type": "int", "value": own * side.group.tp}
         return found
 

@@ -174,10 +174,9 @@ def facts(step: Step) -> Kept:
         for name in update.entered:
             size = element_count((step.records.get(name) or {}).get("shape"))
             decay = update.number("weight_decay", name) * update.number("learning_rate", name)
-            limit = bound(update, name, size or 0) if size else None
+            limit = bound(update, name, size) if size else None
             before = norm(step.records.get(name)) or 0.0
-            known = name not in bounds and limit is not None
-            bounds[name] = limit + 2 * decay * before if known and limit is not None else None
+            bounds[name] = None if name in bounds or limit is None else limit + 2 * decay * before
     begin = step.updates[0].position if step.updates else len(step.flow.names)
     made = {
         content_key(record) for place, parts, _ in step.forwards() if place > begin and not _COPIES.match(parts.api)
