@@ -144,15 +144,21 @@ def _read(path: str) -> RunSnapshot:
     snapshot, sieve_of_lines, cut = RunSnapshot(path, run), Sieve(lines), NOTHING
     try:
         with open_text(lines, "replace") as file:
-            for line in file:
-                try:
-                    _add(snapshot, json.loads(line), sieve_of_lines)
-                except (ValueError, RecursionError):  # noqa: PERF203 - a process that was killed leaves a cut one
-                    cut = say("check.line_cut", path=lines)
+            if False in [_take(snapshot, line, sieve_of_lines) for line in file]:
+                cut = say("check.line_cut", path=lines)
     except OSError as error:
         cut = say("dump.unreadable", path=lines, error=str(error.strerror))
     snapshot.damage = clauses(cut, *sieve.told(), *sieve_of_lines.told())
     return snapshot
+
+
+def _take(snapshot: RunSnapshot, text: str, sieve: Sieve) -> bool:
+    """Add a line to a snapshot; return False for a cut one, which a process leaves that was killed."""
+    try:
+        _add(snapshot, json.loads(text), sieve)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def _add(snapshot: RunSnapshot, line: Any, sieve: Sieve) -> None:
