@@ -33,10 +33,9 @@ _NORMS = re.compile(r"norm", re.IGNORECASE)
 def in_step(step: Step) -> Iterator[HealthFinding]:
     """Yield what the numbers of one step tell."""
     for place, parts, entry in step.forwards():
-        outputs = step.outputs(place)
-        if outputs:
-            yield from _of_output(step, place, parts, outputs[0])
-            yield from _epsilon(step, place, parts, entry, outputs[0])
+        for output in step.outputs(place)[:1]:
+            yield from _of_output(step, place, parts, output)
+            yield from _epsilon(step, place, parts, entry, output)
     yield from _scale(step)
     yield from _decay(step)
 
