@@ -86,11 +86,9 @@ def _order(a: RunSnapshot, b: RunSnapshot, steps: list[int]) -> Any:
     """Return where the batches of A are in B, if both have the same ones in another order."""
     keys = [{step: _key(run.inputs[step]) for step in steps} for run in (a, b)]
     if Counter(keys[0].values()) != Counter(keys[1].values()):
-        overlap = sum(
-            (Counter(_key(x) for x in a.inputs.values()) & Counter(_key(x) for x in b.inputs.values())).values()
-        )
+        left, right = (Counter(map(_key, run.inputs.values())) for run in (a, b))
         shift = _shift(a, b)
-        return NOTHING if overlap < 2 or not shift else say("check.step_shift", shift=shift)
+        return say("check.step_shift", shift=shift) if shift and sum((left & right).values()) > 1 else NOTHING
     places = {key: step for step, key in keys[1].items()}
     moved = [(step, places[key]) for step, key in keys[0].items() if places[key] != step]
     return listed(say("check.step_moved", step=step, other=other) for step, other in moved)
@@ -184,13 +182,12 @@ def check_snapshots(paths: tuple[str, str], a: list[RunSnapshot], b: list[RunSna
         pairs = [(a[0], b[0])]
         alone: list[Difference] = []
     else:
-        by_rank = {snapshot.rank: snapshot for snapshot in b}
-        pairs = [(snapshot, by_rank[snapshot.rank]) for snapshot in a if snapshot.rank in by_rank]
-        ranks = [[snapshot.rank for snapshot in side] for side in (a, b)]
+        of_a, of_b = ({snapshot.rank: snapshot for snapshot in side} for side in (a, b))
+        pairs = [(snapshot, of_b[rank]) for rank, snapshot in of_a.items() if rank in of_b]
+        rest = [[str(rank) for rank in mine if rank not in theirs] for mine, theirs in ((of_a, of_b), (of_b, of_a))]
         alone = [
-            Difference(Importance.CIRCUMSTANCES, say("check.which_ranks"), only(map(str, rest), side))
-            for side, rest in (("A", [r for r in ranks[0] if r not in ranks[1]]),
-                               ("B", [r for r in ranks[1] if r not in ranks[0]])) if rest
+            Difference(Importance.CIRCUMSTANCES, say("check.which_ranks"), only(names, side))
+            for side, names in zip("AB", rest) if names
         ]  # fmt: skip
     merged: dict[Difference, list[int | None]] = {}
     for x, y in pairs:
@@ -198,12 +195,9 @@ def check_snapshots(paths: tuple[str, str], a: list[RunSnapshot], b: list[RunSna
             merged.setdefault(item, []).append(x.rank)
     found = [dataclasses.replace(item, ranks=tuple(ranks) if len(pairs) > 1 else ()) for item, ranks in merged.items()]
     remarks = [side.damage for pair in pairs for side in pair if side.damage]
-    remarks += [say("check.no_parameters", side=side) for side, run in zip("AB", (a, b))
-                if not any(snapshot.parameters for snapshot in run)]  # fmt: skip
-    for side, run in zip("AB", (a, b)):
-        has_model, has_batches = any(item.parameters for item in run), any(item.inputs for item in run)
-        if has_model and not has_batches:
-            remarks.append(say("check.no_batches", side=side))
+    known = [(side, any(it.parameters for it in run), any(it.inputs for it in run)) for side, run in zip("AB", (a, b))]
+    remarks += [say("check.no_parameters", side=side) for side, has_model, _ in known if not has_model]
+    remarks += [say("check.no_batches", side=side) for side, has_model, has_data in known if has_model and not has_data]
     return Check(paths, [*found, *alone], remarks, _agreed(pairs))
 
 

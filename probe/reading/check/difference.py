@@ -180,22 +180,19 @@ def _kind(name: str) -> str:
 
 def _numbers(kind: str, x: dict[str, Any], y: dict[str, Any], renamed: Mapping[str, str]) -> Iterator[Difference]:
     """Yield which numbers of one optimizer differ; all of them in one line."""
-    names = [
-        [str(name) for group in (item, *_groups(item)) for name in group.get("parameters") or ()] for item in (x, y)
-    ]
-    names[0] = [renamed.get(name, name) for name in names[0]]
-    left, right = (
-        {key: value for key, value in flat(item).items() if ".parameters" not in f".{key}"} for item in (x, y)
-    )
+    groups = [(item, *_groups(item)) for item in (x, y)]
+    names_a, names_b = ([str(name) for it in found for name in it.get("parameters") or ()] for found in groups)
+    names_a = [renamed.get(name, name) for name in names_a]
+    left, right = ({key: it for key, it in flat(item).items() if ".parameters" not in f".{key}"} for item in (x, y))
     keys = [key for key in {**left, **right} if not are_equal(left.get(key), right.get(key))]
     if keys:
         values = listed((named(key, pair(left.get(key), right.get(key))) for key in keys), 4)
         yield _optimizer(say("check.values", values=values), kind)
-    for side, mine, theirs in (("A", names[0], names[1]), ("B", names[1], names[0])):
+    for side, mine, theirs in (("A", names_a, names_b), ("B", names_b, names_a)):
         alone = [name for name in mine if name not in theirs]
         if alone:
             yield _optimizer(say("check.updates", only=only(alone, side)), kind)
-    if names[0] != names[1] and sorted(names[0]) == sorted(names[1]):
+    if names_a != names_b and sorted(names_a) == sorted(names_b):
         yield _optimizer(say("check.other_groups") if _groups(x) else say("check.parameters_moved"), kind)
 
 
@@ -212,9 +209,8 @@ class Texts:
         if dump and folder:
             near = os.path.relpath(dump, folder)
             places.update({near: "{dump_path}", f"./{near}": "{dump_path}"})
-        self._places = sorted(
-            ((place, word) for place, word in places.items() if place not in ("", "/", ".")), key=lambda it: -len(it[0])
-        )
+        own = (item for item in places.items() if item[0] not in ("", "/", "."))
+        self._places = sorted(own, key=lambda item: -len(item[0]))
 
     def plain(self, value: Any) -> Any:
         """Return a value in which a text that begins with a place, or an option's, has the place's word instead."""
@@ -279,10 +275,9 @@ def _machine(snapshot: RunSnapshot) -> dict[str, Any]:
 
 def _command(snapshot: RunSnapshot) -> list[str]:
     texts, dump = Texts(snapshot.run), os.path.basename(str(snapshot.run.get("dump_path") or "").rstrip("/"))
-    return [
-        os.path.basename(word) if place == 0 else "{dump_path}" if word == dump else texts.plain(word)
-        for place, word in enumerate(snapshot.run.get("command") or ())
-    ]
+    words = snapshot.run.get("command") or []
+    rest = ("{dump_path}" if word == dump else texts.plain(word) for word in words[1:])
+    return [*map(os.path.basename, words[:1]), *rest]
 
 
 def _words(a: list[str], b: list[str]) -> Sentence:

@@ -6,6 +6,7 @@ The content and the end of the name tell it, if names differ.
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from collections.abc import Hashable, Iterator, Mapping, Sequence
@@ -37,9 +38,7 @@ class Matched(NamedTuple):
         """Return those of some parameters that have the values of another one of them in B -> that one."""
         owners = {self.keys[0][name].content: name for name in names}
         found = {name: owners.get(self.keys[1][self.pairs[name]].content) for name in names}
-        return {
-            name: owner for name, owner in found.items() if owner not in (None, name) and self.keys[0][owner].content
-        }
+        return {name: it for name, it in found.items() if it not in (None, name) and self.keys[0][it].content}
 
 
 def match_names(a: Mapping[str, Key], b: Mapping[str, Key]) -> Matched:
@@ -81,12 +80,8 @@ def common_end(a: str, b: str) -> int:
     >>> common_end("net.fc.weight", "fc.weight")
     2
     """
-    count = 0
-    for left, right in zip(reversed(a.split(".")), reversed(b.split("."))):
-        if left != right:
-            break
-        count += 1
-    return count
+    pairs = zip(reversed(a.split(".")), reversed(b.split(".")))
+    return len(list(itertools.takewhile(lambda pair: pair[0] == pair[1], pairs)))
 
 
 def renaming(renamed: Mapping[str, str]) -> Sentence:
@@ -151,11 +146,10 @@ class ParameterCheck:
         """Yield how values, dtypes and orders differ."""
         begins = self._run_a.run.get("first_step"), self._run_b.run.get("first_step")
         later = say("check.begins", a=str(begins[0]), b=str(begins[1])) if begins[0] != begins[1] else NOTHING
-        dtypes = [
-            (name, x.get("dtype"), y.get("dtype")) for name, x, y in self._pairs if x.get("dtype") != y.get("dtype")
-        ]
-        if dtypes:
-            yield _values(other_dtypes(len(dtypes), len(self._pairs), *dtypes[0]))
+        dtypes = [(name, x.get("dtype"), y.get("dtype")) for name, x, y in self._pairs]
+        other = [item for item in dtypes if item[1] != item[2]]
+        if other:
+            yield _values(other_dtypes(len(other), len(dtypes), *other[0]))
         turned = [name for name, x, y in self._pairs if _is_turned(x, y)]
         if turned:
             yield _values(say("check.turned", names=listed(turned)))

@@ -37,18 +37,13 @@ class RunSnapshot:
     updates: dict[int, dict[str, Any]] = field(default_factory=dict)
     damage: Sentence = NOTHING  # a remark about lines that cannot be read, if there are such
 
-    @property
-    def rank(self) -> int | None:
-        """The rank, None where there is one process only."""
-        return self.run.get("rank")
+    rank = property(lambda self: self.run.get("rank"), doc="The rank, None where there is one process only.")
 
     @property
     def parameters(self) -> dict[str, dict[str, Any]]:
         """The parameters by name: dtype, shape, checksums, Cell, trainable."""
-        return {
-            name: {**item["values"], "cell": item.get("cell"), "trainable": item.get("trainable")}
-            for name, item in self.run["parameters"].items()
-        }
+        known = self.run["parameters"].items()
+        return {name: {**it["values"], **{key: it.get(key) for key in ("cell", "trainable")}} for name, it in known}
 
     def evaluating(self, step: int) -> list[str]:
         """Return the Cells that were not in training mode in a step."""

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import functools
 import os
 import socket
@@ -66,10 +65,8 @@ def run_there(run: Run, function: Callable[..., Any], unit: tuple[Any, ...]) -> 
 
 def _folders(unit: tuple[Any, ...]) -> Iterator[str]:
     for part in unit:
-        if isinstance(part, DumpFolder):
-            yield part.path
-        for path, _ in getattr(part, "rows", ()):
-            yield os.path.dirname(path)
+        yield from [part.path] if isinstance(part, DumpFolder) else []
+        yield from (os.path.dirname(path) for path, _ in getattr(part, "rows", ()))
 
 
 def _connect(scheduler: str) -> Any:
@@ -119,26 +116,23 @@ def _check_installed(client: Any) -> None:
 
 
 def _wait(client: Any, future: Any, scheduler: str) -> Any:
+    """Return a future's result; raise UsageError when it never will be there."""
+    from distributed import KilledWorker
+
     last_seen = time.monotonic()
     while True:
         if future.done() or client.nthreads():
             last_seen = time.monotonic()
         if time.monotonic() - last_seen > _GONE:
             raise UsageError(f"{scheduler}: all workers are gone since {_GONE} seconds")
-        with contextlib.suppress(TimeoutError, asyncio.TimeoutError):
-            return _result(client, future, scheduler)
-
-
-def _result(client: Any, future: Any, scheduler: str) -> Any:
-    """Return a future's result; raise TimeoutError when it is not there yet, UsageError when it never will be."""
-    from distributed import KilledWorker
-
-    try:
-        return future.result(timeout=_LOOK)
-    except KilledWorker as error:
-        raise UsageError(
-            f"{scheduler}: workers ended again and again while they did the same dump, perhaps for want of memory "
-            f"({' '.join(str(error).split())})"
-        ) from None
-    except CancelledError:
-        raise UsageError(f"{scheduler}: the connection to the scheduler was lost") from None
+        try:
+            return future.result(timeout=_LOOK)
+        except (TimeoutError, asyncio.TimeoutError):  # two classes below Python 3.11
+            continue
+        except KilledWorker as error:
+            raise UsageError(
+                f"{scheduler}: workers ended again and again while they did the same dump, perhaps for want of memory "
+                f"({' '.join(str(error).split())})"
+            ) from None
+        except CancelledError:
+            raise UsageError(f"{scheduler}: the connection to the scheduler was lost") from None

@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Callable, Iterator
 from functools import cached_property
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from probe.errors import UsageError
@@ -83,21 +84,15 @@ class Call(EntryView):
             yield Tensor(self, "0", self.entry)
         elif isinstance(self.entry, dict):
             for key, part in self.entry.items():
-                for place, record in values.tensors(WORDS.get(key) or key, part):
-                    yield Tensor(self, place, record)
+                yield from (Tensor(self, *item) for item in values.tensors(WORDS.get(key) or key, part))
         elif isinstance(self.entry, list):
-            for place, record in values.tensors("", self.entry):
-                yield Tensor(self, place[1:], record)
+            yield from (Tensor(self, place[1:], record) for place, record in values.tensors("", self.entry))
 
     def _values(self, keys: tuple[str, ...]) -> dict[str, Any]:
         if not isinstance(self.entry, dict):
             return {}
-        return {
-            place: self._value(f"{WORDS[key]}.{place}", leaf)
-            for key in keys
-            if key in self.entry
-            for place, leaf in values.leaves(self.entry[key])
-        }
+        found = ((WORDS[key], item) for key in keys for item in values.leaves(self.entry.get(key)))
+        return {place: self._value(f"{word}.{place}", leaf) for word, (place, leaf) in found}
 
     def _value(self, place: str, leaf: Any) -> Any:
         return Tensor(self, place, leaf) if values.is_tensor(leaf) else values.plain(leaf)
@@ -107,12 +102,7 @@ class Call(EntryView):
 
     def _repr_html_(self) -> str:
         rows = (
-            [
-                it.place,
-                it.dtype,
-                text.shape(it.record.get("shape")),
-                *(text.number(it.record.get(key)) for key in NUMBERS),
-            ]
+            [it.place, it.dtype, text.shape(it.shape), *(text.number(it.record.get(key)) for key in NUMBERS)]
             for it in self.tensors()
         )
         head = text.html_table([(self.name, self.cell or "")])
@@ -210,15 +200,8 @@ class Dump:
         """The document as it was read; UsageError is raised when it cannot be."""
         return self.folder.source.read(self.folder.path)
 
-    @property
-    def header(self) -> dict[str, Any]:
-        """The keys beside "data": task, level, framework."""
-        return self.document.header
-
-    @property
-    def data(self) -> dict[str, Any]:
-        """Entry name -> entry, as the file has it."""
-        return self.document.data
+    header = property(attrgetter("document.header"), doc='The keys beside "data": task, level, framework.')
+    data = property(attrgetter("document.data"), doc="Entry name -> entry, as the file has it.")
 
     @property
     def notes(self) -> list[str]:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from operator import attrgetter
 from typing import Any, Generic, TypeVar
 
-from probe.reading.dumps import entry_name
-from probe.reading.dumps.entry_name import CELL, GRADIENT, EntryName
+from probe.reading.dumps.entry_name import CELL, GRADIENT, EntryName, cell_label, parse
 from probe.reading.dumps.folders import Contents
 from probe.reading.dumps.values import Record, has_nonfinite, real
 
@@ -62,34 +62,24 @@ def build(dump: Contents, find: Callable[[str], CallT | None]) -> Cell[CallT]:
         """Return the Cell of a Cell's entry, made where it is new."""
         if not entry or depth > 200:
             return root
-        label = entry_name.cell_label(entry) or ""
+        label = cell_label(entry) or ""
         if label not in cells:
             cells[label] = made = Cell(find, label)
             place(construct.get(entry), depth + 1).children[label] = made
         return cells[label]
 
     for name in dump.data:
-        parts = entry_name.parse(name)
-        own = parts.kind in (CELL, GRADIENT)
-        if parts.kind == GRADIENT:
-            name_of_cell: str | None = f"{parts.key}.forward.0"
-        else:
-            name_of_cell = name if own else construct.get(name)
-        place(name_of_cell).names.append(name)
+        parts = parse(name)
+        own = {CELL: name, GRADIENT: f"{parts.key}.forward.0"}.get(parts.kind)
+        place(own or construct.get(name)).names.append(name)
     return root
 
 
-#: key of an entry -> the word that stands for it in names of files and in rows
+#: key of an entry -> the word that stands for it in names of files and in rows; older recorders have the last two
 WORDS = {
-    "input_args": "input",
-    "input_kwargs": "kwargs",
-    "output": "output",
-    "output_kwargs": "output_kwargs",
-    "input": "input",
-    "parameters": "parameters",
-    "grad_output": "input",  # of an older recorder
-    "grad_input": "output",
-}
+    "input_args": "input", "input_kwargs": "kwargs", "output": "output", "output_kwargs": "output_kwargs",
+    "input": "input", "parameters": "parameters", "grad_output": "input", "grad_input": "output",
+}  # fmt: skip
 INPUTS, OUTPUTS = ("input_args", "input_kwargs", "input", "grad_output"), ("output", "output_kwargs", "grad_input")
 
 
@@ -101,37 +91,18 @@ class EntryView:
     def __init__(self, name: str, entry: Any) -> None:
         self.name = name
         self.entry = entry
-        self.parts: EntryName = entry_name.parse(name)
+        self.parts: EntryName = parse(name)
 
-    @property
-    def api(self) -> str:
-        """The API's name or the Cell's class: "softmax", "Dense"."""
-        return self.parts.api
+    api = property(attrgetter("parts.api"), doc='The API\'s name or the Cell\'s class: "softmax", "Dense".')
+    kind = property(attrgetter("parts.prefix"), doc='The first word of the name: "Functional", "Tensor", "Cell".')
+    number = property(attrgetter("parts.number"), doc="Which call of this API or Cell it is in this step, from 0.")
+    direction = property(attrgetter("parts.direction"), doc='The direction: "forward" or "backward".')
 
-    @property
-    def kind(self) -> str:
-        """The first word of the name: "Functional", "Tensor", "Cell"."""
-        return self.parts.prefix
-
-    @property
-    def number(self) -> int:
-        """Which call of this API or Cell it is in this step, from 0."""
-        return self.parts.number
-
-    @property
-    def direction(self) -> str:
-        """The direction: "forward" or "backward"."""
-        return self.parts.direction
-
-    @property
-    def raised(self) -> str | None:
-        """The error that the call raised; None where it returned."""
-        return self._text("raised")
-
-    @property
-    def pending(self) -> str | None:
-        """Says so where the training had not waited for this communication when the step ended."""
-        return self._text("pending")
+    raised = property(lambda self: self._text("raised"), doc="The error that the call raised; None where it returned.")
+    pending = property(
+        lambda self: self._text("pending"),
+        doc="Says so where the training had not waited for this communication when the step ended.",
+    )
 
     def _text(self, key: str) -> str | None:
         found = self.entry.get(key) if isinstance(self.entry, dict) else None
@@ -146,10 +117,7 @@ class TensorNumbers:
     def __init__(self, record: Record) -> None:
         self.record = record
 
-    @property
-    def dtype(self) -> str:
-        """The dtype as MindSpore writes it: "Float32"."""
-        return str(self.record.get("dtype"))
+    dtype = property(lambda self: str(self.record.get("dtype")), doc='The dtype as MindSpore writes it: "Float32".')
 
     @property
     def shape(self) -> tuple[int, ...] | None:
@@ -162,25 +130,10 @@ class TensorNumbers:
         """All statistics of the record, as they are written."""
         return {key: value for key, value in self.record.items() if key not in ("type", "dtype", "shape", "data_name")}
 
-    @property
-    def max(self) -> float | None:
-        """The greatest element."""
-        return real(self.record.get("Max"))
-
-    @property
-    def min(self) -> float | None:
-        """The least element."""
-        return real(self.record.get("Min"))
-
-    @property
-    def mean(self) -> float | None:
-        """The mean."""
-        return real(self.record.get("Mean"))
-
-    @property
-    def norm(self) -> float | None:
-        """The L2 norm."""
-        return real(self.record.get("Norm"))
+    max = property(lambda self: real(self.record.get("Max")), doc="The greatest element.")
+    min = property(lambda self: real(self.record.get("Min")), doc="The least element.")
+    mean = property(lambda self: real(self.record.get("Mean")), doc="The mean.")
+    norm = property(lambda self: real(self.record.get("Norm")), doc="The L2 norm.")
 
     @property
     def nan_count(self) -> int:
@@ -194,7 +147,4 @@ class TensorNumbers:
         found = self.record.get("md5")
         return found if isinstance(found, str) else None
 
-    @property
-    def is_nonfinite(self) -> bool:
-        """Whether the tensor holds NaN or Inf."""
-        return has_nonfinite(self.record)
+    is_nonfinite = property(lambda self: has_nonfinite(self.record), doc="Whether the tensor holds NaN or Inf.")

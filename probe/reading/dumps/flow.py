@@ -190,8 +190,7 @@ class Flow:
     def _inputs(self, place: int, entry: dict[str, Any], made: _Made) -> list[Link]:
         links = []
         for key, word in _WORDS:
-            part = entry.get(key)
-            for inner, given in leaves(part):
+            for inner, given in leaves(entry.get(key)):
                 if type(given) is dict and given.get("type") in TENSORS:
                     self.dtypes.add(str(given.get("dtype")))
                     name = f"{word}.{inner}"
@@ -290,11 +289,9 @@ class Flow:
         if producer is None or key is None:
             return []
         maker = self.position[producer]
-        return [
-            self.names[user]
-            for user in dict.fromkeys(self.used_by.get(maker, ()))
-            if any(link.producer == maker and content_key(link.record) == key for link in self.links[user])
-        ]
+        given = ((user, link) for user in self.used_by.get(maker, ()) for link in self.links[user])
+        users = (user for user, link in given if link.producer == maker and content_key(link.record) == key)
+        return [self.names[user] for user in dict.fromkeys(users)]
 
     def _gradient_producer(self, own: int, record: Record) -> str | None:
         """Return the backward that gave this gradient; None for a sum of several, or one from outside."""
@@ -316,8 +313,7 @@ class Flow:
 
     def backward_of(self, place: int) -> int | None:
         """Return the position of the backward of a forward entry; None where it has none."""
-        name = self.names[place]
-        return self.position.get(backward_name(name, self.parts[place]))
+        return self.position.get(backward_name(self.names[place], self.parts[place]))
 
     def forward_of(self, place: int) -> int | None:
         """Return the position of the forward of a backward entry; None where it was not recorded."""

@@ -140,10 +140,8 @@ class JournalSource:
 
 #: a file -> how a folder that has it is read; the first file decides
 SOURCES: dict[str, FolderKind] = {
-    file_names.DUMP: DumpSource(file_names.DUMP),
-    file_names.DEBUG: DumpSource(file_names.DEBUG),
-    file_names.JOURNAL: JournalSource(),
-    file_names.FINDINGS: JournalSource(),
+    **{file: DumpSource(file) for file in (file_names.DUMP, file_names.DEBUG)},
+    **dict.fromkeys((file_names.JOURNAL, file_names.FINDINGS), JournalSource()),
 }
 
 
@@ -172,10 +170,8 @@ def read_construct(folder: str) -> dict[str, str | None]:
     for name, item in read_optional(folder, file_names.CONSTRUCT).items():
         # msprobe for PyTorch writes [parent, micro step] in a training of Megatron
         parent = item[0] if isinstance(item, list) and item else item
-        if isinstance(parent, str):
-            found[sys.intern(name)] = sys.intern(parent)
-        elif parent is None:
-            found[sys.intern(name)] = None
+        if isinstance(parent, (str, type(None))):
+            found[sys.intern(name)] = parent and sys.intern(parent)
     return without_cycles(found)
 
 
@@ -205,9 +201,8 @@ def find_folders(path: str) -> list[DumpFolder]:
     path = os.fspath(path)
     if os.path.isfile(path):
         if os.path.basename(path) not in file_names.DUMP_FILES:
-            raise UsageError(
-                f"{path} is no dump. Allowed: a dump_path, a step or rank folder in it, or a {file_names.DUMP}."
-            )
+            allowed = f"a dump_path, a step or rank folder in it, or a {file_names.DUMP}"
+            raise UsageError(f"{path} is no dump. Allowed: {allowed}.")
         path = os.path.dirname(path) or "."
     found, kernels = [], []
     for folder, folders, files in os.walk(path):
@@ -239,12 +234,8 @@ def _folder(path: str, source: FolderKind) -> DumpFolder:
 def _numbered(found: list[DumpFolder]) -> list[DumpFolder]:
     """Give folders of one step that have no rank their names instead, so that they can be told apart."""
     seen = Counter((folder.tree, folder.step, folder.rank) for folder in found)
-    return [
-        folder._replace(rank=os.path.basename(folder.path))
-        if folder.rank is None and seen[folder.tree, folder.step, None] > 1
-        else folder
-        for folder in found
-    ]
+    alike = [folder.rank is None and seen[folder.tree, folder.step, None] > 1 for folder in found]
+    return [it._replace(rank=os.path.basename(it.path)) if is_like else it for it, is_like in zip(found, alike)]
 
 
 def _order(path: str) -> list[tuple[int, int, str]]:

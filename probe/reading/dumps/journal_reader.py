@@ -115,10 +115,8 @@ def recover(path: str) -> list[RecoveryResult]:
         raise UsageError(f"{path}: no such folder")
     found = sorted(folder for folder, _, files in os.walk(path) if file_names.JOURNAL in files)
     outcomes = [_outcome(folder) for folder in found]
-    outcomes += [
-        RecoveryResult(f"{folder}: {count} arrays were not measured; they are measured when they are read", True)
-        for folder, count in unmeasured(path)
-    ]
+    later = "arrays were not measured; they are measured when they are read"
+    outcomes += [RecoveryResult(f"{folder}: {count} {later}", True) for folder, count in unmeasured(path)]
     return outcomes or [RecoveryResult(f"{path}: no journal, nothing to recover", True)]
 
 

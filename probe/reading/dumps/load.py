@@ -136,10 +136,8 @@ def _read(path: str, mapped: bool = False) -> np.ndarray[Any, Any]:
         return torch_arrays.read_tensor(path, mapped)
     try:
         return read_array(path, mapped)
-    except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error.strerror or error}") from error
-    except ValueError as error:
-        raise UsageError(f"{path} cannot be read: {error}") from error
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from error
 
 
 def _as_dtype(array: np.ndarray[Any, Any], dtype: str) -> np.ndarray[Any, Any]:

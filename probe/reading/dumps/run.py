@@ -58,9 +58,8 @@ class Run:
                 if self._last is None or self._last.folder != folder:
                     self._last = Dump(folder)
                 return self._last
-        raise UsageError(
-            f"{self.path} has no dump of step {step}, rank {rank}. Steps: {self.steps}; ranks: {self.ranks}"
-        )
+        known = f"Steps: {self.steps}; ranks: {self.ranks}"
+        raise UsageError(f"{self.path} has no dump of step {step}, rank {rank}. {known}")
 
     def __getitem__(self, step: int) -> Dump:
         return self.dump(step)

@@ -137,8 +137,6 @@ def collect(folders: Sequence[DumpFolder], like: str, stat: str = "norm") -> Tre
 def no_tensor(like: str, stat: str) -> str:
     """Return the message where no tensor fits."""
     if stat.lower() not in STATISTICS:
-        allowed = ", ".join(STATISTICS)
-        return (
-            f"trend: {stat!r} is not allowed. Allowed: {allowed}, and other keys of records, of tensors with {like!r}."
-        )
+        allowed = f"Allowed: {', '.join(STATISTICS)}, and other keys of records, of tensors with {like!r}."
+        return f"trend: {stat!r} is not allowed. {allowed}"
     return f"trend: no tensor with {stat} has {like!r} in its name"

@@ -111,10 +111,8 @@ def columns(lines: Sequence[Sequence[str]], width: int = 0, left: int = 1) -> st
         widths[0] = max(min(widths[0], 12), widths[0] - max(over, 0))
     made = []
     for cells in lines:
-        parts = [
-            _cut(cell, size) if i < left else " " * (size - space(cell)) + cell
-            for i, (cell, size) in enumerate(zip(cells, widths))
-        ]
+        parts = [_cut(cell, size) for cell, size in zip(cells[:left], widths)]
+        parts += [" " * (size - space(cell)) + cell for cell, size in zip(cells[left:], widths[left:])]
         made.append("  " + "  ".join(parts).rstrip())
     return "\n".join(made)
 

@@ -64,11 +64,8 @@ def groups(entry: Any) -> list[tuple[dict[str, float], list[str]]]:
     own = given.get("groups")
     if type(own) is not list or not own:
         return [(common, names)]
-    return [
-        ({**common, **_numbers(group)}, parameter_names({"input_kwargs": group}))
-        for group in own
-        if type(group) is dict
-    ]
+    found = (group for group in own if type(group) is dict)
+    return [({**common, **_numbers(group)}, parameter_names({"input_kwargs": group})) for group in found]
 
 
 def _numbers(given: dict[str, Any]) -> dict[str, float]:

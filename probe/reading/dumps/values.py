@@ -135,6 +135,11 @@ def plain(value: Any) -> Any:
     return value.get("value", value)
 
 
+def plain_values(entry: dict[str, Any], keys: Iterable[str] = ("input_args", "input_kwargs")) -> list[Any]:
+    """Return the plain values in parts of an entry, as Python has them."""
+    return [plain(leaf) for key in keys for _, leaf in leaves(entry.get(key)) if not is_tensor(leaf)]
+
+
 def real(value: Any) -> float | None:
     """Return a number as a float; None for anything else.
 

@@ -17,13 +17,12 @@ from probe.errors import UsageError
 from probe.findings.sentence import NOTHING, Sentence, clauses, say
 from probe.reading.compare.judging.judge import is_unwritten
 from probe.reading.compare.origins.origin import CodeLine, Origin, Site, is_collective
-from probe.reading.dumps import entry_name
 from probe.reading.dumps.dump import Call, Dump, Tensor, look_into_dump
-from probe.reading.dumps.entry_name import API, BACKWARD, GRADIENT
+from probe.reading.dumps.entry_name import API, BACKWARD, GRADIENT, EntryName, cell_label
 from probe.reading.dumps.flow import Flow, user_frame
 from probe.reading.dumps.folders import DumpFolder
 from probe.reading.dumps.run import Run
-from probe.reading.dumps.values import Record, has_nan, has_nonfinite, is_tensor, leaves, plain, real
+from probe.reading.dumps.values import Record, has_nan, has_nonfinite, is_tensor, leaves, plain_values, real
 from probe.reading.dumps.work import HERE, Workers, run_units
 from probe.store.file_names import Rank
 
@@ -121,12 +120,11 @@ def _counted(what: Sentence, found: Any) -> Sentence:
 def _of_rows(inputs: dict[str, Any], api: str) -> Sentence:
     """Return that a row holds nothing but -Inf: a softmax of it is Inf - Inf."""
     given = inputs.get("0", inputs.get("input"))
-    array = _array(given) if _ROWS.match(api) and isinstance(given, Tensor) else None
+    array = _array(given) if _ROWS.match(api) else None
     if array is None or array.ndim < 1:
         return NOTHING
     if "sub" in api:
-        other = inputs.get("1")
-        second = _array(other) if isinstance(other, Tensor) else None
+        second = _array(inputs.get("1"))
         if second is None:
             return NOTHING
         with np.errstate(all="ignore"):
@@ -158,10 +156,10 @@ def _of_size(inputs: dict[str, Any], call: Call, api: str) -> Sentence:
     return NOTHING
 
 
-def _array(tensor: Tensor) -> Any:
+def _array(tensor: Any) -> Any:
     """Return the array of a tensor; None where it has none, or one that is a part or too large."""
     try:
-        if tensor.path is None or np.prod(tensor.shape or [1]) > _MOST:
+        if not isinstance(tensor, Tensor) or tensor.path is None or np.prod(tensor.shape or [1]) > _MOST:
             return None
         array = tensor.array()
     except UsageError:
@@ -231,9 +229,8 @@ def in_order(units: Sequence[Found]) -> list[Origin]:
 
 def look_at(folder: DumpFolder) -> Found:
     """Return the calls that make NaN or Inf in one step of one rank."""
-    return look_into_dump(
-        folder, look_into, lambda reason: Found(folder.step, folder.rank, [], [], reason, told=folder.told())
-    )
+    where = folder.step, folder.rank
+    return look_into_dump(folder, look_into, lambda reason: Found(*where, [], [], reason, told=folder.told()))
 
 
 def look_into(dump: Dump) -> Found:
@@ -305,7 +302,7 @@ class Finder:
         return None
 
     def _given(self, name: str, where: str, record: Record, owner: tuple[str, str] | None) -> Sentence:
-        whose = say("nan.owner", parameter=owner[1], cell=entry_name.cell_label(owner[0])) if owner else NOTHING
+        whose = say("nan.owner", parameter=owner[1], cell=cell_label(owner[0])) if owner else NOTHING
         since = say("nan.since", step=self._dump.step) if where.startswith("parameters") else NOTHING
         return say("nan.given", name=name, what=_word(record), place=where, owner=whose, since=since)
 
@@ -374,7 +371,7 @@ def _inputs(entry: Any) -> list[tuple[str, Record]]:
     return list(_records({key: entry[key] for key in _INPUTS if key in entry}))
 
 
-def _outputs(entry: Any, parts: entry_name.EntryName) -> list[tuple[str, Record]]:
+def _outputs(entry: Any, parts: EntryName) -> list[tuple[str, Record]]:
     found = _records({key: entry[key] for key in _OUTPUTS if key in entry}) if isinstance(entry, dict) else ()
     return [item for item in found if not is_unwritten(parts, item[0]) and not item[1].get("unwritten")]
 
@@ -386,11 +383,10 @@ def _is_mask(record: Record) -> bool:
 
 
 def _has_infinite_argument(entry: dict[str, Any]) -> bool:
-    values = [plain(leaf) for key in ("input_args", "input_kwargs") for _, leaf in leaves(entry.get(key)) if leaf]
-    return any(isinstance(value, float) and math.isinf(value) for value in values)
+    return any(isinstance(value, float) and math.isinf(value) for value in plain_values(entry))
 
 
-def _is_buffer(parts: entry_name.EntryName, place: str) -> bool:
+def _is_buffer(parts: EntryName, place: str) -> bool:
     return place.startswith("input.0") and any(word in parts.api.lower() for word in ("recv", "gather", "scatter"))
 
 

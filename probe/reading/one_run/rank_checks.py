@@ -15,9 +15,8 @@ from typing import Any
 from probe.errors import UsageError
 from probe.findings.sentence import NOTHING, Finding, Sentence, say
 from probe.reading.compare.origins.origin import is_collective
-from probe.reading.dumps import entry_name
 from probe.reading.dumps.dump import Dump, look_into_dump
-from probe.reading.dumps.entry_name import FORWARD, GRADIENT
+from probe.reading.dumps.entry_name import FORWARD, GRADIENT, parse
 from probe.reading.dumps.flow import content_key
 from probe.reading.dumps.folders import DumpFolder
 from probe.reading.dumps.run import Run
@@ -114,7 +113,7 @@ def digest_of(dump: Dump) -> Digest:
     for name, entry in dump.data.items():
         if not isinstance(entry, dict):
             continue
-        parts = entry_name.parse(name)
+        parts = parse(name)
         for key, record in leaves(entry.get("parameters")):
             if is_tensor(record) and "moving_" not in key:  # moving statistics are each rank's own
                 made.parameters.setdefault(f"{parts.path}.{key}", content_key(record))
@@ -170,12 +169,11 @@ def _finding(
 
 
 def _data(digests: list[Digest]) -> list[RankFinding]:
-    groups = [group for group in _groups({item.rank: item.batch for item in digests if item.batch}) if len(group) > 1]
-    first = digests[0]
+    groups, first = _groups({item.rank: item.batch for item in digests if item.batch}), digests[0]
     return [
         RankFinding("data", first.step, first.batch_name, group[1:], say("ranks.data", ranks=ranks_said(group)))
-        for group in groups
-    ]
+        for group in groups if len(group) > 1
+    ]  # fmt: skip
 
 
 def _parameters(digests: list[Digest]) -> list[RankFinding]:
@@ -202,9 +200,7 @@ def _collectives(digests: list[Digest]) -> list[RankFinding]:
     for place, values in calls.items():
         name = place[1].rpartition(".")[2].lower().replace("_", "")
         known = {rank: value for rank, value in values.items() if value}
-        if not name.startswith(_EQUAL_AFTER) or len(known) < 2:
-            continue
-        groups = _groups(known)
+        groups = _groups(known) if name.startswith(_EQUAL_AFTER) else []
         if len(groups) > 1:
             found.append(_finding("collective", "ranks.collective", digests, names[place], groups))
     return found[:_MOST]
@@ -214,19 +210,15 @@ def _sequences(digests: list[Digest]) -> list[RankFinding]:
     groups = _groups({item.rank: tuple((call[0], call[1]) for call in item.collectives) for item in digests})
     if len(groups) > 1:
         first, other = (next(item for item in digests if item.rank == group[0]) for group in groups[:2])
-        place = next(
-            (i for i, (x, y) in enumerate(zip(first.collectives, other.collectives)) if x[:2] != y[:2]),
-            min(len(first.collectives), len(other.collectives)),
-        )
+        pairs = list(zip(first.collectives, other.collectives))
+        place = next((i for i, (x, y) in enumerate(pairs) if x[:2] != y[:2]), len(pairs))
         longer = first if len(first.collectives) > place else other
         return [_finding("sequence", "ranks.sequence", digests, longer.collectives[place][2], groups)]
     groups = _groups({item.rank: item.calls for item in digests})
     if len(groups) == 1 or len(groups) == len(digests) > 2:
         return []
-    calls = {item.rank: item.call_names() for item in digests if item.rank in (groups[0][0], groups[1][0])}
-    more = sorted(set(calls[groups[1][0]]) ^ set(calls[groups[0][0]]))
-    name = more[0] if more else calls[groups[0][0]][0]
-    return [_finding("sequence", "ranks.calls", digests, name, groups)]
+    names, others = (next(item for item in digests if item.rank == group[0]).call_names() for group in groups[:2])
+    return [_finding("sequence", "ranks.calls", digests, min({*names} ^ {*others} or names[:1]), groups)]
 
 
 def _outliers(digests: list[Digest]) -> list[RankFinding]:

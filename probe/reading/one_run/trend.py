@@ -107,10 +107,8 @@ def findings_of(rank: RankSeries, thresholds: Mapping[str, float] | None = None)
 
 def lines_of(rank: RankSeries, name: str) -> list[list[Any]]:
     """Return a series as the report draws it: [[step, number], ...]; NaN and Inf are texts."""
-    steps, values = rank[name]
-    return [
-        [step, value if math.isfinite(value) else str(value)] for step, value in zip(steps.tolist(), values.tolist())
-    ]
+    pairs = zip(*(column.tolist() for column in rank[name]))
+    return [[step, value if math.isfinite(value) else str(value)] for step, value in pairs]
 
 
 def write_tensorboard(ranks: Iterable[RankSeries], folder: str) -> int:

@@ -51,8 +51,7 @@ class Merged:
         self.dropped = 0  # how many calls others stand for
         rows = sum(len(part.rows.get("place", ())) for part in parts)
         stands_for = [-1] * len(parts) if everything or rows <= WHOLE else groups(parts)
-        columns: dict[str, list[Column]] = {name: [] for name in (*CALL_COLUMNS, *ROW_COLUMNS, *ROW_NUMBERS)}
-        columns["index"] = []
+        columns: dict[str, list[Column]] = {name: [] for name in (*CALL_COLUMNS, *ROW_COLUMNS, *ROW_NUMBERS, "index")}
         first_call = first_row = 0
         for number, part in enumerate(parts):
             kept = self._add(part, columns, first_call, first_row, stands_for[number])
@@ -87,9 +86,9 @@ class Merged:
         columns["index"].append(array("i", places))
         where = {place: first_call + at for at, place in enumerate(places)}
         self.notes.update((where[place], note) for place, note in part.extras.notes.items() if place in where)
-        rows_at = {place: at for at, place in enumerate(row_places)} if row_places is not None else None
+        rows_at = range(len(rows["place"])) if row_places is None else {row: at for at, row in enumerate(row_places)}
         for place, counts in part.extras.histograms.items():
-            self.histograms[first_row + (place if rows_at is None else rows_at[place])] = counts
+            self.histograms[first_row + rows_at[place]] = counts
         return len(places), len(rows["place"])
 
 
@@ -110,11 +109,9 @@ def groups(parts: list[Part]) -> list[int]:
 
 def _groups(parts: list[Part], keys: list[Any]) -> list[int]:
     first: dict[Any, int] = {}
-    found = []
-    for number, (part, key) in enumerate(zip(parts, keys)):
-        other = first.setdefault((key, part.names_key or number), number)
-        found.append(-1 if other == number else other)
-    return found
+    pairs = enumerate(zip(parts, keys))
+    found = [first.setdefault((key, part.names_key or number), number) for number, (part, key) in pairs]
+    return [-1 if other == number else other for number, other in enumerate(found)]
 
 
 def marked(part: Part) -> tuple[list[int], list[int]]:
@@ -173,9 +170,7 @@ class ContentMaker:
         is_faulty = any(item.weight == FAULT for item in health)
         tables = {table: list(texts) for table, texts in merged.texts.items() if table != "stacks"}
         names = short_paths(*self._paths)
-        parents: dict[str, str] = {}
-        for part in self._parts:
-            parents.update(part.parents)
+        parents = {cell: above for part in self._parts for cell, above in part.parents.items()}
         description = {
             "a": names[0], "b": names[1], "two": result is not None,
             "units": [{**unit, "error": self._clean(unit["error"])} for unit in merged.units],
@@ -192,9 +187,8 @@ class ContentMaker:
             "chinese": self._chinese,
         }  # fmt: skip
         unread = list(filter(None, (part.error or part.lost for part in self._parts)))
-        return Content(
-            description, merged, result.status if result else 1 if origins or is_faulty else 2 * bool(unread), unread
-        )
+        status = result.status if result else 1 if origins or is_faulty else 2 * bool(unread)
+        return Content(description, merged, status, unread)
 
     def _clean(self, text: str) -> str:
         return without_paths(text, self._paths)
@@ -208,15 +202,13 @@ class ContentMaker:
 
     def _mark(self, origins: list[Origin]) -> None:
         numbers = {name: number for number, name in enumerate(self._merged.texts["names"])}
+        names = self._merged.calls["name"]
         for origin in origins:
             number = numbers.get(safe(origin.name))
             for rank in (origin.rank, *origin.ranks):
                 unit = self._find.get((origin.step, str(rank)))
-                if unit is None or number is None:
-                    continue
-                first, last = unit["calls"]
-                names = self._merged.calls["name"]
-                place = next((place for place in range(first, last) if names[place] == number), None)
+                calls = range(*unit["calls"]) if unit is not None else ()
+                place = next((place for place in calls if names[place] == number), None)
                 if place is not None:
                     self._merged.calls["state"][place] = kinds.ORIGIN
 
@@ -274,10 +266,8 @@ class ContentMaker:
         return [self._fields(item) for item in found[:_MOST]]
 
     def _counts(self) -> dict[str, Any]:
-        states: Counter[str] = Counter()
-        for part in self._parts:
-            states.update(kinds.STATES[int(state)] for state in part.calls.get("state", ()))
-        result = self._result
+        found = (state for part in self._parts for state in part.calls.get("state", ()))
+        states, result = Counter(kinds.STATES[int(state)] for state in found), self._result
         return {
             "states": states, "calls": sum(states.values()),
             "tensors": sum(1 for part in self._parts for kind in part.rows.get("type_b", ()) if kind >= 0),
@@ -289,17 +279,15 @@ class ContentMaker:
     def _remarks(self) -> list[str]:
         """Return what the reader should know: how the runs differ, dumps that could not be read or compared."""
         sides = [(side, label) for side, labels in zip("AB", self._alone) for label in labels[:20]]
-        found: dict[Sentence | str, None] = dict.fromkeys(
-            say("report.only_in", side=side, name=label) for side, label in sides
-        )
+        found: list[Sentence | str] = [say("report.only_in", side=side, name=label) for side, label in sides]
         for part in self._parts:
             if part.summary:
-                found.update(dict.fromkeys(say("compare.runs_differ", difference=line) for line in part.summary.header))
-                found.update(dict.fromkeys(part.summary.notes))
+                found += [say("compare.runs_differ", difference=line) for line in part.summary.header]
+                found += part.summary.notes
             if part.found:
-                found.update(dict.fromkeys(say("report.overflow", name=name) for name in part.found.near[:3]))
-            found.update(dict.fromkeys(filter(None, (part.error, part.lost))))
-        return [self._said(line) for line in list(found)[:30]]
+                found += [say("report.overflow", name=name) for name in part.found.near[:3]]
+            found += filter(None, (part.error, part.lost))
+        return [self._said(line) for line in list(dict.fromkeys(found))[:30]]
 
 
 def _number(value: float | None) -> float | str | None:
@@ -327,9 +315,8 @@ class Code:
         parsed = [[frame for frame in map(parse, json.loads(stack)) if frame] for stack in stacks]
         self._base = common_folder([frame.file for frames in parsed for frame in frames])
         #: the stacks of all calls, each a JSON list of frames
-        self.stacks = [
-            [self._frames.setdefault(self.place(frame), len(self._frames)) for frame in frames] for frames in parsed
-        ]
+        known = self._frames
+        self.stacks = [[known.setdefault(self.place(frame), len(known)) for frame in frames] for frames in parsed]
 
     def place(self, frame: Frame) -> tuple[Any, ...]:
         """Return file, line, function and source of a frame, as the report shows them."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import gzip
 import hashlib
+import itertools
 import json
 import math
 import sys
@@ -23,10 +24,9 @@ from probe.reading.compare.distances.tolerance import UNKNOWN as UNKNOWN_DISTANC
 from probe.reading.compare.judging.verdicts import Slot
 from probe.reading.compare.origins.across_ranks import UnitSummary
 from probe.reading.compare.pairing.alignment import NONE
-from probe.reading.dumps import entry_name
 from probe.reading.dumps.document import lost
 from probe.reading.dumps.dump import Dump
-from probe.reading.dumps.entry_name import BACKWARD, DEBUG, GRADIENT
+from probe.reading.dumps.entry_name import BACKWARD, CELL, DEBUG, FORWARD, GRADIENT, cell_label
 from probe.reading.dumps.flow import Flow
 from probe.reading.dumps.text import safe, shape, shorten
 from probe.reading.dumps.updates import is_update, series
@@ -265,20 +265,17 @@ class PartMaker:
 def own_cell(flow: Flow, place: int) -> str:
     """Return the Cell that a call belongs to; a Cell's own entries belong to it."""
     parts = flow.parts[place]
-    own = flow.names[place] if parts.kind in (entry_name.CELL, entry_name.GRADIENT) else flow.cells[place]
-    return entry_name.cell_label(own) or ""
+    own = flow.names[place] if parts.kind in (CELL, GRADIENT) else flow.cells[place]
+    return cell_label(own) or ""
 
 
 def cell_parents(*constructs: dict[str, str | None]) -> dict[str, str]:
     """Return Cell -> the Cell around it, "" for the outermost."""
     found: dict[str, str] = {}
     for construct in constructs:
-        for name in {parent for parent in construct.values() if parent}:
-            label = safe(entry_name.cell_label(name) or "")
-            found.setdefault(label, safe(entry_name.cell_label(construct.get(name)) or ""))
-        for name, parent in construct.items():
-            if name.startswith(("Cell.", "Module.")):
-                found.setdefault(safe(entry_name.cell_label(name) or ""), safe(entry_name.cell_label(parent) or ""))
+        cells = {parent for parent in construct.values() if parent}
+        for name in (*cells, *(name for name in construct if name.startswith(("Cell.", "Module.")))):
+            found.setdefault(safe(cell_label(name) or ""), safe(cell_label(construct.get(name)) or ""))
     return found
 
 
@@ -286,7 +283,7 @@ def producer_of(flow: Flow, place: int, where: str, record: Any, calls: dict[int
     """Return the call that made the tensor at a place; -1 where none did, and for an output."""
     if where.startswith("output"):
         return NONE
-    if flow.parts[place].direction == entry_name.FORWARD:
+    if flow.parts[place].direction == FORWARD:
         return next((calls.get(link.producer, NONE) for link in flow.links[place] if link.place == where), NONE)
     name = flow.producer(flow.names[place], where, record)
     return NONE if name is None or name == flow.names[place] else calls.get(flow.position[name], NONE)
@@ -306,11 +303,8 @@ def type_text(value: Any) -> str | None:
 def numbers(a: Any, b: Any) -> list[float | None]:
     """Return the four numbers of two records, alternately."""
     get_a, get_b = (value.get if is_tensor(value) else {}.get for value in (a, b))
-    return [
-        value if type(value) is float else real(value)
-        for key in NUMBERS
-        for value in (get_a(key), get_b(key))
-    ]  # fmt: skip
+    values = (value for key in NUMBERS for value in (get_a(key), get_b(key)))
+    return [value if type(value) is float else real(value) for value in values]
 
 
 def add_numbers(numbers: StepNumbers, side: str, dump: Dump) -> None:
@@ -350,13 +344,12 @@ def _scalar(part: Any) -> float | None:
 
 def update_numbers(dump: Dump) -> dict[str, float]:
     """Return learning rate and global norm of the first update of an optimizer; {} where there is none."""
-    for name, parts in zip(dump.flow.names, dump.flow.parts):
-        if is_update(parts, dump.data[name]):
-            found: dict[str, float] = {}
-            for key, value in series(name, dump.data[name]):
-                found.setdefault(key[len(name) + 1 :].partition(".")[0], value)
-            return found
-    return {}
+    found: dict[str, float] = {}
+    updates = (name for name, parts in zip(dump.flow.names, dump.flow.parts) if is_update(parts, dump.data[name]))
+    for name in itertools.islice(updates, 1):
+        for key, value in series(name, dump.data[name]):
+            found.setdefault(key[len(name) + 1 :].partition(".")[0], value)
+    return found
 
 
 def gradient_norms(dump: Dump) -> dict[str, float]:

@@ -115,10 +115,8 @@ def _fill(part: Part, comparing: JudgedPairs) -> None:
 def read_pairs(part: Part, comparing: JudgedPairs) -> None:
     """Turn a comparison into columns."""
     maker, flows = PartMaker(part), comparing.alignment.flows
-    calls = [
-        {place: number for number, place in enumerate(places) if place != NONE}
-        for places in ([pair.a for pair in comparing.pairs], [pair.b for pair in comparing.pairs])
-    ]
+    sides = ([pair[:2][side] for pair in comparing.pairs] for side in (0, 1))
+    calls = [{place: number for number, place in enumerate(places) if place != NONE} for places in sides]
     for pair, slots in zip(comparing.pairs, comparing.slots):
         before = len(maker.rows)
         side, dump, place = (0, comparing.a, pair.a) if pair.b == NONE else (1, comparing.b, pair.b)
@@ -161,10 +159,9 @@ def add_histograms(part: Part, comparing: JudgedPairs) -> None:
     found = []
     row = 0
     for pair, slots in zip(comparing.pairs, comparing.slots):
-        if not slots and -1 in (pair.a, pair.b):
-            side, place = (0, pair.a) if pair.b == -1 else (1, pair.b)
-            dump = (comparing.a, comparing.b)[side]
-            row += sum(1 for _ in dump[comparing.alignment.flows[side].names[place]].tensors())
+        if not slots and NONE in (pair.a, pair.b):
+            side, dump = (0, comparing.a) if pair.b == NONE else (1, comparing.b)
+            row += len([*dump[comparing.alignment.flows[side].names[pair[:2][side]]].tensors()])
         for slot in slots:
             if slot.verdict in HARD and slot.distance.exact:
                 found.append((slot.distance.rel_l2 or 0.0, row, pair, slot.place))
@@ -274,9 +271,8 @@ def make_content(path: str, golden: str = "", wishes: Wishes | None = None) -> C
         health = []
     else:
         if not run.folders and find_series(path):
-            raise UsageError(
-                f"{path} has rows of the monitor and no dump, which a report needs: see probe watch {path}"
-            )
+            why = "has rows of the monitor and no dump, which a report needs"
+            raise UsageError(f"{path} {why}: see probe watch {path}")
         chosen = [(folder, snapshots) for folder in folders(run, step, rank)]
         parts, alone = list(run_units(run_part, chosen, workers, "reading")), ([], [])
         looked = [part.extras.looked for part in parts if part.extras.looked]
@@ -320,9 +316,8 @@ def script(language: str) -> str:
     """Return the whole script of the page; the language "" leaves it to the browser."""
     joined = "\n".join(read(name) for name in SCRIPTS[1:])
     constants = f"const TEXTS = {read('page/texts.json').strip()};\nconst LANGUAGE = {json.dumps(language)};\n"
-    return f'{read(SCRIPTS[0])}\n(() => {{\n"use strict";\n{constants}{joined}\n}})();\n'.replace(
-        "</script", "<\\/script"
-    )
+    whole = f'{read(SCRIPTS[0])}\n(() => {{\n"use strict";\n{constants}{joined}\n}})();\n'
+    return whole.replace("</script", "<\\/script")
 
 
 def write(file: IO[str], content: Content, language: str = "") -> None:
@@ -343,9 +338,8 @@ def write(file: IO[str], content: Content, language: str = "") -> None:
             base = columns.get(f"{name[:-1]}a") if name.endswith("_b") and description["two"] else None
             column = columns[name]
             is_changed = base is not None and base.typecode == column.typecode and len(base) == len(column)
-            _column(
-                file, f"{group}-{name}", f"{column.typecode}{'^' if is_changed else ''}", kinds.packed(column, base)
-            )
+            kind = column.typecode + "^" * is_changed
+            _column(file, f"{group}-{name}", kind, kinds.packed(column, base))
     file.write(rest.replace("@SCRIPT@", code))
 
 

@@ -11,6 +11,7 @@ import math
 import os
 import re
 import zlib
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
@@ -109,11 +110,7 @@ def order(a: Weight, b: Weight) -> Sentence:
     is_turned = len(a.shape) > 1 and b.shape == a.shape[::-1]
     if not can_look:
         return say("check.transposed") if is_turned and a.shape != b.shape else say("check.other_order")
-    return _order_of(_bits(a), _bits(b))
-
-
-def _order_of(left: Array, right: Array) -> Sentence:
-    """Return the same for the bits of two parameters."""
+    left, right = _bits(a), _bits(b)
     if left.ndim > 1 and np.array_equal(left.T, right):
         return say("check.transposed")
     if left.ndim > 1 and left.shape == right.shape:
@@ -158,11 +155,8 @@ def read_weights(path: str) -> Weights:
     for name, item in snapshot.parameters.items():
         shape = item.get("shape")
         if isinstance(shape, list):
-            total = item.get("sum")
-            found[name] = Weight(
-                str(item.get("dtype")), tuple(shape), None, str(item.get("crc") or ""),
-                total if isinstance(total, int) else -1,
-            )  # fmt: skip
+            total = item["sum"] if isinstance(item.get("sum"), int) else -1
+            found[name] = Weight(str(item.get("dtype")), tuple(shape), None, str(item.get("crc") or ""), total)
     return found
 
 
@@ -170,9 +164,7 @@ def describe_weights(path: str, as_json: bool, language: str) -> str:
     """Return the parameters of a checkpoint as text."""
     weights = read_weights(path)
     if as_json:
-        rows = {
-            name: {"dtype": item.dtype, "shape": item.shape, "crc": item.digest().crc} for name, item in weights.items()
-        }
+        rows = {name: {"dtype": it.dtype, "shape": it.shape, "crc": it.digest().crc} for name, it in weights.items()}
         return json.dumps(rows, indent=1)
     size = sum(weight.bytes for weight in weights.values())
     lines = [[text.shorten(text.safe(name), 70), item.dtype, text.shape(item.shape)] for name, item in weights.items()]
@@ -189,15 +181,11 @@ class WeightCheck:
         self._a, self._b = ({name: weight.digest() for name, weight in side.items()} for side in (a, b))
         self._matched = match_names(_keys(self._a), _keys(self._b))
         self._pairs = [(name, self._a[name], self._b[other]) for name, other in self._matched.pairs.items()]
+        self.agreed = say("check.same_weights", count=len(self._pairs))  # the sentence for no difference
         self.remarks: list[Sentence] = []  # what the reader should know besides
         unknown = [name for name, x, y in self._pairs if not (x.crc and y.crc)]
         if unknown:
             self.remarks.append(say("check.unknown_values", names=listed(unknown)))
-
-    @property
-    def agreed(self) -> Sentence:
-        """The sentence for no difference."""
-        return say("check.same_weights", count=len(self._pairs))
 
     def differences(self) -> Iterator[Difference]:
         """Yield what differs."""
@@ -217,11 +205,9 @@ class WeightCheck:
         if self._matched.renamed:
             yield Difference(Importance.STRUCTURE, say("check.names"), renaming(self._matched.renamed))
         for side, names, weights in zip("AB", self._matched.only, (self._a, self._b)):
-            kinds: dict[str, int] = {}
-            for name in names:
-                if state := self._state_of(name, weights):
-                    kinds[state] = kinds.get(state, 0) + 1
-            plain = [name for name in names if not self._state_of(name, weights)]
+            states = [self._state_of(name, weights) for name in names]
+            kinds = Counter(filter(None, states))
+            plain = [name for name, state in zip(names, states) if not state]
             if kinds:
                 said = only((_states(kind, count) for kind, count in kinds.items()), side, 6)
                 yield Difference(Importance.OPTIMIZER, say("check.optimizer_state"), said)
@@ -307,12 +293,10 @@ def _rounded(x: Weight, y: Weight) -> bool:
     """Return whether the parameter of more digits, rounded to the other's dtype, is the other."""
     if x.pieces is None or y.pieces is None or x.shape != y.shape:
         return False
-    narrow = min((x.dtype, y.dtype), key=lambda word: numpy_dtype(word).itemsize)
+    narrow = min(numpy_dtype(x.dtype), numpy_dtype(y.dtype), key=lambda dtype: dtype.itemsize)
     with np.errstate(all="ignore"):
-        return all(
-            np.array_equal(one.astype(numpy_dtype(narrow)), two.astype(numpy_dtype(narrow)))
-            for one, two in aligned(x.pieces(), y.pieces())
-        )
+        pairs = aligned(x.pieces(), y.pieces())
+        return all(np.array_equal(one.astype(narrow), two.astype(narrow)) for one, two in pairs)
 
 
 def _states(kind: str, count: int) -> Sentence | str:
@@ -337,9 +321,8 @@ def read_dumped(path: str) -> dict[str, Weight]:
                 if weight is not None:
                     found.setdefault(f"{cell}.{key}" if cell else key, weight)
     if not found:
-        raise UsageError(
-            f'{path}: no {file_names.RUN}, and no parameters with arrays (task "tensor") or "summary_mode": "md5"'
-        )
+        lacks = 'no parameters with arrays (task "tensor") or "summary_mode": "md5"'
+        raise UsageError(f"{path}: no {file_names.RUN}, and {lacks}")
     return found
 
 

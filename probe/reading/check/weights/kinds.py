@@ -51,8 +51,7 @@ def read_ckpt(path: str) -> dict[str, Weight]:
     found: dict[str, tuple[_Value, list[tuple[int, int]]]] = {}
     try:
         with open_file(path) as file:
-            size = file.seek(0, os.SEEK_END)
-            file.seek(0)
+            size = os.fstat(file.fileno()).st_size
             while file.tell() < size and not _at_checksum(file, size):
                 field, end = _field(file, size)
                 if field != (1, _LENGTH):
@@ -167,8 +166,7 @@ def read_safetensors(path: str) -> dict[str, Weight]:
     """Return the parameters of a .safetensors by name; raise UsageError when it is cut, or none."""
     try:
         with open_file(path) as file:
-            size = file.seek(0, os.SEEK_END)
-            file.seek(0)
+            size = os.fstat(file.fileno()).st_size
             length = int.from_bytes(file.read(8), "little")
             if length > min(size - 8, _LONGEST_HEADER):
                 raise ValueError("it is cut, or no file of safetensors")
@@ -207,9 +205,8 @@ def read_npz(path: str) -> dict[str, Weight]:
                     word = word_of(head.dtype)
                     checked(path, name, word, head.shape, info.file_size - file.tell())
                 read: Callable[[], Iterator[Array]] = partial(_pieces, path, info.filename, head)
-                found[name] = Weight(
-                    word, head.shape, partial(_turned, read, head.shape) if head.order == "F" else read
-                )
+                read = partial(_turned, read, head.shape) if head.order == "F" else read
+                found[name] = Weight(word, head.shape, read)
     except _BROKEN as error:
         if isinstance(error, UsageError) and str(error).startswith(path):
             raise

@@ -136,8 +136,7 @@ def _weight(file: BinaryIO, path: str, layout: MemoryOrder, archive: Archive) ->
     """Return one tensor; one that lies in order in its storage is read piece by piece."""
     word = _WORDS.get(layout.dtype, layout.dtype)
     dtype = numpy_dtype(word)
-    member, expected = storage_of(layout, archive), 1
-    is_plain = True
+    member, expected, is_plain = storage_of(layout, archive), 1, True
     for length, stride in zip(reversed(layout.shape), reversed(layout.strides)):
         is_plain &= length == 1 or stride == expected
         expected *= length

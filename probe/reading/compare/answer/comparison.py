@@ -103,15 +103,12 @@ def to_xlsx(comparison: Comparison, path: str | os.PathLike[str]) -> None:
     origins = [origin.to_dict() for origin in (*comparison.origins, *comparison.later)]
     keys = ("kind", "step", "rank", "name", "place", "cell", "sentence", "file", "line", "source")
     only = itertools.zip_longest(comparison.only_a, comparison.only_b, fillvalue="")
-    write_xlsx(
-        path,
-        {
-            "summary": (("summary",), [(line,) for line in str(comparison).split("\n")]),
-            "origins": (keys, [tuple(origin[key] for key in keys) for origin in origins]),
-            "tensors": (COLUMNS, (tuple(row.values()) for row in comparison.table())),
-            "only": (("only in A", "only in B"), only),
-        },
-    )
+    write_xlsx(path, {
+        "summary": (("summary",), [(line,) for line in str(comparison).split("\n")]),
+        "origins": (keys, [tuple(origin[key] for key in keys) for origin in origins]),
+        "tensors": (COLUMNS, (tuple(row.values()) for row in comparison.table())),
+        "only": (("only in A", "only in B"), only),
+    })  # fmt: skip
 
 
 def compare(
@@ -247,9 +244,7 @@ def pair_folders(
     pairs = [(folder, partners.pop(key(folder))) for folder in left if key(folder) in partners]
     chosen = {pair[0].path for pair in pairs}
     if not pairs:
-        raise UsageError(
-            f"nothing can be compared: A has steps {run_a.steps} and ranks {run_a.ranks}, "
-            f"B has steps {run_b.steps} and ranks {run_b.ranks}"
-        )
+        sides = [f"{side} has steps {run.steps} and ranks {run.ranks}" for side, run in (("A", run_a), ("B", run_b))]
+        raise UsageError(f"nothing can be compared: {', '.join(sides)}")
     alone = [folder.label for folder in left if folder.path not in chosen]
     return pairs, (alone, [folder.label for folder in partners.values()])

@@ -95,9 +95,8 @@ def write_unit(path: str, form: str, comparing: JudgedPairs) -> None:
                 file.write(json.dumps(dict(zip(COLUMNS, row))) + "\n")
         else:
             safe = functools.lru_cache(None)(csv_text)
-            csv.writer(file, lineterminator="\n").writerows(
-                [value if type(value) in _NUMBERS else safe(str(value)) for value in row] for row in rows(comparing)
-            )
+            made = ([it if type(it) in _NUMBERS else safe(str(it)) for it in row] for row in rows(comparing))
+            csv.writer(file, lineterminator="\n").writerows(made)
 
 
 class _Quoted(dict[str, str]):
@@ -196,7 +195,5 @@ def rows(comparing: JudgedPairs) -> Iterator[tuple[Any, ...]]:
 def _numbers(a: dict[str, Any], b: dict[str, Any]) -> list[Any]:
     pairs = [(real(a.get(key)), real(b.get(key))) for key in NUMBERS]
     gaps = [_NONE if left is None or right is None else right - left for left, right in pairs]
-    relative = [
-        f"{abs(right - left) / abs(left) * 100:.6f}%" if left and right is not None else _NONE for left, right in pairs
-    ]
+    relative = [f"{abs(y - x) / abs(x) * 100:.6f}%" if x and y is not None else _NONE for x, y in pairs]
     return [*gaps, *relative, *(b.get(key) for key in NUMBERS), *(a.get(key) for key in NUMBERS)]

@@ -63,14 +63,11 @@ class Describer:
         has_arrays = slot is not None and slot.verdict in HARD and is_tensor(slot.a) and is_tensor(slot.b)
         which = self._arrays.told(elements, slot.a, slot.b) if slot and has_arrays and self._arrays else NOTHING
         return Origin(
-            kind=finding.kind,
-            site=Site(name, place, cell, dump.step, dump.rank, node, node > self._first_backward),
-            said=clauses(self._sentence(finding, slot), which),
-            code=CodeLine(stack, user_frame(stack)),
-            rel_l2=max((apart for apart in distances if apart is not None), default=None),
-            why=finding.why,
+            finding.kind, Site(name, place, cell, dump.step, dump.rank, node, node > self._first_backward),
+            clauses(self._sentence(finding, slot), which), CodeLine(stack, user_frame(stack)),
+            rel_l2=max((apart for apart in distances if apart is not None), default=None), why=finding.why,
             given=given(slot) if finding.kind == Kind.OUTSIDE else (),
-        )
+        )  # fmt: skip
 
     def _stack(self, node: int) -> list[str]:
         return self._graph.dump(node).stacks.get(self._graph.name(node), [])

@@ -111,14 +111,8 @@ class ComparisonResult:
             "casts": [cast for unit in self.units[:1] for cast in unit.origins.casts],
             "header": [str(line) for unit in self.units[:1] for line in unit.header],
             "units": [
-                {
-                    "step": unit.step,
-                    "rank": unit.rank,
-                    "verdicts": unit.counts.verdicts,
-                    "pairs": unit.counts.pairs,
-                    "cells": {name or outside: cell for name, cell in unit.counts.cells.items()},
-                }
-                for unit in self.units
+                {"step": unit.step, "rank": unit.rank, "verdicts": unit.counts.verdicts, "pairs": unit.counts.pairs,
+                 "cells": {name or outside: cell for name, cell in unit.counts.cells.items()}} for unit in self.units
             ],
         }  # fmt: skip
 
@@ -126,11 +120,8 @@ class ComparisonResult:
 _ORIGINS, _CELLS, _NOTES, _SIDES, _RANKS, _LONG, _CASTS = 5, 5, 3, 4, 4, 230, 5
 
 #: how values agree -> the line about all values before the first origin
-_BEFORE = {
-    Verdict.BITS: "compare.bits_before",
-    Verdict.NUMBERS_EQUAL: "compare.numbers_before",
-    Verdict.CLOSE: "compare.close_before",
-}
+_BEFORE = {Verdict.BITS: "compare.bits_before", Verdict.NUMBERS_EQUAL: "compare.numbers_before",
+           Verdict.CLOSE: "compare.close_before"}  # fmt: skip
 
 
 def one_line(comparison: ComparisonResult, language: str = ENGLISH) -> str:
@@ -156,9 +147,7 @@ def summary_text(comparison: ComparisonResult, language: str = ENGLISH) -> str:
     if comparison.unmapped:
         more = say("compare.cut") if len(comparison.unmapped) > _SIDES else NOTHING
         lines.append(say("compare.unmapped", names=say("clauses", parts=comparison.unmapped[:_SIDES]), more=more))
-    notes = dict.fromkeys(
-        note for unit in comparison.units for note in (*unit.notes, *([unit.error] if unit.error else []))
-    )
+    notes = dict.fromkeys(note for unit in comparison.units for note in (*unit.notes, unit.error) if note)
     lines += [say("compare.note", note=note) for note in list(notes)[:_NOTES]]
     for casts in filter(None, (unit.origins.casts for unit in comparison.units[:1])):
         lines += [say("compare.casts", count=len(casts)), *(say("compare.cast", **cast) for cast in casts[:_CASTS])]
@@ -215,10 +204,9 @@ def _origins(comparison: ComparisonResult, language: str) -> list[Sentence | str
     named = _named(comparison)
     steps = {origin.step for origin in (*comparison.origins[:1], *comparison.later)}
     later = [origin for origin in comparison.later if origin.name not in named]
-    names = [
-        say("compare.of_step", name=origin.name, step=origin.step).text(language) if len(steps) > 1 else origin.name
-        for origin in later
-    ]
+    names = [origin.name for origin in later]
+    if len(steps) > 1:
+        names = [say("compare.of_step", name=it.name, step=it.step).text(language) for it in later]
     if names:
         lines.append(say("compare.suspicious", names=text.shorten(", ".join(dict.fromkeys(names)), 200)))
     return lines
@@ -254,10 +242,8 @@ def _cells(comparison: ComparisonResult, language: str) -> list[Sentence | str]:
         return []
     head = [say(key).text(language) for key in ("compare.cells", "compare.cell_tensors", "compare.cell_rel_l2")]
     outside = say("compare.outside_cells").text(language)
-    shown = [
-        [text.shorten(text.safe(name or outside), 60), str(count), f"{worst:.2g}"]
-        for name, (count, worst) in cells.items()
-    ]
+    found = cells.items()
+    shown = [[text.shorten(text.safe(name or outside), 60), str(n), f"{worst:.2g}"] for name, (n, worst) in found]
     more = len(shown) - _CELLS
     lines: list[Sentence | str] = [*text.columns([head, *shown[:_CELLS]]).split("\n")]
     return [*lines, say("compare.more_cells", count=more)] if more > 0 else lines

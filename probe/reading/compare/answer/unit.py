@@ -20,10 +20,9 @@ from probe.reading.compare.origins.casts import Casts
 from probe.reading.compare.origins.finder import Finding, OriginFinder
 from probe.reading.compare.origins.origin import Kind, Origin, is_collective
 from probe.reading.compare.pairing.alignment import EXACT, NONE
-from probe.reading.dumps import entry_name
 from probe.reading.dumps.document import paused_gc
 from probe.reading.dumps.dump import Dump
-from probe.reading.dumps.entry_name import API, BACKWARD
+from probe.reading.dumps.entry_name import API, BACKWARD, cell_label
 from probe.reading.dumps.folders import DumpFolder, DumpSource
 from probe.reading.dumps.values import is_tensor
 from probe.store import file_names
@@ -118,7 +117,7 @@ def _count(comparing: JudgedPairs) -> UnitCounts:
             off = [slot.distance.rel_l2 or 0.0 for slot in slots if slot.verdict in HARD]
             place = flow_b.names[pair.b] if flow_b.parts[pair.b].kind != API else flow_b.cells[pair.b]
             if place not in labels:
-                labels[place] = entry_name.cell_label(place) or place or ""
+                labels[place] = cell_label(place) or place or ""
             cell = labels[place]
             count, so_far = cells.get(cell, (0, 0.0))
             cells[cell] = count + len(off), max(so_far, *off)
@@ -240,15 +239,13 @@ def _snapshot_lines(a: Dump, b: Dump) -> Sequence[Sentence | str]:
     return first_lines(*folders)
 
 
-def header_differences(a: Dump, b: Dump) -> list[Sentence]:
+def header_differences(dump_a: Dump, dump_b: Dump) -> list[Sentence]:
     """Return how the circumstances of two runs differ, as their headers tell them."""
-    kinds = [(key, a.header.get(key), b.header.get(key)) for key in ("task", "level", "framework")]
-    run_a, run_b = a.header.get("run"), b.header.get("run")
+    kinds = [(key, dump_a.header.get(key), dump_b.header.get(key)) for key in ("task", "level", "framework")]
+    run_a, run_b = dump_a.header.get("run"), dump_b.header.get("run")
     if isinstance(run_a, dict) and isinstance(run_b, dict):
         kinds += [(key, run_a.get(key), run_b.get(key)) for key in sorted({*run_a, *run_b} - _PLACES, key=str)]
-    return [
-        say("compare.header", key=key, left=str(left), right=str(right)) for key, left, right in kinds if left != right
-    ]
+    return [say("compare.header", key=key, left=str(a), right=str(b)) for key, a, b in kinds if a != b]
 
 
 def part_path(base: str, number: int) -> str:

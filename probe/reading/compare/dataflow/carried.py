@@ -162,11 +162,7 @@ class Rejoined:
         """Return whether each value that no call uses has an equal one on the other side."""
         graph, agrees = self._graph, self._tolerances.agrees
         a, b = (
-            [
-                (flow.names[place], x)
-                for place in places
-                for x in tensors_in(graph.alignment.entry(side, place), "output")
-            ]
+            [(flow.names[at], x) for at in places for x in tensors_in(graph.alignment.entry(side, at), "output")]
             for side, (flow, places) in enumerate(zip(graph.alignment.flows, results))
         )
         near = [[agrees(f"{name}.output.0", distance(left, right), 0.0) for _, right in b] for name, left in a]

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 
 from probe.reading.compare.dataflow.nodes import Nodes
 from probe.reading.compare.judging.judged_pairs import JudgedPairs
-from probe.reading.compare.judging.verdicts import HARD, Slot, Verdict, is_permuted
+from probe.reading.compare.judging.verdicts import EQUAL, HARD, Slot, Verdict, is_permuted
 from probe.reading.compare.pairing.alignment import NONE, REPLACED, Pair
 from probe.reading.dumps.entry_name import API, BACKWARD, CELL, FORWARD, GRADIENT
 from probe.reading.dumps.flow import is_constant
@@ -47,10 +47,8 @@ class Graph(Nodes):
 
     def __init__(self, judged: JudgedPairs, slots: list[list[Slot]] | None = None) -> None:
         super().__init__(judged, judged.slots if slots is None else slots)
-        self.off = [
-            not HARD.isdisjoint([slot.verdict for slot in found]) or self._lost_backward(pair)
-            for pair, found in zip(self.pairs, self.slots)
-        ]
+        verdicts = ([slot.verdict for slot in found] for found in self.slots)
+        self.off = [not HARD.isdisjoint(own) or self._lost_backward(pair) for pair, own in zip(self.pairs, verdicts)]
         a, b = self.alignment.flows
         self._mixed = not self.alignment.vocabulary.is_foreign and len(a.dtypes | b.dtypes) > 1
         self._inside = self._find_inside()
@@ -120,10 +118,8 @@ class Graph(Nodes):
         first = next((node for node, off in enumerate(self.off) if off), len(self.pairs))
         last = len(self.pairs)
         update = next((node for node, off in enumerate(self.off) if off and self.is_update(node)), last)
-        tainted = [
-            (node > first and self._has_unknown_cause(node)) or (node > update and self._is_given_parameter(node))
-            for node in range(last)
-        ]
+        unknown, given = self._has_unknown_cause, self._is_given_parameter
+        tainted = [(node > first and unknown(node)) or (node > update and given(node)) for node in range(last)]
         for _ in range(_PASSES):
             changed = False
             for node, causes in enumerate(all_causes):
@@ -208,11 +204,7 @@ class Graph(Nodes):
     def _ends_softly(self, node: int, place: str, cause: int, source: int) -> bool:
         """Return whether a value is surely the same, so that a change before it is harmless here."""
         slot = self.slot(node, place) if place else None
-        if (
-            slot is None
-            or slot.verdict not in (Verdict.BITS, Verdict.NUMBERS_EQUAL)
-            or _form_differs(slot, self._mixed)
-        ):
+        if slot is None or slot.verdict not in EQUAL or _form_differs(slot, self._mixed):
             return False
         if slot.verdict == Verdict.BITS or is_constant(slot.a):
             return True

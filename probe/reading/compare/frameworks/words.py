@@ -149,6 +149,4 @@ def _mapper(mapping: Mapping[str, str] | None) -> Callable[[str], str]:
 def _plain_api(parts: EntryName) -> str:
     """Return the part of an API's name that all its spellings share: Tensor.__add__, Functional.add, mint.add."""
     name = parts.api.strip("_").lower()
-    if parts.api.startswith("__r") and name in ("radd", "rmul", "rsub", "rtruediv", "rmatmul", "rpow"):
-        name = name[1:] if name in ("radd", "rmul") else name
-    return name
+    return name[1:] if parts.api.startswith("__r") and name in ("radd", "rmul") else name

@@ -86,16 +86,12 @@ class Arrays:
             raise UsageError("no array was written")
         from probe.reading.dumps.load import load_array  # numpy
 
-        found = [
-            [load_array(path, str(record.get("dtype")), True) for path in files] for record, files in zip((a, b), paths)
-        ]
-        left, right = (
-            [joined_grid(dict(zip(stored.parts, arrays)), stored.dims)]
-            if isinstance(stored := record.get("stored"), Stored) and stored.dims
-            else arrays
-            for record, arrays in zip((a, b), found)
-        )
-        return left, right
+        found: list[list[Array]] = []
+        for record, files in zip((a, b), paths):
+            arrays, stored = [load_array(path, str(record.get("dtype")), True) for path in files], record.get("stored")
+            is_grid = isinstance(stored, Stored) and stored.dims
+            found.append([joined_grid(dict(zip(stored.parts, arrays)), stored.dims)] if is_grid else arrays)
+        return found[0], found[1]
 
     def _paths(self, a: Any, b: Any) -> tuple[list[str], list[str]] | None:
         found = []

@@ -94,16 +94,12 @@ class Judge:
             return [_equal(sys.intern(word + key), is_input, leaf) for key, leaf in leaves(a)]
         is_usual = type(a) is list and type(b) is list and len(a) == len(b) <= len(_PLACES)
         if is_usual and all(map(is_tensor, a)) and all(map(is_tensor, b)):
-            return [
-                self._tensors(name, sys.intern(word + key), parts, is_input, left, right, floor)
-                for key, left, right in zip(_PLACES, a, b)
-            ]
-        rest = dict(leaves(b))
-        found: list[tuple[str, Any, Any]] = [(key, leaf, rest.pop(key, None)) for key, leaf in leaves(a)]
-        found += [(key, None, leaf) for key, leaf in rest.items()]  # None for one that is missing
-        return [
-            self._slot(name, sys.intern(word + key), parts, is_input, left, right, floor) for key, left, right in found
-        ]
+            judge, found = self._tensors, [*zip(_PLACES, a, b)]
+        else:
+            judge, rest = self._slot, dict(leaves(b))
+            found = [(key, leaf, rest.pop(key, None)) for key, leaf in leaves(a)]
+            found += [(key, None, leaf) for key, leaf in rest.items()]  # None for one that is missing
+        return [judge(name, sys.intern(word + key), parts, is_input, left, right, floor) for key, left, right in found]
 
     def _slot(self, name: str, place: str, parts: EntryName, is_input: bool, a: Any, b: Any, floor: Any) -> Slot:
         tensor_a, tensor_b = is_tensor(a), is_tensor(b)
@@ -157,9 +153,8 @@ class Judge:
             return Slot(place, False, a, b, UNKNOWN, Verdict.UNKNOWN)
         found = distance(a, b)
         verdict = self._verdict(name, place, a, b, found, floor)
-        known = (
-            verdict not in HARD
-        )  # msprobe for PyTorch records those of the last node that the API leaves in the graph
+        # msprobe for PyTorch records those of the last node that the API leaves in the graph
+        known = verdict not in HARD
         return Slot(place, False, a, b, found if known else UNKNOWN, verdict if known else Verdict.UNKNOWN)
 
     def _verdict(self, name: str, place: str, a: Any, b: Any, found: Distance, floor: Any) -> str:

@@ -37,6 +37,7 @@ class Verdict:
 
 
 HARD = frozenset((Verdict.DIFFERS, Verdict.ONE_SIDE, Verdict.SHAPE))
+EQUAL = frozenset((Verdict.BITS, Verdict.NUMBERS_EQUAL))
 #: differences within the tolerance
 FAINT = frozenset((Verdict.CLOSE, Verdict.OTHER_BITS, Verdict.NEAR_ZERO))
 #: parameters that the forward changes: they are recorded after it, as outputs are
@@ -127,10 +128,9 @@ class Rounding:
         for slot in slots:
             known = self._known.get(content_key(slot.a)) if slot.verdict == Verdict.DIFFERS else None
             made.append(slot._replace(verdict=Verdict.NEAR_ZERO, distance=known.bounded) if known else slot)
-        given = [
-            self._known.get(content_key(slot.a)) for slot in made if slot.is_input and slot.verdict == Verdict.NEAR_ZERO
-        ]
-        worst = max(filter(None, given), key=lambda item: item.relative, default=None)
+        near = (slot for slot in made if slot.is_input and slot.verdict == Verdict.NEAR_ZERO)
+        given = filter(None, (self._known.get(content_key(slot.a)) for slot in near))
+        worst = max(given, key=lambda item: item.relative, default=None)
         if worst is None or any(slot.verdict in HARD for slot in made if slot.is_input):
             return made
         return [
@@ -173,11 +173,8 @@ class Rounding:
         most = max((norm for norm, _ in known), default=0.0)
         if all(norm >= _SMALL * most for norm, _ in known):
             return slots
-        small = {
-            slot.place
-            for norm, slot in known
-            if slot.verdict == Verdict.DIFFERS and norm < _SMALL * most and _is_rounding(slot, known)
-        }
+        off = [slot for norm, slot in known if norm < _SMALL * most and slot.verdict == Verdict.DIFFERS]
+        small = {slot.place for slot in off if _is_rounding(slot, known)}
         return [self._of_terms(slot, most) if slot.place in small else slot for slot in slots]
 
 

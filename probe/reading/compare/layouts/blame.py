@@ -18,8 +18,7 @@ from probe.reading.compare.layouts.shards import WHOLE, agree, axis_between, has
 from probe.reading.compare.layouts.side import Place, values
 from probe.reading.compare.origins.origin import Kind, Origin
 from probe.reading.compare.pairing.alignment import NONE
-from probe.reading.dumps import entry_name
-from probe.reading.dumps.entry_name import CELL
+from probe.reading.dumps.entry_name import CELL, parse
 from probe.reading.dumps.updates import GRADIENTS, parameter_names
 from probe.reading.dumps.values import COUNTS, Record, has_nonfinite, is_tensor, real
 
@@ -75,7 +74,7 @@ def _name_ranks(origins: Sequence[Origin], comparing: JudgedPairs, pair: LayoutP
 def _place(site: _Site, side: int, pair: LayoutPair) -> Place:
     """Return a tensor as its entry names it: gradients that enter an update stand there by their numbers."""
     name, place = site.names[side] or "", site.slot.place if site.slot else ""
-    if place.startswith(GRADIENTS) and entry_name.parse(name).kind == CELL:
+    if place.startswith(GRADIENTS) and parse(name).kind == CELL:
         for entry in pair.entries(side, name)[:1]:
             names = parameter_names(entry)
             if place[len(GRADIENTS) :] in names:
@@ -189,16 +188,12 @@ def _by_arrays(slot: Slot, side: int, axis: int, comparing: JudgedPairs) -> list
 def _by_blocks(own: list[Record], other: list[Record], axis: int) -> list[int]:
     """Return the shards of those blocks that differ, where both sides have shards of the same blocks."""
     count = math.gcd(len(own), len(other))
-    if count == 1:
-        return []
+    size, other_size = len(own) // count, len(other) // count
     found: list[int] = []
-    for block in range(count):
-        parts = [
-            range(block * size, (block + 1) * size) for size in (len(records) // count for records in (own, other))
-        ]
-        wholes = [together([records[place] for place in part], axis) for records, part in zip((own, other), parts)]
-        if not agree(*wholes):
-            found += parts[0]
+    for block in range(count) if count > 1 else ():
+        left = together(own[block * size : (block + 1) * size], axis)
+        if not agree(left, together(other[block * other_size : (block + 1) * other_size], axis)):
+            found += range(block * size, (block + 1) * size)
     return found
 
 
@@ -236,7 +231,7 @@ def fault(
     ``pair`` are the records of its tensor in A and in B. ``entries`` are its entry on all ranks of the side that has
     several, ``other`` is that on the other side. ``counts`` are the numbers of ranks that share something.
     """
-    if entry_name.parse(name).api.strip("_").lower() in _ADDS and entries:
+    if parse(name).api.strip("_").lower() in _ADDS and entries:
         axis = _partial_and_replicated(entries[0])
         if axis:
             return say("compare.partial_and_replicate", axis=axis)

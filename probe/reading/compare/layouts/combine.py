@@ -19,10 +19,9 @@ from probe.reading.compare.layouts.side import GIVEN, MOVING, Group, Place, Side
 from probe.reading.compare.layouts.stages import has_micro_batches
 from probe.reading.compare.origins.origin import is_collective
 from probe.reading.compare.pairing.alignment import Alignment
-from probe.reading.dumps import entry_name
 from probe.reading.dumps.document import Document
 from probe.reading.dumps.dump import Dump
-from probe.reading.dumps.entry_name import CELL, FORWARD
+from probe.reading.dumps.entry_name import CELL, FORWARD, parse
 from probe.reading.dumps.flow import content_key, is_constant, loose_key
 from probe.reading.dumps.values import Record, grouped, is_tensor, plain, real
 
@@ -36,7 +35,7 @@ def passed_on(data: Mapping[str, Any], side: Side) -> set[str]:
     made: set[tuple[Any, ...]] = set()
     found: set[str] = set()
     for name, entry in data.items():
-        if entry_name.parse(name).direction != FORWARD or name in side.containers:
+        if parse(name).direction != FORWARD or name in side.containers:
             continue
         outputs = [leaf for place, leaf in values(entry) if place.startswith("output.") and is_tensor(leaf)]
         keys = [loose_key(leaf) for leaf in outputs if not is_constant(leaf) and "not_combined" not in leaf]
@@ -57,8 +56,7 @@ class Settling:
     def __init__(self, sides: tuple[Side, Side], number: int, unknown: list[str], theirs: Mapping[str, Any]) -> None:
         self._side, self._other, self._unknown_names = sides[number], sides[1 - number], unknown
         self._theirs = theirs
-        stages = self._side.group.stages
-        self._folders = [[folder.path for folder in stage] for stage in stages]
+        self._folders = [[folder.path for folder in stage] for stage in self._side.group.stages]
         self._measured: dict[Any, Record] = {}
         self._made: dict[Any, Record] = {}
         self._last: tuple[str | None, dict[str, Any]] = (None, {})
@@ -278,7 +276,7 @@ class Combining:
         side, out = self.sides[number], self.left_out[number]
         inner = grouped((parent, name) for name, parent in side.construct.items() if parent)
         for name in side.data:
-            parts = entry_name.parse(name)
+            parts = parse(name)
             alone = name not in side.partners
             if name in side.containers:
                 if alone and all(child in out or child not in side.data for child in inner[name]):
@@ -325,10 +323,8 @@ class Combining:
         found: dict[str, Any] = {}
         for place, leaf in own_values.items():
             own, their = plain(leaf), plain(theirs.get(place))
-            if type(own) is not int or type(their) is not int or own == their:
-                continue
-            is_length = own in own_sizes and their in their_sizes
-            if is_length and own * side.group.tp == their * other.group.tp:
+            is_length = type(own) is type(their) is int and own in own_sizes and their in their_sizes
+            if is_length and own != their and own * side.group.tp == their * other.group.tp:
                 found[place] = {"type": "int", "value": own * side.group.tp}
         return found
 

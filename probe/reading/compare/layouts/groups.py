@@ -35,30 +35,22 @@ class LayoutPair:
         counts: Sequence[int] = (),
     ) -> None:  # fmt: skip
         self.groups, self._mapping, self._notes, self.counts = groups, mapping, notes, counts
-        self._made: list[Document | None] = [None, None]
+        self._made: dict[int, Document] = {}
         self._stages: list[Any] = [None, None]
 
     def read(self, side: int) -> Document:
         """Return the document of one side; the other one waits. Raise UsageError when a dump cannot be read."""
-        document = self._made[side]
-        if document is None:
+        if side not in self._made:
             combining = Combining(self.groups, self._mapping)
-            self._made = list(combining.documents())
-            self._made[0].notes[:0] = self._notes  # type: ignore[union-attr]
-            self._stages = [
-                (half.stages.renamings, half.stages.stage_of) if len(half.group.stages) > 1 else None
-                for half in combining.sides
-            ]
-            document = self._made[side]
-            assert document is not None
-        self._made[side] = None
-        return document
+            self._made = dict(enumerate(combining.documents()))
+            self._made[0].notes[:0] = self._notes
+            known = [half.stages for half in combining.sides]
+            self._stages = [(it.renamings, it.stage_of) if len(it.documents) > 1 else None for it in known]
+        return self._made.pop(side)
 
     def stage(self, side: int, name: str) -> int | None:
         """Return the pipeline stage of an entry; None where it is in none."""
-        known = self._stages[side]
-        found: int | None = known[1].get(name) if known else 0
-        return found
+        return self._stages[side][1].get(name) if self._stages[side] else 0
 
     def forget(self) -> None:
         """Drop the names of the entries; they are there again after the next ``read``."""
@@ -86,9 +78,8 @@ class LayoutPair:
         renamed = self._stages[side][0][number] if self._stages[side] else str
         stages = self.groups[side].stages
         folders = stages[number] if number is not None else ()
-        return [
-            entry for folder in folders for own, entry in read_entries(folder, wanted=lambda own: renamed(own) == name)
-        ]
+        found = (read_entries(folder, wanted=lambda own: renamed(own) == name) for folder in folders)
+        return [entry for entries in found for _, entry in entries]
 
 
 class LayoutSource:
@@ -157,11 +148,9 @@ class _Pairing:
                 "Allowed: equal pp and vpp on both sides, or vpp=1"
             )
         self._numbers = [rank_numbers(run.ranks) for run in runs]
-        self._notes = [
-            say("compare.replicas", side=name, count=layout.dp, rank=layout.rank(tp=0, dp=0, pp=0))
-            for name, layout in zip("AB", layouts)
-            if a.dp != b.dp and layout.dp > 1
-        ]
+        several = [(name, it) for name, it in zip("AB", layouts) if it.dp > 1 and a.dp != b.dp]
+        first = {"tp": 0, "dp": 0, "pp": 0}
+        self._notes = [say("compare.replicas", side=name, count=it.dp, rank=it.rank(**first)) for name, it in several]
 
     def pairs(self, step: str) -> Pairs:
         """Return the pairs and those steps that only one run has."""
@@ -173,10 +162,8 @@ class _Pairing:
         pairs: list[tuple[DumpFolder, DumpFolder]] = []
         alone: tuple[list[Any], list[Any]] = ([], [])
         for key in dict.fromkeys([*steps[0], *steps[1]]):
-            missing = [
-                [number for number, rank in self._numbers[side].items() if rank not in steps[side].get(key, {})]
-                for side in (0, 1)
-            ]
+            pairs_of_side = zip(self._numbers, steps)
+            missing = [[at for at, rank in own.items() if rank not in of.get(key, {})] for own, of in pairs_of_side]
             if not any(missing):
                 pairs += self._of_step(steps[0][key], steps[1][key])
                 continue
@@ -203,10 +190,8 @@ class _Pairing:
         groups = [self._group(side, ranks[side], tp, pp, dp) for side in (0, 1)]
         sizes = {size for it in self._layouts for size in (it.tp, it.dp, it.world) if size > 1}
         pair = LayoutPair((groups[0], groups[1]), self._mapping, self._notes, sorted(sizes))
-        return tuple(
-            group.stages[0][0]._replace(rank=_label(group), source=LayoutSource(pair, side))
-            for side, group in enumerate(groups)
-        )
+        firsts = (group.stages[0][0]._replace(rank=_label(group)) for group in groups)
+        return tuple(folder._replace(source=LayoutSource(pair, side)) for side, folder in enumerate(firsts))
 
     def _group(self, side: int, ranks: dict[Rank, DumpFolder], tp: int, pp: int, dp: int) -> Group:
         layout, numbers = self._layouts[side], self._numbers[side]

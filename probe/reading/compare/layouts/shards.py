@@ -55,7 +55,7 @@ class Shards:
 
     def add(self, record: Record | None, rank: int) -> None:
         """Add the record of a further rank, by its place in its group; None where it has none."""
-        if record is None or record.get("dtype") != self.record.get("dtype"):
+        if record is None or not self._is_like(record):
             self.axis, self.same = ODD, False
         elif self.axis == WHOLE:
             self._compare(record, rank)
@@ -63,8 +63,11 @@ class Shards:
             self.same = self.same and agree(self.record, record)
             if self.axis >= 0 and _fits(self.record.get("shape"), record.get("shape"), self.axis):
                 self._add_up(record)
-            elif self.axis != ALONE:
+            elif self.axis not in (ALONE, GRID):
                 self.axis = ODD
+
+    def _is_like(self, record: Record) -> bool:
+        return bool(record.get("dtype") == self.record.get("dtype"))
 
     def _compare(self, record: Record, rank: int) -> None:
         if self.variants is None:
@@ -248,13 +251,11 @@ class Placed(Shards):
     def add(self, record: Record | None, rank: int) -> None:
         """Add the record of a further rank; see ``Shards``."""
         self._records.append(record)
-        is_like = record is not None and record.get("dtype") == self.record.get("dtype") and has_placements(record)
-        if record is None or not is_like or record["layout"]["placements"] != self.record["layout"]["placements"]:
-            self.axis, self.same = ODD, False
-        elif self.axis == WHOLE:
-            self._compare(record, rank)
-        else:
-            self.same = self.same and agree(self.record, record)
+        super().add(record, rank)
+
+    def _is_like(self, record: Record) -> bool:
+        is_one = has_placements(record) and record["layout"]["placements"] == self.record["layout"]["placements"]
+        return is_one and super()._is_like(record)
 
     def gathered(self, folders: Sequence[str]) -> Record | None:
         """Return the record of the tensor that the parts make; None for a sum without arrays."""

@@ -18,9 +18,8 @@ from probe.findings.sentence import Sentence
 from probe.reading.compare.layouts.shards import ALONE, Placed, Shards, axis_between, has_placements
 from probe.reading.compare.layouts.stages import Stages
 from probe.reading.compare.origins.origin import is_collective, is_random
-from probe.reading.dumps import entry_name
 from probe.reading.dumps.document import Document
-from probe.reading.dumps.entry_name import API, BACKWARD, CELL, FORWARD, GRADIENT
+from probe.reading.dumps.entry_name import API, BACKWARD, CELL, FORWARD, GRADIENT, parse
 from probe.reading.dumps.entry_view import WORDS
 from probe.reading.dumps.flow import Flow, content_key, is_constant
 from probe.reading.dumps.folders import DumpFolder, DumpSource
@@ -203,7 +202,7 @@ class Side:
     def plan_sums(self) -> None:
         """Find the collectives that add up, and the tensors that they add up."""
         for name, entry in self.data.items():
-            parts = entry_name.parse(name)
+            parts = parse(name)
             if parts.direction != FORWARD or not is_collective(parts) or name in self.containers:
                 continue
             if "reduce" not in parts.api.lower() or not self.is_own_group(name) or not _adds(entry):
@@ -261,7 +260,7 @@ class Side:
 
     def must_agree(self, name: str) -> bool:
         """Return whether all ranks must give the same: each is given the same, and as a whole."""
-        parts = entry_name.parse(name)
+        parts = parse(name)
         if parts.kind == GRADIENT:
             names = [f"{parts.key}.{BACKWARD}.{number}" for number in range(parts.number + 1)]
             return all(self.must_agree(backward) for backward in names)
@@ -274,7 +273,7 @@ class Side:
         return True
 
     def _is_given_the_same(self, name: str) -> bool:
-        parts = entry_name.parse(name)
+        parts = parse(name)
         planned = self.shards.get(name)
         if planned is None or name in self._uneven or name in self.containers:
             return False

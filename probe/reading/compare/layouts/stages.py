@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from probe.reading.compare.origins.origin import is_collective
-from probe.reading.dumps import entry_name
 from probe.reading.dumps.document import Document
-from probe.reading.dumps.entry_name import BACKWARD, CELL, DEBUG, GRADIENT, OTHER, EntryName
+from probe.reading.dumps.entry_name import BACKWARD, CELL, DEBUG, GRADIENT, OTHER, EntryName, parse
+from probe.reading.dumps.values import grouped
 
 #: the name of a stage -> the name in the whole model
 Renaming = Callable[[str], str]
@@ -22,7 +23,7 @@ def renamed(layers: dict[str, int], numbers: dict[tuple[str, str], int], name: s
     ``layers`` has for the path before a layer's number how many layers are before, ``numbers`` for (kind, renamed key)
     how many calls the stages before have.
     """
-    parts = entry_name.parse(name) if layers or numbers else None
+    parts = parse(name) if layers or numbers else None
     if parts is None or parts.kind == OTHER:
         return name
     key = renamed_key(parts, layers)
@@ -39,7 +40,7 @@ def renamed(layers: dict[str, int], numbers: dict[tuple[str, str], int], name: s
 def renamed_key(parts: EntryName, layers: dict[str, int]) -> str:
     """Return the key of a name, with the layer's number in the whole model.
 
-    >>> renamed_key(entry_name.parse("Cell.layers.1.fc.Dense.forward.0"), {"layers": 4})
+    >>> renamed_key(parse("Cell.layers.1.fc.Dense.forward.0"), {"layers": 4})
     'Cell.layers.5.fc.Dense'
     """
     if parts.kind not in (CELL, GRADIENT):
@@ -94,17 +95,14 @@ class Stages:
         return Document(dict(first.header), self.data, self._stacks, self.construct, notes)
 
     def _stacks(self) -> dict[str, list[str]]:
-        return {
-            self.renamings[stage](name): frames
-            for stage, document in enumerate(self.documents)
-            for name, frames in document.stacks().items()
-        }
+        stacks = zip(self.renamings, (document.stacks() for document in self.documents))
+        return {whole(name): frames for whole, found in stacks for name, frames in found.items()}
 
     def construct(self) -> dict[str, str | None]:
         """Return the Cell around every entry."""
         return {
-            self.renamings[stage](name): self.renamings[stage](parent) if parent else None
-            for stage, construct in enumerate(self._constructs)
+            whole(name): whole(parent) if parent else None
+            for whole, construct in zip(self.renamings, self._constructs)
             for name, parent in construct.items()
         }
 
@@ -115,17 +113,12 @@ def _renamings(documents: Sequence[Document]) -> list[Renaming]:
     taken: dict[str, set[int]] = {}
     numbers: dict[tuple[str, str], int] = {}
     for document in documents:
-        parsed = [entry_name.parse(name) for name in document.data]
-        own: dict[str, set[int]] = {}
-        for parts in parsed:
-            place = first_number(parts.path)
-            if place is not None:
-                own.setdefault(place[0], set()).add(place[1])
-        layers = {
-            path: max(taken[path]) + 1 - min(found) for path, found in own.items() if found & taken.get(path, set())
-        }
+        parsed = [parse(name) for name in document.data]
+        own = grouped(place[:2] for place in map(first_number, (parts.path for parts in parsed)) if place)
+        known = {path: taken.setdefault(path, set()) for path in own}
+        layers = {path: max(known[path]) + 1 - min(found) for path, found in own.items() if known[path] & {*found}}
         for path, found in own.items():
-            taken.setdefault(path, set()).update(number + layers.get(path, 0) for number in found)
+            known[path].update(number + layers.get(path, 0) for number in found)
         made.append(functools.partial(renamed, layers, dict(numbers)))
         most: dict[tuple[str, str], int] = {}
         for parts in parsed:
@@ -138,16 +131,16 @@ def _renamings(documents: Sequence[Document]) -> list[Renaming]:
 
 def _phases(names: list[str], construct: Mapping[str, str | None]) -> tuple[list[str], list[str], list[str]]:
     """Return the names of a stage's forwards, of its backwards, and of the calls after all backwards."""
-    directions = [entry_name.parse(name).direction for name in names]
+    directions = [parse(name).direction for name in names]
     last = max((place for place, found in enumerate(directions) if found == BACKWARD), default=len(names))
     forwards: list[str] = []
     backwards: list[str] = []
     before = False
     for name, direction in zip(names[: last + 1], directions):
         parent = construct.get(name)
-        if direction == BACKWARD or (parent and entry_name.parse(parent).direction == BACKWARD):
+        if direction == BACKWARD or (parent and parse(parent).direction == BACKWARD):
             before = True
-        elif parent or not is_collective(entry_name.parse(name)):
+        elif parent or not is_collective(parse(name)):
             before = False
         (backwards if before else forwards).append(name)
     return forwards, backwards, names[last + 1 :]
@@ -159,10 +152,5 @@ def has_micro_batches(names: Iterable[str]) -> bool:
     >>> has_micro_batches(["Mint.exp.0.forward", "Mint.exp.0.backward", "Mint.exp.1.forward", "Mint.exp.1.backward"])
     True
     """
-    turns = 0
-    before = ""
-    for name in names:
-        parts = entry_name.parse(name)
-        if parts.direction != before and not is_collective(parts):
-            turns, before = turns + 1, parts.direction
-    return turns > 3
+    directions = (parts.direction for parts in map(parse, names) if not is_collective(parts))
+    return len(list(itertools.groupby(directions))) > 3

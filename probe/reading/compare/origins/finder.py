@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from probe.reading.compare.dataflow.graph import Graph
 from probe.reading.compare.distances.tolerance import of_dtype
-from probe.reading.compare.judging.verdicts import FAINT, HARD, Slot, Verdict, is_permuted
+from probe.reading.compare.judging.verdicts import EQUAL, FAINT, HARD, Slot, Verdict, is_permuted
 from probe.reading.compare.origins import table
 from probe.reading.compare.origins.origin import Kind, is_collective, is_random
 from probe.reading.compare.pairing.alignment import NONE, REPLACED
@@ -28,7 +28,6 @@ _CHAIN, _PART = 16, 400
 _SUMMED = 5e-7
 #: two calls for one thing, as einsum and matmul, differ by less than this part of the tolerance
 _ROUNDED = 0.2
-_EQUAL = frozenset((Verdict.BITS, Verdict.NUMBERS_EQUAL))
 
 
 def changed_calls(graph: Graph) -> Iterator[int]:
@@ -44,7 +43,7 @@ def changed_calls(graph: Graph) -> Iterator[int]:
         above = any((slot.distance.rel_l2 or 0.0) > _ROUNDED * of_dtype(slot.a.get("dtype")) for slot in made)
         if pair.how == REPLACED and not above:
             continue
-        if given and given <= _EQUAL and not FAINT.isdisjoint(slot.verdict for slot in made):
+        if given and given <= EQUAL and not FAINT.isdisjoint(slot.verdict for slot in made):
             yield node
 
 
@@ -212,17 +211,16 @@ class OriginFinder:
     def _classified(self, node: int) -> Iterator[Finding]:
         graph = self._graph
         hard = [slot for slot in graph.slots[node] if slot.verdict in HARD]
+        inputs = [slot for slot in hard if slot.is_input]
         if graph.parts(node).direction == BACKWARD:
             yield from self._gradient(node, hard)
-            return
-        if graph.is_update(node):
+        elif graph.is_update(node):
             yield from self._update(node, hard)
-            return
-        inputs = [slot for slot in hard if slot.is_input]
-        if not inputs:
+        elif inputs:
+            for slot in inputs:
+                yield from self._input(node, slot)
+        else:
             yield from self._call(node, hard)
-        for slot in inputs:
-            yield from self._input(node, slot)
 
     def _update(self, node: int, hard: list[Slot]) -> Iterator[Finding]:
         """Yield the origins in the update of an optimizer: each number that differs, and the first of other kinds."""
@@ -241,19 +239,16 @@ class OriginFinder:
         facts = table.CallFacts(
             carried=bool(outputs) and self._is_carried(node, outputs),
             argument=any(slot.verdict == Verdict.ARGUMENT and slot.is_input for slot in graph.slots[node]),
-            follows=graph.soft[node] != NONE,
-            is_random=is_random(parts),
-            is_collective=is_collective(parts),
-        )
+            follows=graph.soft[node] != NONE, is_random=is_random(parts), is_collective=is_collective(parts),
+        )  # fmt: skip
         told = next((slot for slot in outputs if not self._is_carried(node, [slot])), outputs[0] if outputs else None)
         yield from self._by_rule(table.first_rule(table.CALL_RULES, facts), node, told.place if told else "")
 
     def _gradient(self, node: int, hard: list[Slot]) -> Iterator[Finding]:
         """Yield the origin of gradients that differ though no gradient before them does."""
         graph = self._graph
-        slot = next(
-            (item for item in hard if table.side_without(graph, node, item) is not None), hard[0] if hard else None
-        )
+        alone = (item for item in hard if table.side_without(graph, node, item) is not None)
+        slot = next(alone, hard[0] if hard else None)
         missing = table.side_without(graph, node, slot) is not None
         end, leaf = table.end_of(graph, node, slot) if missing else (NONE, "")
         update, lacking = table.lacking_update(graph, node, slot, (end, leaf), self._updates) if missing else (NONE, "")

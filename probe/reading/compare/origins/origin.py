@@ -88,9 +88,7 @@ class Origin(Finding):
     step = property(attrgetter("site.step"), doc="The step.")
     rank = property(attrgetter("site.rank"), doc="The rank.")
     stack = property(attrgetter("code.stack"), doc="The frames of the code that made the call, innermost first.")
-    file = property(
-        lambda self: self.code.frame and self.code.frame.file, doc="The file of the innermost frame of the user's code."
-    )
+    file = property(lambda self: self.code.frame and self.code.frame.file, doc="The file of the user's own code.")
     line = property(lambda self: self.code.frame and self.code.frame.line, doc="The number of its line.")
     source = property(lambda self: self.code.frame and self.code.frame.source, doc="The text of the line.")
 

@@ -119,16 +119,13 @@ GRADIENT_RULES = (
     OriginRow("the gradient differs by no more than those that arrive", NOTHING, lambda f: f.carried),
     OriginRow("the forward agrees, the gradient does not", Kind.GRADIENT, lambda f: True),
 )
-BETWEEN = OriginRow(
-    "a call between gradients and optimizer that one side lacks", Kind.OPTIMIZER, lambda f: f.made_alone
-)
 OTHER_CLASS = OriginRow("the optimizers are of two classes", Kind.OPTIMIZER, lambda f: f.other_class)
 MISSING = OriginRow("a parameter is missing in the optimizer", Kind.OPTIMIZER, lambda f: f.missing)
 UPDATE_RULES = (
     OriginRow("a number of the update differs", Kind.OPTIMIZER, lambda f: f.is_number),
     OTHER_CLASS,
     MISSING,
-    BETWEEN,
+    OriginRow("a call between gradients and optimizer that one side lacks", Kind.OPTIMIZER, lambda f: f.made_alone),
     OriginRow(EARLIER_CHANGE, EARLIER, lambda f: f.follows),
     OriginRow("the gradients agree, those that enter do not", Kind.OPTIMIZER, lambda f: f.is_gradient),
     OriginRow("a state differs before the update", Kind.OPTIMIZER, lambda f: f.is_state),

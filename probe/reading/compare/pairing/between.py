@@ -101,12 +101,8 @@ def equal_calls(
             contents = tuple((key, _content(leaf)) for key, leaf in given)
             if any(content is not None for _, content in contents):
                 found[side].setdefault((flow.parts[place].api, contents), []).append(number)
-    return sorted(
-        pair
-        for key, numbers in found[0].items()
-        if len(numbers) == len(found[1].get(key, ()))
-        for pair in zip(numbers, found[1][key])
-    )
+    both = ((numbers, found[1].get(key, [])) for key, numbers in found[0].items())
+    return sorted(pair for left, right in both if len(left) == len(right) for pair in zip(left, right))
 
 
 def _content(leaf: Any) -> Hashable:

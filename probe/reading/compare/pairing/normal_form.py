@@ -102,9 +102,8 @@ def order_operands(alignment: Alignment, b: NormalDump, a: Dump) -> int:
         entry_b = b.own(name)
         entry_b["input_args"][:2] = entry_b["input_args"][1::-1]
         b.moved.update({(name, place): own for place, own in other.items()})
-        flow_b.links[place_b] = tuple(
-            sorted(link._replace(place=other.get(link.place, link.place)) for link in flow_b.links[place_b])
-        )
+        links = (link._replace(place=other.get(link.place, link.place)) for link in flow_b.links[place_b])
+        flow_b.links[place_b] = tuple(sorted(links))
         backward = flow_b.backward_of(place_b)
         gradients = b.own(flow_b.names[backward]).get("output") if backward is not None else None
         if backward is not None and isinstance(gradients, list) and len(gradients) == 2:
@@ -180,11 +179,8 @@ def _fit_inputs(flow: Flow, place: int, entry: dict[str, Any], wanted: Any) -> d
     if not isinstance(wanted, list) or any(not is_tensor(item) and isinstance(item, (list, dict)) and "type" not in item
                                            for item in wanted):  # fmt: skip
         return {}
-    given: list[tuple[str, Any]] = [
-        (f"{word}.{key}", leaf)
-        for part, word in (("input_args", "input"), ("input_kwargs", "kwargs"))
-        for key, leaf in leaves(entry.get(part))
-    ]
+    given = [(f"input.{key}", leaf) for key, leaf in leaves(entry.get("input_args"))]
+    given += [(f"kwargs.{key}", leaf) for key, leaf in leaves(entry.get("input_kwargs"))]
     moved: dict[str, str] = {}
     found: list[Any] = []
     for number, item in enumerate(wanted):
@@ -196,9 +192,8 @@ def _fit_inputs(flow: Flow, place: int, entry: dict[str, Any], wanted: Any) -> d
             moved[match[0]] = f"input.{number}"
     entry["input_args"] = found
     entry["input_kwargs"] = {word: leaf for word, leaf in given if is_tensor(leaf)}
-    flow.links[place] = tuple(
-        link._replace(place=moved.get(link.place, f"kwargs.{link.place}")) for link in flow.links[place]
-    )
+    links = flow.links[place]
+    flow.links[place] = tuple(it._replace(place=moved.get(it.place, f"kwargs.{it.place}")) for it in links)
     return moved
 
 
@@ -206,7 +201,7 @@ def _fits(given: tuple[str, Any], wanted: Any, number: int) -> bool:
     """Return whether an argument may stand at a place: a tensor of this size, or a plain value that stands there."""
     place, value = given
     if is_tensor(wanted):
-        return is_tensor(value) and _size(value) == _size(wanted)
+        return is_tensor(value) and element_count(value.get("shape")) == element_count(wanted.get("shape"))
     return not is_tensor(value) and place == f"input.{number}"
 
 
@@ -214,10 +209,6 @@ def _gap(value: Any, wanted: Any) -> float:
     """Return how far apart an argument is from the one at a place: of several of one size the nearest is taken."""
     found = distance(value, wanted).rel_l2 if is_tensor(wanted) else 0.0
     return math.inf if found is None else found
-
-
-def _size(record: Record) -> int | None:
-    return element_count(record.get("shape"))
 
 
 def fit_updates(alignment: Alignment, a: NormalDump, b: NormalDump) -> list[int]:
@@ -253,7 +244,7 @@ def _new_names(alignment: Alignment, a: dict[str, Any], b: dict[str, Any]) -> di
         if moved in names_a and name not in names_a and moved not in names_b:
             made[name] = moved
     shapes_a, shapes_b = (
-        {name: record.get("shape") if is_tensor(record) else None for name, record in zip(names, gradients(entry))}
+        {name: record.get("shape") for name, record in zip(names, gradients(entry)) if is_tensor(record)}
         for names, entry in ((names_a, a), (names_b, b))
     )
     # without Cells, parameters that only one side has are the same if they have the same shapes in the same order
@@ -269,9 +260,8 @@ def _rename(entry: dict[str, Any], names: dict[str, str]) -> None:
         return
     given = entry["input_kwargs"]
     for part in (given, *(given.get("groups") or ())):
-        part["parameters"] = [
-            {"type": "str", "value": names.get(plain(name), plain(name))} for name in part["parameters"]
-        ]
+        own = map(plain, part["parameters"])
+        part["parameters"] = [{"type": "str", "value": names.get(name, name)} for name in own]
     for part in (entry.get("parameters"), *(entry.get("output") or ())):
         for key in list(part) if type(part) is dict else ():
             old = next((name for name in names if key == name or key.endswith(f".{name}")), None)

@@ -103,8 +103,7 @@ class KernelStep:
         entries.add_values("Constant", constants)
         entries.add_kernels(item for item in items if not item.name.is_parameter)
         entries.add_values("Parameter", (item for item in items if item.name.is_parameter))
-        task = "tensor" if entries.files else "statistics"
-        header = {"task": task, "level": "L2", "framework": "mindspore"}
+        header = {"task": "tensor" if entries.files else "statistics", "level": "L2", "framework": "mindspore"}
         header.update({key: run[key] for key in ("task", "run") if key in run})
         construct = paths.construct(entries.parents)
         return Document(header, entries.data, dict, lambda: construct, notes, entries.files.get)

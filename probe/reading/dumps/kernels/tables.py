@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import math
 import os
@@ -141,11 +142,9 @@ def _number(text: str) -> int | float | bool | None:
     word = text.strip().lower()
     if word in ("true", "false"):
         return word == "true"
-    try:
+    with contextlib.suppress(ValueError):
         whole = int(word)
         return whole if abs(whole) < _LARGEST else math.inf if whole > 0 else -math.inf
-    except ValueError:
-        try:
-            return float(word)
-        except ValueError:
-            return None
+    with contextlib.suppress(ValueError):
+        return float(word)
+    return None

@@ -15,17 +15,13 @@ from probe.findings.sentence import say
 from probe.reading.check.difference import listed
 from probe.reading.dumps.entry_name import EntryName
 from probe.reading.dumps.flow import content_key
-from probe.reading.dumps.values import Record, element_count, is_tensor, leaves, plain, real
+from probe.reading.dumps.values import Record, element_count, is_tensor, leaves, plain, plain_values, real
 from probe.reading.one_run.health.step import FAULT, NOTE, SUSPICIOUS, HealthFinding, Step, Update, is_zero, norm
 
 #: dtype -> the largest number, and half of the smallest one above zero: smaller ones are rounded to zero
 _RANGES = {"Float16": (65504.0, 2.98e-8), "Float32": (3.4e38, 7e-46), "BFloat16": (3.39e38, 4.6e-41)}
-_SUMS = re.compile(
-    r"^(reduce)?_?(sum|norm|square|sumext|prod|cumsum|pow|__pow__|logsumexp|matmul|mul|__mul__)", re.IGNORECASE
-)
-_ADDITIONS = re.compile(
-    r"^(r?sqrt|(__)?r?add(__|_ext|ext)?|maximum|clamp|clip_by_value|layer_?norm|rms_?norm)", re.IGNORECASE
-)
+_SUMS = re.compile(r"^(reduce)?_?(sum|norm|square|prod|cumsum|pow|__pow__|logsumexp|matmul|mul|__mul__)", re.IGNORECASE)
+_ADDITIONS = re.compile(r"^(r?sqrt|(__)?r?add|maximum|clamp|clip_by_value|layer_?norm|rms_?norm)", re.IGNORECASE)
 _NEAR = 1 / 16
 _SATURATED = 0.99
 _LEAST_SIZE = 64
@@ -37,10 +33,9 @@ _NORMS = re.compile(r"norm", re.IGNORECASE)
 def in_step(step: Step) -> Iterator[HealthFinding]:
     """Yield what the numbers of one step tell."""
     for place, parts, entry in step.forwards():
-        outputs = step.outputs(place)
-        if outputs:
-            yield from _of_output(step, place, parts, outputs[0])
-            yield from _epsilon(step, place, parts, entry, outputs[0])
+        for output in step.outputs(place)[:1]:
+            yield from _of_output(step, place, parts, output)
+            yield from _epsilon(step, place, parts, entry, output)
     yield from _scale(step)
     yield from _decay(step)
 
@@ -74,13 +69,11 @@ def _epsilon(step: Step, place: int, parts: EntryName, entry: Any, output: Recor
     if dtype not in _RANGES or not _ADDITIONS.match(parts.api):
         return
     least = _RANGES[dtype][1]
-    for part in ("input_args", "input_kwargs", "attributes"):
-        for _, leaf in leaves(entry.get(part)):
-            value = None if is_tensor(leaf) else plain(leaf)
-            if type(value) is float and 0 < abs(value) < least:
-                facts = {"name": step.flow.names[place], "value": value, "dtype": dtype}
-                yield step.found(SUSPICIOUS, "numbers", say("health.epsilon", **facts), place)
-                return
+    given = plain_values(entry, ("input_args", "input_kwargs", "attributes"))
+    value = next((value for value in given if type(value) is float and 0 < abs(value) < least), None)
+    if value is not None:
+        facts = {"name": step.flow.names[place], "value": value, "dtype": dtype}
+        yield step.found(SUSPICIOUS, "numbers", say("health.epsilon", **facts), place)
 
 
 def _scale(step: Step) -> Iterator[HealthFinding]:
@@ -100,10 +93,9 @@ def _scale(step: Step) -> Iterator[HealthFinding]:
     #: the part of the loss's scale that the update applies
     left = scale * ratios[0] / update.number("loss_scale", name, 1.0)
     facts = {"name": step.flow.names[place], "scale": scale, "optimizer": update.name}
-    if abs(left / scale - 1) < 0.02:
-        yield step.found(FAULT, "numbers", say("health.scale_kept", **facts), place, update.name)
-    elif abs(left * scale - 1) < 0.02:
-        yield step.found(FAULT, "numbers", say("health.scale_twice", **facts), place, update.name)
+    for key, apart in (("health.scale_kept", left / scale), ("health.scale_twice", left * scale)):
+        if abs(apart - 1) < 0.02:
+            yield step.found(FAULT, "numbers", say(key, **facts), place, update.name)
 
 
 def _scale_of_loss(step: Step) -> float | None:
@@ -181,10 +173,9 @@ def facts(step: Step) -> Kept:
         for name in update.entered:
             size = element_count((step.records.get(name) or {}).get("shape"))
             decay = update.number("weight_decay", name) * update.number("learning_rate", name)
-            limit = bound(update, name, size or 0) if size else None
+            limit = bound(update, name, size) if size else None
             before = norm(step.records.get(name)) or 0.0
-            known = name not in bounds and limit is not None
-            bounds[name] = limit + 2 * decay * before if known and limit is not None else None
+            bounds[name] = None if name in bounds or limit is None else limit + 2 * decay * before
     begin = step.updates[0].position if step.updates else len(step.flow.names)
     made = {
         content_key(record) for place, parts, _ in step.forwards() if place > begin and not _COPIES.match(parts.api)
@@ -211,14 +202,10 @@ def over_steps(steps: Sequence[Kept]) -> Iterator[HealthFinding]:
                 buffers.setdefault(name, a.step)
             elif limit is not None and None not in lengths and abs(lengths[0] - lengths[1]) > limit + 1e-6 * lengths[0]:  # type: ignore[operator]
                 found.setdefault(name, a.step)
-    if found:
-        first = next(iter(found))
-        said = say("health.changed_beyond", names=listed(found), step=found[first])
-        yield HealthFinding(SUSPICIOUS, "in place", said, first, found[first])
-    if buffers:
-        first = next(iter(buffers))
-        said = say("health.buffer", names=listed(buffers), step=buffers[first])
-        yield HealthFinding(SUSPICIOUS if len(buffers) <= _FEW else NOTE, "in place", said, first, buffers[first])
+    weight = SUSPICIOUS if len(buffers) <= _FEW else NOTE
+    for key, of, names in (("health.changed_beyond", SUSPICIOUS, found), ("health.buffer", weight, buffers)):
+        for first, step in list(names.items())[:1]:
+            yield HealthFinding(of, "in place", say(key, names=listed(names), step=step), first, step)
 
 
 def _without_effect(step: Step) -> Iterator[HealthFinding]:

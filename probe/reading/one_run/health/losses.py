@@ -12,22 +12,18 @@ from probe.findings.sentence import NOTHING, say
 from probe.reading.check.snapshot import is_described
 from probe.reading.dumps.entry_name import CELL, EntryName
 from probe.reading.dumps.flow import Link, is_constant
-from probe.reading.dumps.values import Record, is_tensor, leaves, plain, real
+from probe.reading.dumps.values import Record, is_tensor, plain_values, real
 from probe.reading.one_run.health.step import FAULT, SUSPICIOUS, HealthFinding, Step, is_zero
 
 _ENTROPY = re.compile(r"cross_?entropy|softmaxcrossentropy|sparsesoftmax", re.IGNORECASE)
 _OF_LOGITS = re.compile(r"with_?logits|sigmoidcrossentropy", re.IGNORECASE)
 _NLL = re.compile(r"^nll_?loss", re.IGNORECASE)
 #: calls that compare a result with labels, element by element
-_ELEMENTWISE = re.compile(
-    r"(mse|l1|smooth_?l1|huber|kl_?div|bce|binary_?cross_?entropy)(_?loss)?|.*loss$", re.IGNORECASE
-)
+_ELEMENTWISE = re.compile(r"(smooth_?)?l1|mse|huber|kl_?div|bce|binary_?cross_?entropy|.*loss$", re.IGNORECASE)
 _DIFFERENCES = re.compile(r"^(__sub__|sub(_ext)?|__rsub__|squared_?difference)$", re.IGNORECASE)
 _REDUCTIONS = re.compile(r"^(reduce)?_?(mean|sum)(ext|_ext)?$", re.IGNORECASE)
 _IGNORE = -100
-_NO_CONTENT = re.compile(
-    r"(zeros|ones|full|empty)_?like|^shape$|^size$|^rank$|^dyn_?shape|^ones$|^zeros$", re.IGNORECASE
-)
+_NO_CONTENT = re.compile(r"(zeros|ones|full|empty)_?like|^(shape|size|rank|ones|zeros)$|^dyn_?shape", re.IGNORECASE)
 
 
 class Lost(NamedTuple):
@@ -102,19 +98,12 @@ def _entropy(step: Step, place: int, parts: EntryName, entry: Any, links: Sequen
     if not str(labels.get("dtype")).startswith(("Int", "UInt")):
         return
     ends = labels.get("Min"), labels.get("Max")
-    ignored = {_IGNORE, *(value for value in _integers(entry) if value < 0)}
+    ignored = {_IGNORE, *(value for value in plain_values(entry) if type(value) is int and value < 0)}
     if ends[0] == ends[1] and ends[0] in ignored:
         count = " x ".join(map(str, labels.get("shape") or []))
         yield step.found(FAULT, "loss", say("health.all_ignored", name=name, count=count, value=ends[0]), place)
     elif parts.kind != CELL and type(ends[1]) is int and ends[1] >= classes > 1:
         yield step.found(FAULT, "loss", say("health.label_too_large", name=name, label=ends[1], classes=classes), place)
-
-
-def _integers(entry: Any) -> Iterator[int]:
-    for part in ("input_args", "input_kwargs"):
-        for _, value in leaves(entry.get(part)):
-            if not is_tensor(value) and type(plain(value)) is int:
-                yield plain(value)
 
 
 def _is_made_by(step: Step, link: Link, words: tuple[str, ...]) -> bool:

@@ -207,10 +207,8 @@ def describe(snapshots: list[RunSnapshot], language: str) -> str:
 
 def _surroundings(run: dict[str, Any]) -> Iterator[Sentence]:
     """Yield the command, the place, the code, the versions and the device of a run."""
-    facts = {
-        key: str(run.get(key))
-        for key in ("folder", "host", "process", "python", "device", "world_size", "seed", "deterministic")
-    }
+    keys = ("folder", "host", "process", "python", "device", "world_size", "seed", "deterministic")
+    facts = {key: str(run.get(key)) for key in keys}
     words, code = run.get("command"), mapping(run.get("code"))
     commit = say("check.commit", commit=str(code["commit"])) if code.get("commit") else say("check.no_commit")
     versions = [named(name, str(version)) for name, version in mapping(run.get("versions")).items()]

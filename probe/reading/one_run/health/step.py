@@ -82,11 +82,8 @@ class Step:
 
     def __init__(self, dump: Dump, snapshot: RunSnapshot | None) -> None:
         self.dump, self.snapshot, self.flow = dump, snapshot, dump.flow
-        self.updates = [
-            Update(name, place, dump.data[name])
-            for place, (name, parts) in enumerate(zip(self.flow.names, self.flow.parts))
-            if is_update(parts, dump.data[name])
-        ]
+        entries = enumerate(zip(self.flow.names, self.flow.parts, dump.data.values()))
+        self.updates = [Update(name, at, entry) for at, (name, parts, entry) in entries if is_update(parts, entry)]
         self._names: dict[tuple[str, str], str] = {}
 
     def entry(self, place: int) -> Any:
@@ -124,8 +121,7 @@ class Step:
     def records(self) -> dict[str, Record]:
         """Parameter -> its record when a recorded call began: the first in the step."""
         found: dict[str, Record] = {}
-        for name, parts in zip(self.flow.names, self.flow.parts):
-            entry = self.dump.data[name]
+        for parts, entry in zip(self.flow.parts, self.dump.data.values()):
             if parts.direction != FORWARD or type(entry) is not dict or is_update(parts, entry):
                 continue
             for part in ("parameters", "model_parameters"):
@@ -193,10 +189,8 @@ class Step:
             yield self.flow.position[name]
             name = construct.get(name)
 
-    def found(self, weight: str, rule: str, said: Sentence, place: int | None = None, name: str = "") -> HealthFinding:
-        """Return a finding; at a place it has the Cell and the line of code."""
-        if place is None:
-            return HealthFinding(weight, rule, said, name, self.dump.step, rank=self.dump.rank)
+    def found(self, weight: str, rule: str, said: Sentence, place: int, name: str = "") -> HealthFinding:
+        """Return a finding at a place, with the Cell and the line of code."""
         call = self.dump[self.flow.names[place]]
         frame = user_frame(call.stack)
         return HealthFinding(

@@ -116,8 +116,7 @@ class EndFinder:
         return self._step.entry(backward) if backward is not None else {}
 
     def _gives_zeros(self, place: int) -> bool:
-        outputs = [item for _, item in leaves(self._backward(place).get("output"))]
-        return any(is_zero([record]) for record in outputs)
+        return any(is_zero([record]) for _, record in leaves(self._backward(place).get("output")))
 
     def _zeros(self, place: int) -> Sentence | None:
         """Return why the backward of a call gives zeros of a gradient that is none."""
@@ -170,9 +169,8 @@ def facts(step: Step) -> Trained:
     """Return the facts of a step."""
     held = {name: update.name for update in step.updates for name in update.entered}
     entered = step.entered
-    zero = frozenset(name for name in held if is_zero(entered[name]))
     finder = EndFinder(step)
-    zero = frozenset(name for name in zero if not finder.is_cancelled(name))
+    zero = frozenset(name for name in held if is_zero(entered[name]) and not finder.is_cancelled(name))
     ends = {}
     for name in zero:
         end = finder.find(name)
@@ -192,10 +190,8 @@ def facts(step: Step) -> Trained:
                 lost.add(name)
     still = frozenset(name for name, rate in rates.items() if not rate)
     uses = {name: places[0] for name, places in step.uses.items()}
-    has_backward = bool(arrived) or bool(step.losses)
-    return Trained(
-        held, zero, frozenset(arrived), uses, contents, frozenset(moving), frozenset(lost), still, ends, has_backward
-    )
+    asked, has_backward = frozenset(arrived), bool(arrived) or bool(step.losses)
+    return Trained(held, zero, asked, uses, contents, frozenset(moving), frozenset(lost), still, ends, has_backward)
 
 
 def _size(record: Any) -> float:
@@ -270,9 +266,8 @@ class TrainingRules:
     def _has_brother(self, name: str, zero: list[str]) -> bool:
         """Return whether another parameter of the Cell has a gradient: then this one's parts may add up to zero."""
         cell = self._trainable.get(name)
-        return cell is not None and any(
-            other not in zero and self._trainable.get(other) == cell for other in self._held if other != name
-        )
+        others = (other for other in self._held if other != name and other not in zero)
+        return cell is not None and any(self._trainable.get(other) == cell for other in others)
 
     def _not_held(self) -> Iterator[HealthFinding]:
         """Yield trainable parameters that recorded calls use, and no optimizer holds."""
@@ -301,9 +296,8 @@ class TrainingRules:
             if pairs and all(x is not None and x == y for x, y in pairs):
                 same.append(name)
         moving = {name for step in self._steps for name in step.moving}
-        pairs_of_all = [
-            (a, b) for a, b in zip(self._steps, self._steps[1:]) if len(a.still) + len(a.zero) < len(a.held)
-        ]
+        neighbours = zip(self._steps, self._steps[1:])
+        pairs_of_all = [(a, b) for a, b in neighbours if len(a.still) + len(a.zero) < len(a.held)]
         kept = (a.contents.get(name) == b.contents.get(name) is not None for a, b in pairs_of_all for name in a.held)
         if not moving and pairs_of_all and all(kept):
             said = say("health.all_as_they_are", names=listed(self._held))
@@ -348,16 +342,14 @@ def modes(snapshot: RunSnapshot, steps: list[int], held: set[str]) -> Iterator[H
         facts = {"cell": f"{top} ({kind})" if top else kind, "names": listed(dict.fromkeys(changed)), "step": first}
         if not any(_is_below(path, top) for path in trained):
             continue  # frozen on purpose: nothing in it is trained
-        if top in roots and first > steps[0]:
-            yield HealthFinding(FAULT, "mode", say("health.no_return", **facts), "", first)
-        elif top in roots:
-            yield HealthFinding(FAULT, "mode", say("health.never_training", **facts), "", first)
+        if top in roots:
+            key = "health.no_return" if first > steps[0] else "health.never_training"
+            yield HealthFinding(FAULT, "mode", say(key, **facts), "", first)
         else:
             norms = [path for path, name in cells.items() if "BatchNorm" in name]
             all_norms = len(norms) > 1 and set(norms) <= {path for item in found.values() for path in item[1]}
-            yield HealthFinding(
-                NOTE if all_norms else SUSPICIOUS, "mode", say("health.other_mode", **facts), top, first
-            )
+            weight = NOTE if all_norms else SUSPICIOUS
+            yield HealthFinding(weight, "mode", say("health.other_mode", **facts), top, first)
 
 
 def _outermost(paths: list[str]) -> list[str]:
@@ -380,7 +372,6 @@ def _differs(snapshot: RunSnapshot, path: str) -> bool:
     kind, values = snapshot.cells[path], snapshot.cell_values.get(path, {})
     if not _BY_MODE.search(kind):
         return False
-    rates = [
-        values[key] for key in ("p", "drop_prob", "rate", "drop_rate") if isinstance(values.get(key), (int, float))
-    ]
+    known = map(values.get, ("p", "drop_prob", "rate", "drop_rate"))
+    rates = [rate for rate in known if isinstance(rate, (int, float))]
     return "BatchNorm" in kind or not rates or any(rates)
