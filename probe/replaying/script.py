@@ -17,7 +17,7 @@ from probe.reading.dumps.tables import create
 from probe.replaying.calling import tensors_of
 from probe.replaying.described import CallDescription, CannotReplayError
 from probe.replaying.describing import describe
-from probe.replaying.functions import find
+from probe.replaying.functions import OPERATORS, find
 from probe.replaying.worker import load
 
 #: the modules whose text a script holds, in this order
@@ -47,6 +47,8 @@ FUNCTION = {code}
 #: its arguments and recorded results
 CALL = json.loads({call})
 ARRAYS = os.path.join(os.path.dirname(os.path.abspath(__file__)), {folder_text})
+#: kind of operations -> their names
+OPERATORS = json.loads({operators})
 #: the forms of remarks and reasons
 FORMS = {forms}
 NOTHING = ""
@@ -138,6 +140,7 @@ def _text(name: str, code: str, description: CallDescription, folder: str, dtype
         license=_LICENSE, name=shown, folder=ascii(folder)[1:-1].replace('"', "_"), code=code,
         call=ascii(json.dumps(description._asdict())), folder_text=ascii(folder),
         forms=pprint.pformat(forms, width=118),
+        operators=ascii(json.dumps({kind: sorted(names) for kind, names in OPERATORS.items() if f'"{kind}"' in body})),
     )  # fmt: skip
     return head + body + _TAIL.format(dtype=ascii(dtype))
 
