@@ -54,26 +54,20 @@ class Evaluation:
         maker, given = self._maker, self._call.here
         here, as_list = maker.given(given) if given else maker.here()
         golden, shaken, label, is_exact = maker.golden(here, as_list)
-        places = self._places()
+        places = [self._call.places[number] for number in maker.numbers]
         if len(golden) != len(places) or len(here) != len(places):
             raise CannotReplayError("replay.values", here=len(here), recorded=len(places))
         reserved = () if maker.sens else RESERVED.get(plain_name(self._call.key), ())
         judged = [
             self._judged(place, number, outcomes, is_exact)
             for number, (place, *outcomes) in enumerate(zip(places, golden, here, shaken))
-            if self._expected[self._number(number)] is not None and outcomes[0] is not None and outcomes[1] is not None
+            if self._expected[maker.numbers[number]] is not None and outcomes[0] is not None and outcomes[1] is not None
             if place not in reserved
         ]
         if not judged:
             raise CannotReplayError("replay.no_array")
         verdict = next(word for word in (WRONG, WORSE, OK) if any(item.verdict == word for item in judged))
         return ReplayResult(verdict, NOTHING, label, judged)
-
-    def _number(self, position: int) -> int:
-        return self._maker.wanted[position] if self._maker.sens else position
-
-    def _places(self) -> list[str]:
-        return [self._call.places[number] for number in (self._maker.wanted or range(len(self._expected)))]
 
     def here(self, save: Callable[[Array], str]) -> Made:
         """Return the outputs of the call here, by ``save``, for a process on the CPU, or raise CannotReplayError."""
@@ -84,7 +78,7 @@ class Evaluation:
     # -- the verdict ------------------------------------------------------------------------------------------------
 
     def _judged(self, place: str, position: int, outcomes: list[Any], is_exact: bool) -> Judged:
-        number, name = self._number(position), plain_name(self._call.key)
+        number, name = self._maker.numbers[position], plain_name(self._call.key)
         recorded, leaf = np.asarray(self._expected[number]), self._call.expected[number]
         golden, here, shaken = outcomes
         self.arrays.append((place, recorded, golden[0], here[0]))
