@@ -25,28 +25,10 @@ if TYPE_CHECKING:
     from probe.seeding import seed_all
 
 __all__ = [
-    "AlarmError",
-    "DifferenceError",
-    "MsprobeInitStep",
-    "MsprobeStep",
-    "NonFiniteError",
-    "PrecisionDebugger",
-    "ProbeError",
-    "SettingsError",
-    "TrainerMon",
-    "UsageError",
-    "__version__",
-    "check",
-    "check_ranks",
-    "compare",
-    "first_nan",
-    "load",
-    "open",
-    "register_statistic",
-    "replay",
-    "report",
-    "seed_all",
-]
+    "AlarmError", "DifferenceError", "MsprobeInitStep", "MsprobeStep", "NonFiniteError", "PrecisionDebugger",
+    "ProbeError", "SettingsError", "TrainerMon", "UsageError", "__version__", "check", "check_ranks", "compare",
+    "first_nan", "load", "open", "register_statistic", "replay", "report", "seed_all",
+]  # fmt: skip
 __version__ = "0.1.0"
 
 #: the modules of the names above

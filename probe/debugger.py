@@ -160,6 +160,8 @@ class PrecisionDebugger:
         """
         cls._session_of_process().stop()
 
+    forward_backward_dump_end = stop  # its name in older versions of msprobe
+
     @classmethod
     @raised_at_caller
     def step(cls) -> None:
@@ -305,12 +307,6 @@ class PrecisionDebugger:
         session = cls._living_session()
         if session is not None:
             session.close()  # at exit it is closed again, and so it lives: it knows the folders of this process
-
-    @classmethod
-    @raised_at_caller
-    def forward_backward_dump_end(cls) -> None:
-        """Do the same as ``stop``; the name is of older versions of msprobe."""
-        cls._session_of_process().stop()
 
     @classmethod
     def _session_of_process(cls) -> Session:

@@ -1,24 +1,24 @@
 # Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Every private name of MindSpore that probe uses, in one table: a new MindSpore may take any of them away.
 
-A name is written ``module:dotted.name``. ``|`` divides the places in different versions, and ``?`` at the end marks a
-name that only some versions have. ``Cell()`` is an instance, and the module ``node`` is the class of graph nodes.
+The table is private_names.json. It has for each part of probe what is lost without the names, and the names, as words
+for the ``*`` in a place. A name is written ``module:dotted.name``. ``|`` divides the places in different versions, and
+``?`` at the end marks a name that only some versions have. ``Cell()`` is an instance, and the module ``node`` is the
+class of graph nodes.
 """
 
 from __future__ import annotations
 
 import functools
 import importlib
+import json
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypeVar
 
 from probe.executor import pynative_executor
-
-_EXECUTOR = "mindspore.graph.api:_pynative_executor.{0}|mindspore.common.api:_pynative_executor.{0}"
-_COMPILER = "mindspore.graph.api:{0}|mindspore.common.api:{0}"
-_PRIM = "mindspore.ops.auto_generate.gen_ops_prim:{0}"
 
 Made = TypeVar("Made")
 
@@ -34,124 +34,14 @@ class PrivatePart:
     names: tuple[str, ...]  # the names; see the module
 
 
-def _part(part: str, loss: str, *names: str, **families: str) -> PrivatePart:
-    """Return a row. Each family is a pattern and the words that are put into it."""
-    patterns = {"executor": _EXECUTOR, "compiler": _COMPILER, "prim": _PRIM}
-    inside = [patterns[family].format(word) for family, words in families.items() for word in words.split()]
-    return PrivatePart(part, loss, (*names, *inside))
+def _parts() -> Iterator[PrivatePart]:
+    for part, row in json.loads((Path(__file__).parent / "private_names.json").read_text(encoding="utf-8")).items():
+        places = row["names"].items()
+        names = (place.replace("*", word) for place, words in places for word in words.split() or [""])
+        yield PrivatePart(part, row["loss"], tuple(names))
 
 
-PRIVATE_PARTS = (
-    _part(
-        "tensors",
-        "nothing is recorded",
-        *(f"mindspore:Tensor.{name}" for name in "_dtype _shape _nbytes _size _make_subclass?".split()),
-        "mindspore._c_expression:typing.Type|mindspore._c_expression:typing.Number",
-        executor="sync",
-    ),
-    _part(
-        "memory",
-        "tensors are read by asnumpy, which is slower",
-        *(f"mindspore._c_expression:TensorPy.{name}" for name in "_data_ptr stride is_contiguous".split()),
-    ),
-    _part(
-        "schedules",
-        "the learning rate of a compiled optimizer with a list of rates is null on a device",
-        *(f"mindspore.nn.optim.optimizer:{name}" for name in ("_IteratorLearningRate", "_ConvertToCell")),
-    ),
-    _part(
-        "own operations",
-        "no number is recorded on a device, or while a communication is in flight",
-        "mindspore._c_expression:MixedPrecisionType.NOTSET",
-        "mindspore.ops.auto_generate:copy_op",
-        executor="enable_grad set_enable_grad set_mixed_precision_type",
-        prim="Max Min MeanExt SumExt LinalgVectorNorm Square Abs Maximum ClampScalar Div NotEqual Equal Less Greater "
-        "Reshape Concat Mul LessEqual GreaterEqual LogicalNot MaskedFill Select",
-    ),
-    _part(
-        "gradients",
-        "backward entries are missing",
-        *(f"mindspore:Tensor.{name}" for name in "_grad_node _output_index".split()),
-        *(f"node:{name}" for name in "_sequence_nr next_functions register_hook register_prehook name".split()),
-        "node:_unique_id?",
-        "mindspore.common.hook_handle:_HOOK_VERSION?",
-        executor="requires_grad grad_flag set_grad_flag",
-    ),
-    _part(
-        "saved tensors",
-        "tensors that change between forward and backward are not found",
-        *(f"mindspore:Tensor.{name}?" for name in "_is_leaf _version _itemsize".split()),
-        prim="ViewDtype?",
-        executor="push_saved_tensor_hook? pop_saved_tensor_hook? is_saved_tensor_hook_active? "
-        "disable_saved_tensor_hook? disable_frontend_and_bprop_pipeline? enable_frontend_and_bprop_pipeline?",
-    ),
-    _part(
-        "Cells",
-        "entries of Cells are missing",
-        *(f"mindspore.nn:Cell().{name}" for name in "_run_forward_pre_hook _forward_pre_hook _params".split()),
-        "mindspore.nn:Cell()._run_forward_hook",
-    ),
-    _part(
-        "operations",
-        "nothing is recorded at levels L1 and mix",
-        "mindspore.nn:Cell()._call_custom_bprop",
-        "mindspore.common._grad_function:_Function.apply",
-        "mindspore.ops.auto_generate.pyboost_inner_prim:_PyboostConcatPrim",
-        "mindspore._c_expression:Functional_",
-        executor="run_op_async real_run_op",
-        prim="pyboost_relu",
-    ),
-    _part(
-        "compiled functions",
-        "compiled functions have no entry",
-        "mindspore.graph._utils.pijit_context:PIJitCaptureContext|mindspore.common._pijit_context:PIJitCaptureContext",
-        compiler="_JitExecutor.__call__ _JitExecutor.compile _CellGraphExecutor.compile "
-        "_JitExecutor._set_compile_cache_dep_files? _CellGraphExecutor._set_compile_cache_dep_files?",
-    ),
-    _part(
-        "recompute",
-        "calls of recomputed Cells have two numbers",
-        *(f"mindspore.common.recompute:_RecomputeCell.{name}" for name in ("construct", "bprop")),
-        *(f"mindspore.common.recompute:_RecomputationHook.{name}?" for name in ("__enter__", "__exit__")),
-    ),
-    _part(
-        "communication",
-        "collectives have no group, and numbers may be null or wait while a communication is in flight",
-        "mindspore._c_expression:CommHandle.wait",
-        "mindspore.communication:GlobalComm.INITED",
-        "mindspore.communication:GlobalComm.WORLD_COMM_GROUP",
-    ),
-    _part(
-        "GRAPH_MODE",
-        "GRAPH_MODE is not recorded",
-        "mindspore.context:_get_mode?",
-        *(f"mindspore.nn:Cell().{name}?" for name in "_compile_cache _phase_cache _create_time _id".split()),
-        *(f"mindspore.nn:Cell().{name}?" for name in "_dynamic_shape_inputs compile_cache _recompute_cell".split()),
-        "mindspore._c_expression:_tensordump_set_step",
-        "mindspore.ops:PrimitiveWithInfer",
-    ),
-    _part(
-        "level L2",
-        "kernel dumps have the numbers of MindSpore's steps",
-        "mindspore._c_expression:_set_init_iter",
-        compiler="function_phases ms_compile_cache",
-    ),
-    _part(
-        "the step once more",
-        "no step is made again at an alarm",
-        "mindspore.common.seed:_KERNEL_SEED",
-        "mindspore.ops.composite.base:_Grad",
-        "mindspore.dataset.engine.iterators:Iterator.__next__",
-        "mindspore.common.generator:default_generator",
-        executor="clear_res",
-    ),
-    _part(
-        "probe run",
-        "`probe run` does not see where a step begins",
-        "mindspore.ops.composite.base:_pynative_forward_run|mindspore.ops.composite.base:_Grad._pynative_forward_run",
-        "mindspore.nn:Cell()._cells",
-    ),
-)
+PRIVATE_PARTS = tuple(_parts())
 
 
 def is_between(version: str, first: str, end: str) -> bool:

@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
 from typing import Any, Union
 
 from probe.config import file_reader, validators
@@ -47,67 +49,7 @@ class Settings:
     """All settings of one debugger, checked and complete.
 
     A row names a setting, its default and its validator. Allowed keys and error messages come from the rows alone.
-
-    Attributes:
-        task: "statistics", "tensor" (arrays too), "structure" (names, stacks and the tree of Cells only), or
-            "nan_check" (the first call that makes NaN/Inf, and the calls before it), or "monitor" (a few numbers of
-            every step, and rules that start a dump).
-        dump_path: absolute folder of the dump.
-        rank: ranks that record; empty means all.
-        step: steps that are recorded; empty means all.
-        level: "L0" (Cells), "L1" (APIs and Primitives), "mix" (both), "L2" (kernels, by MindSpore's own dump), or
-            "debug" (values that are given to ``save``).
-        extra_info: whether stack.json and construct.json are written.
-        support_ops: a file that replaces the shipped list of APIs, or None.
-        early_names: whether functions are watched by their code, so also through names that were taken before start.
-        optimizer: "scalars" (each update of an optimizer is an entry with its gradients and numbers), "states" (its
-            states and results too), or "off".
-        saved_tensors: whether the tensors that a forward keeps for its backward are guarded; None: by nan_check only.
-        storage: whether records have stride, storage offset and the number of the memory; statistics and tensor only.
-        unlisted: whether operations that no listed API covers are recorded; None: unless support_ops is given.
-        overwrite: whether another run's dump in dump_path is replaced instead of refused.
-        synchronize: whether PyNative is made to run synchronously, which makes a dump of small operations cheaper.
-        measure: where statistics are computed: on the "host", on the "device", or "auto": on the host for CPU only.
-        max_disk: most bytes of arrays that this process may write; None for no limit.
-        link_equal: whether arrays of equal bytes in one step are hard links to one file.
-        async_dump: accepted; without effect where statistics are computed on the host.
-        precision: on a device: "high" divides by the largest value before adding, so that finite data never overflow;
-            level "L2": MindSpore's own, "high" unless "low" is given.
-        exact_dtypes: whether bfloat16 arrays are stored as bfloat16 instead of as float32.
-        kernel_dump: level "L2": keys of MindSpore's dump configuration that are set directly; None for none.
-        keep_arrays: level "L2", task "statistics": whether the arrays stay that MindSpore wrote to be measured.
-        snapshot: whether run.json and run.jsonl are written, which ``probe check`` compares.
-        dump_enable: whether anything is recorded now; the settings file is read again after an edit.
-        quiet: whether the line at the end of the process is left out, which says where the dump is.
-        scope: no names, or the two full names that begin and end the recording.
-        list: substrings of names, or "name-regex(…)"; empty means every name.
-        exclude: like ``list``, for calls that are not recorded.
-        tensor_list: like ``list``, for calls whose arrays are saved although the task is "statistics".
-        data_mode: subset of forward, backward, input, output: the keys that an entry has.
-        summary_mode: "statistics", "md5" for a CRC-32 of the bytes in addition, or a choice of ``STATISTICS``.
-        when: condition on arrays: of those that task and tensor_list ask for, only these are written; None for all.
-        sample_mode: 1 writes ``sample_num`` elements of each array, evenly spaced, in place of all.
-        sample_num: see ``sample_mode``.
-        slice: ranges of dimensions that are written; sampling comes after it.
-        last_calls: task "nan_check": number of calls before the finding that are written.
-        on_nan: task "nan_check": whether the training then goes on ("continue") or ends ("raise").
-        max_hits: task "nan_check": number of findings after which watching ends, at most one per step; 0: no limit.
-        interval: task "monitor": every so many steps parameters, updates and states are measured too.
-        on_alarm: task "monitor": an alarm is logged ("log"), starts a dump too ("dump"), has its step made again
-            ("again"), or ends the training ("raise").
-        times: task "monitor": how often a step is made again.
-        alarm_steps: task "monitor": number of steps after an alarm that are dumped.
-        alarm_level: task "monitor": the level of that dump.
-        max_alarms: task "monitor": number of alarms that start a dump, or have their step made again; 0: no limit.
-        golden: the dump of a golden run, beside which the training runs; nothing is written until a step differs. None
-            for none. In a file also an object with its path, on_difference and arrays.
-        on_difference: with golden: whether the step after the first that differs is recorded too ("record"), or
-            recording ends ("stop"), or the training ends with ``DifferenceError`` ("raise").
-        golden_arrays: with golden: number of the last entries whose tensors are kept, to be written with a difference.
-        bench_path: msprobe's name of golden.
-        diff_nums: number of steps that differ from the golden run, after which nothing more is compared.
-        keep_steps: task "monitor": number of the last steps that are kept in memory, and written after an alarm.
-        mechanisms: task "monitor": whether attention, routers, embeddings and weights are measured every ``interval``.
+    ``meanings`` says what each setting means; ``dump_path`` is absolute here, and no ranks or steps mean all.
     """
 
     task: str = field(default="statistics", metadata=_row(validators.task(KERNEL_TASKS, _MSPROBE_TASKS)))
@@ -193,6 +135,12 @@ class Settings:
     def operations(self) -> bool:
         """Whether operations outside of every listed API are recorded. A list of the user's own leaves them out."""
         return self.apis and (self.support_ops is None if self.unlisted is None else self.unlisted)
+
+
+def meanings() -> dict[str, str]:
+    """Return the meaning of each setting, for help texts."""
+    found: dict[str, str] = json.loads((Path(__file__).parent / "meanings.json").read_text(encoding="utf-8"))
+    return found
 
 
 _Rows = Mapping[str, validators.Validator]

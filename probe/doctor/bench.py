@@ -57,6 +57,12 @@ class RecordedDump:
         self.data = read_entries(self._path)
         self.error = read_error(self._path) or next(iter(logged), "")
 
+    def incomplete(self, count: int) -> CheckResult | None:
+        """Return the failure where other than so many entries were recorded, or with an error; else None."""
+        if not self.error and len(self.data) == count:
+            return None
+        return CheckResult(FAILED, f"{len(self.data)} of {count} calls were recorded: {self.error or 'no error told'}")
+
 
 @dataclass(frozen=True)
 class Bench:

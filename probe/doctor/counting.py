@@ -67,13 +67,10 @@ def launches(bench: Bench) -> CheckResult:
 
     step()
     bare, bare_device = counted()
-    with bench.dump("launches", level="L1", measure="device") as dump:
-        dump.debugger.start()
-        recorded, recorded_device = counted()
-        dump.debugger.stop()
-        dump.debugger.step()
-    if dump.error or len(dump.data) != _CALLS:
-        return CheckResult(FAILED, f"{len(dump.data)} of {_CALLS} calls were recorded: {dump.error or 'no error told'}")
+    dump = bench.record("launches", counted, level="L1", measure="device")
+    if incomplete := dump.incomplete(_CALLS):
+        return incomplete
+    recorded, recorded_device = dump.result
     added = {name: recorded[name] - bare[name] for name in ("operations", "waits")}
     device = {name: recorded_device[name] - bare_device.get(name, 0) for name in recorded_device}
     return _judge(bench.device == "CPU", added, device)

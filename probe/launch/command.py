@@ -4,16 +4,14 @@
 from __future__ import annotations
 
 import argparse
-import inspect
 import json
 import os
-import re
 import sys
 from collections.abc import Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
-from probe.config.settings import ConfigFile, Settings
+from probe.config.settings import ConfigFile, Settings, meanings
 from probe.errors import ProbeError
 
 if TYPE_CHECKING:
@@ -92,9 +90,9 @@ def _parser() -> argparse.ArgumentParser:
         "each parameter (with =batch each input of the model) by one rounding at its first use, for compare --noise"
     )  # fmt: skip
     settings = parser.add_argument_group("settings")
-    meanings = _meanings()
+    texts = meanings()
     for row in fields(Settings):
-        option, meaning = f"--{row.name.replace('_', '-')}", meanings.get(row.name)
+        option, meaning = f"--{row.name.replace('_', '-')}", texts[row.name]
         if isinstance(row.default, bool) or row.name in ("unlisted", "saved_tensors"):
             settings.add_argument(option, action=argparse.BooleanOptionalAction, default=None, help=meaning)
         elif row.name in _TEXTS:
@@ -106,12 +104,6 @@ def _parser() -> argparse.ArgumentParser:
             kind = _value if row.name in _JSON or isinstance(row.default, int) else str
             settings.add_argument(option, type=kind, metavar=row.name.upper(), help=meaning)
     return parser
-
-
-def _meanings() -> dict[str, str]:
-    """Return the description of each setting, which stands in the docstring of ``Settings``."""
-    rows = re.findall(r"^    (\w+): (.*(?:\n {8}.*)*)", inspect.getdoc(Settings) or "", re.M)
-    return {name: " ".join(meaning.split()).replace("``", "").replace("%", "%%") for name, meaning in rows}
 
 
 def _count_of_options(words: Sequence[str], parser: argparse.ArgumentParser) -> int:

@@ -50,11 +50,12 @@ class Isolated:
     def __init__(self, main: str, task: dict[str, Any], folder: str = "", **variables: str) -> None:
         reader, writer = os.pipe()
         path = [os.path.abspath(place) for place in sys.path]  # it may run in another folder
+        alone = {name: value for name, value in os.environ.items() if name not in _OF_A_LAUNCHER}  # no rank of a job
         self._output = tempfile.TemporaryFile(dir=folder) if folder else open(os.devnull, "w+b")  # noqa: SIM115
         self._process = subprocess.Popen(
             [sys.executable, "-c", _START, main, json.dumps(task), str(writer), json.dumps(path)],
             stdin=subprocess.PIPE, stdout=self._output, stderr=self._output, cwd=folder or None, pass_fds=[writer],
-            env={**_alone(), **variables}, start_new_session=True, encoding="utf-8",
+            env={**alone, **variables}, start_new_session=True, encoding="utf-8",
         )  # fmt: skip
         os.close(writer)
         self._stream = os.fdopen(reader, "rb", buffering=0)
@@ -125,8 +126,3 @@ def cores() -> int:
         return len(os.sched_getaffinity(0))
     except AttributeError:
         return os.cpu_count() or 1
-
-
-def _alone() -> dict[str, str]:
-    """Return the environment without the variables of a launcher: the process is no rank of a job."""
-    return {name: value for name, value in os.environ.items() if name not in _OF_A_LAUNCHER}

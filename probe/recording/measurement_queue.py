@@ -135,10 +135,6 @@ class MeasurementQueue:
         if error is not None:
             raise error
 
-    def raise_later(self, error: BaseException) -> None:
-        """Raise an error into the training at the next ``synchronize``."""
-        self.pending_error = error
-
     def claim(self, error: BaseException) -> bool:
         """Return whether an error that our read received is the training's. It is then raised at the next occasion."""
         if isinstance(error, MeasureError) and not self._in_flight:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from probe.errors import UsageError
 from probe.findings.sentence import ENGLISH, say
-from probe.reading.commands.arguments import PATH, add_parser, add_shared
+from probe.reading.commands.arguments import add_commands
 from probe.reading.dumps.tables import create
 
 if TYPE_CHECKING:
@@ -24,35 +24,7 @@ _COLUMNS = (
 
 def add_replay(commands: Any) -> None:
     """Add ``probe replay``."""
-    parser = add_parser(
-        commands,
-        "replay",
-        "is this operator right?",
-        "Make recorded calls again from their recorded inputs, in float64 on CPU, and judge their recorded outputs. "
-        "The dump needs arrays: task tensor. It may come from another device.",
-        "Exit status: 0 as expected, 1 a call is wrong or worse than expected, 2 wrong use, or nothing to replay.",
-    )
-    parser.add_argument("path", metavar="DUMP", help=PATH)
-    parser.add_argument("call", nargs="?", metavar="CALL", help="as Functional.softmax.3.forward or Functional.softmax")
-    parser.add_argument("--all", action="store_true", help="all calls")
-    parser.add_argument(
-        "--gradients", nargs="?", const="", metavar="CALL",
-        help="compare gradients with central differences, also those of your own bprop",
-    )  # fmt: skip
-    parser.add_argument("--repeat", type=int, default=0, metavar="N", help="make each call N times, and compare bytes")
-    add_shared(parser, "choice")
-    parser.add_argument("--dtype", default="", help="the dtype of the calls here (default: the recorded ones)")
-    parser.add_argument("--device", default="", help="the device of the calls here (default: CPU)")
-    parser.add_argument("--jobs", type=int, default=0, help="how many processes work (default: one for each core)")
-    parser.add_argument(
-        "--limit", type=float, default=60.0, metavar="SECONDS", help="the longest time of a call (default: 60)"
-    )
-    parser.add_argument("--script", metavar="FILE", help="write a program that makes the call again, and its arrays")
-    parser.add_argument("--csv", metavar="FILE", help="write a row for each output")
-    said = "write all verdicts as JSON (default: to stdout)"
-    parser.add_argument("--json", nargs="?", const="-", metavar="FILE", help=said)
-    add_shared(parser, "language")
-    parser.set_defaults(run=run_replay, failed=2)
+    add_commands(commands, {"replay": run_replay})
 
 
 def run_replay(given: argparse.Namespace) -> int:

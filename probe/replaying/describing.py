@@ -17,7 +17,7 @@ from probe.reading.dumps.dump import Call, Tensor
 from probe.reading.dumps.flow import content_key, is_constant
 from probe.reading.dumps.load import load_array
 from probe.replaying.described import PLAIN_DTYPES, CallDescription, CannotReplayError, Program, Wire
-from probe.replaying.functions import FORBIDDEN, RANDOM, bare
+from probe.replaying.functions import OPERATORS, bare
 
 _NUMPY = re.compile(r"^(bool_?|u?int(8|16|32|64)|float(16|32|64))$")
 _KNOWN = frozenset(("bool", "int", "float", "str"))
@@ -74,7 +74,7 @@ def refuse_kind(call: Call) -> None:
         (prefix in COLLECTIVE, "replay.collective"),
         (is_own_backward(call), "replay.own_backward"),
         (prefix != PRIMITIVE and prefix not in PREFIXES.values(), "replay.own_function"),
-        (bare(call.parts.key) in FORBIDDEN, "replay.effects"),
+        (bare(call.parts.key) in OPERATORS["forbidden"], "replay.effects"),
     ):
         if is_one:
             raise CannotReplayError(reason)
@@ -87,7 +87,7 @@ def refuse_random(key: str, given: list[Any]) -> None:
         any(item is False for item in given)  # not in training
         or (word != "Dropout" and any(type(item) in (int, float) and item == 0 for item in given))
     )
-    if word in RANDOM and not is_idle:
+    if word in OPERATORS["random"] and not is_idle:
         raise CannotReplayError("replay.random")
 
 

@@ -301,10 +301,10 @@ def repeat(maker: Maker, times: int) -> ReplayResult:
     first = [item and item[0].copy() for item in maker.here()[0]]
     if maker.notes:
         raise CannotReplayError("replay.stand_in", note=maker.notes[0])
-    places = [maker.call.places[number] for number in (maker.wanted or range(len(first)))]
-    expected = [maker.call.expected[number] for number in (maker.wanted or range(len(first)))]
+    places = [maker.call.places[number] for number, _ in zip(maker.numbers, first)]
     reserved = () if maker.sens else RESERVED.get(plain_name(maker.call.key), ())
-    judged = {place for place, leaf in zip(places, expected) if leaf and place not in reserved}
+    known = {place for place, leaf in zip(maker.call.places, maker.call.expected) if leaf}
+    judged = {place for place in places if place in known and place not in reserved}
     found: dict[str, list[Judged]] = {}
     for number in range(1, times):
         _disturb([item.nbytes // 4 + 1 for item in (*maker.arrays, *first) if item is not None] * 2, number)

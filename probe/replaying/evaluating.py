@@ -12,29 +12,11 @@ import numpy as np
 
 from probe.findings.sentence import NOTHING, clauses, say
 from probe.replaying.described import CannotReplayError, Made, ReplayResult
+from probe.replaying.functions import OPERATORS
 from probe.replaying.judging import FORMATS, OK, WORSE, WRONG, Array, Judged, Operation, ReplayedOutput, judge
 from probe.replaying.making import Maker
 
-#: they only move values
-MOVES = frozenset(
-    "reshape view transpose permute swapaxes swapdims t T squeeze unsqueeze expand_dims expand expand_as "
-    "broadcast_to flatten ravel concat cat stack split chunk unbind unstack narrow flip roll tile repeat contiguous "
-    "clone copy __getitem__ gather index_select masked_select movedim identity deepcopy moveaxis hstack vstack "
-    "Reshape Transpose ExpandDims Squeeze Flatten Concat Split Stack Tile BroadcastTo".split()
-)
-#: each element of their output depends on one element of each input
-ELEMENTWISE = frozenset(
-    "abs absolute neg negative sign add sub subtract mul multiply div divide true_divide square sqrt rsqrt exp exp2 "
-    "expm1 log log1p log2 log10 sin cos tan sinh cosh tanh asin acos atan asinh acosh atanh erf erfc sigmoid relu "
-    "relu6 silu gelu elu celu selu leaky_relu softplus logsigmoid mish hardswish hardsigmoid hardtanh softsign "
-    "floor ceil round trunc pow reciprocal maximum minimum clamp clip where select cast to astype float half "
-    "bfloat16 logaddexp lerp addcmul addcdiv atan2 xlogy masked_fill threshold fast_gelu swish hypot fmod remainder "
-    "floor_divide type_as".split()
-)
-#: of these, small elements come from a difference of numbers as large as the input
-_TAILS = frozenset("gelu fast_gelu mish".split())
-#: they return indices; equal elements may stand in another order
-INDICES = frozenset("argmax argmin argsort sort topk max min median mode kthvalue aminmax cummax cummin".split())
+_MOVES, _ELEMENTWISE, _TAILS, _INDICES = (OPERATORS[kind] for kind in ("moves", "elementwise", "tails", "indices"))
 #: outputs that a kernel keeps for its own gradient: each device puts other values there, or leaves them unwritten
 RESERVED = {"batchnorm": ("output.3", "output.4")}
 _SMALL, _COPIES = 4096, 16  # tensors of fewer elements are looked at again, so many copies side by side
@@ -55,7 +37,7 @@ def plain_name(key: str) -> str:
         word = {"truediv": "div", "rtruediv": "div", "itruediv": "div", "matmul": "matmul"}.get(word, word)
         bare = word[1:]
         word = bare if word[:1] in "ir" and bare in ("add", "sub", "mul", "pow", "floordiv", "mod", "matmul") else word
-    return word if word in MOVES else word.rstrip("_").lower()
+    return word if word in _MOVES else word.rstrip("_").lower()
 
 
 class Evaluation:
@@ -72,26 +54,20 @@ class Evaluation:
         maker, given = self._maker, self._call.here
         here, as_list = maker.given(given) if given else maker.here()
         golden, shaken, label, is_exact = maker.golden(here, as_list)
-        places = self._places()
+        places = [self._call.places[number] for number in maker.numbers]
         if len(golden) != len(places) or len(here) != len(places):
             raise CannotReplayError("replay.values", here=len(here), recorded=len(places))
         reserved = () if maker.sens else RESERVED.get(plain_name(self._call.key), ())
         judged = [
             self._judged(place, number, outcomes, is_exact)
             for number, (place, *outcomes) in enumerate(zip(places, golden, here, shaken))
-            if self._expected[self._number(number)] is not None and outcomes[0] is not None and outcomes[1] is not None
+            if self._expected[maker.numbers[number]] is not None and outcomes[0] is not None and outcomes[1] is not None
             if place not in reserved
         ]
         if not judged:
             raise CannotReplayError("replay.no_array")
         verdict = next(word for word in (WRONG, WORSE, OK) if any(item.verdict == word for item in judged))
         return ReplayResult(verdict, NOTHING, label, judged)
-
-    def _number(self, position: int) -> int:
-        return self._maker.wanted[position] if self._maker.sens else position
-
-    def _places(self) -> list[str]:
-        return [self._call.places[number] for number in (self._maker.wanted or range(len(self._expected)))]
 
     def here(self, save: Callable[[Array], str]) -> Made:
         """Return the outputs of the call here, by ``save``, for a process on the CPU, or raise CannotReplayError."""
@@ -102,7 +78,7 @@ class Evaluation:
     # -- the verdict ------------------------------------------------------------------------------------------------
 
     def _judged(self, place: str, position: int, outcomes: list[Any], is_exact: bool) -> Judged:
-        number, name = self._number(position), plain_name(self._call.key)
+        number, name = self._maker.numbers[position], plain_name(self._call.key)
         recorded, leaf = np.asarray(self._expected[number]), self._call.expected[number]
         golden, here, shaken = outcomes
         self.arrays.append((place, recorded, golden[0], here[0]))
@@ -110,14 +86,14 @@ class Evaluation:
         shapes = [array.shape for array in arrays] + [array.shape for _, array in self._maker.sens]
         largest = max((math.prod(shape) for shape in shapes), default=0)
         is_whole = recorded.size >= largest
-        is_move, is_elementwise = name in MOVES and not self._maker.sens, name in ELEMENTWISE and is_whole
+        is_move, is_elementwise = name in _MOVES and not self._maker.sens, name in _ELEMENTWISE and is_whole
         operation = Operation(is_move, is_elementwise, longest_sum(shapes, recorded.shape))
         kinds = leaf["dtype"], self._maker.mixed or leaf["dtype"]
         kind = self._maker.dtype or max(kinds, key=lambda kind: FORMATS.get(kind, (0.0,))[0])
         outcome = ReplayedOutput(recorded, kind, golden[0], here[0], shaken and shaken[0], is_exact)
         if leaf["dtype"] not in FORMATS:
             outcome = dataclasses.replace(outcome, dtype=leaf["dtype"])
-            if name in INDICES and not np.array_equal(recorded, here[0]) and self._is_tie(recorded, here[0]):
+            if name in _INDICES and not np.array_equal(recorded, here[0]) and self._is_tie(recorded, here[0]):
                 outcome = dataclasses.replace(outcome, recorded=here[0])
                 self._maker.notes.append(say("replay.tie"))
         beside = self._maker.sens[0][1] if self._maker.sens else arrays[0] if arrays else None

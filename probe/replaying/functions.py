@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import functools
 import inspect
+import json
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from probe.capture.support_ops import load_supported_apis
@@ -15,34 +17,14 @@ from probe.replaying.described import CallDescription, CannotReplayError
 
 _CLASS = re.compile(r"^[A-Z][A-Za-z0-9_]*$")
 
-#: they draw random numbers
-RANDOM = frozenset(
-    "bernoulli bernoulli_ bernoulli_ext dropout dropout1d dropout2d dropout3d dropout_ext func_dropout_ext "
-    "exponential_ gamma gumbel_softmax laplace log_uniform_candidate_sampler multinomial "
-    "multinomial_with_replacement normal normal_ normal_ext poisson rand rand_like rand_ext rand_like_ext randint "
-    "randint_like randint_ext randint_like_ext randn randn_like randn_ext randn_like_ext random_ random_categorical "
-    "random_gamma random_poisson randperm randperm_ext rrelu rrelu_ shuffle standard_laplace standard_normal "
-    "uniform uniform_ uniform_ext uniform_candidate_sampler cauchy cauchy_ geometric_ log_normal log_normal_ "
-    "choice_with_mask fractional_max_pool2d fractional_max_pool3d alpha_dropout feature_alpha_dropout empty "
-    "empty_like new_empty Dropout Dropout2D Dropout3D DropoutExt DropoutGenMask DropoutGenMaskExt DropoutDoMask "
-    "Bernoulli BernoulliExt StandardNormal StandardLaplace UniformReal UniformInt UniformExt NormalTensorTensor "
-    "NormalTensorFloat NormalFloatTensor NormalFloatFloat Multinomial MultinomialExt RandomCategorical "
-    "RandomChoiceWithMask RandomShuffle RandomPoisson RandomGamma Gamma Poisson Randn RandnLike RandExt RandLikeExt "
-    "RandInt RandIntLike RandpermExt Randperm RandpermV2 TruncatedNormal ParameterizedTruncatedNormal "
-    "UniformCandidateSampler LogUniformCandidateSampler LogNormalReverse ComputeAccidentalHits InplaceUniform "
-    "InplaceNormal InplaceRandom InplaceExponential InplaceBernoulliTensor InplaceBernoulliScalar RReLU "
-    "FractionalMaxPool FractionalMaxPool3DWithFixedKsize FlashAttentionScoreWithDropout".split()
-)
-#: they read or write files, run code, talk to other processes, or wait
-FORBIDDEN = frozenset(
-    "print print_ Print TensorDump tensordump ScalarSummary ImageSummary HistogramSummary TensorSummary Custom "
-    "custom PyFunc PyExecute CustomOpBuilder ReadFile WriteFile save load tofile asnumpy numpy from_numpy set_data "
-    "register_hook hook HookBackward InsertGradientOf CellBackwardHook Morph Send Receive Load UpdateState Depend "
-    "Partial MapUniform AllReduce AllGather Broadcast ReduceScatter NeighborExchange NeighborExchangeV2 AlltoAll "
-    "AlltoAllV Barrier CollectiveScatter CollectiveGather Reduce BatchISendIRecv GetNext InitDataSetQueue "
-    "EnvironCreate Pull Push Assert Switch Call vmap grad value_and_grad vjp jvp jacfwd jacrev hessian scan "
-    "while_loop fori_loop for_loop custom_bprop offload offload_ npu_format_cast from_file memmap frombuffer".split()
-)
+#: the names of operations of one kind. They draw random numbers ("random"). They read or write files, run code, talk to
+#: other processes, or wait ("forbidden"). They only move values ("moves"). Each element of the output depends on one
+#: element of each input ("elementwise"); small elements come from a difference of numbers as large as the input
+#: ("tails"). They return indices: equal elements may stand in another order ("indices")
+OPERATORS = {
+    kind: frozenset(names)
+    for kind, names in json.loads((Path(__file__).parent / "operators.json").read_text(encoding="utf-8")).items()
+}
 
 
 class Function(NamedTuple):
@@ -65,7 +47,7 @@ def bare(key: str) -> str:
 def find(call: CallDescription) -> Function:
     """Return the function of a described call; raise CannotReplayError when there is none of this name."""
     key = call.key
-    if bare(key) in FORBIDDEN:
+    if bare(key) in OPERATORS["forbidden"]:
         raise CannotReplayError("replay.effects")
     if key.partition(".")[0] == PRIMITIVE:
         return _primitive(call)

@@ -40,6 +40,8 @@ class Maker:
         self.sens = [(place, self.load(leaf)) for place, leaf in enumerate(self.call.sens or ()) if leaf]
         #: the numbers of the tensors whose gradients are recorded
         self.wanted = [place for place, leaf in enumerate(self.call.expected) if leaf] if self.sens else []
+        #: the numbers of the recorded outputs that are made again
+        self.numbers = self.wanted or list(range(len(self.call.expected)))
         self.notes: list[Sentence] = []  # remarks
         self.mixed = ""  # the dtype to which mixed precision has cast the inputs, or ""
 
@@ -85,12 +87,11 @@ class Maker:
                 self.arrays[place] = to_array(to_tensor(self.arrays[place], kind))
 
     def _rounded(self, found: Outputs) -> Outputs:
-        leaves = [self.call.expected[place] for place in (self.wanted or range(len(self.call.expected)))]
         return [
             (to_array(to_tensor(item[0], leaf["dtype"])), leaf["dtype"])
             if item and leaf and item[1] == "Float32" and leaf["dtype"] in HALF
             else item
-            for item, leaf in zip(found, leaves)
+            for item, leaf in zip(found, map(self.call.expected.__getitem__, self.numbers))
         ]
 
     def _of_reference(self, error: Exception) -> Outputs:
@@ -123,7 +124,7 @@ class Maker:
         return tried
 
     def _fits(self, found: Outputs) -> bool:
-        recorded = [self.call.expected[place] for place in self.wanted] if self.sens else self.call.expected
+        recorded = [self.call.expected[place] for place in self.numbers]
         if len(found) != len(recorded):
             return False
         for item, leaf in zip(found, recorded):

@@ -17,82 +17,12 @@ from probe.reading.dumps.tables import create
 from probe.replaying.calling import tensors_of
 from probe.replaying.described import CallDescription, CannotReplayError
 from probe.replaying.describing import describe
-from probe.replaying.functions import find
+from probe.replaying.functions import OPERATORS, find
 from probe.replaying.worker import load
 
 #: the modules whose text a script holds, in this order
 _MODULES = ("judging", "described", "calling", "references", "making", "evaluating")
 _LICENSE = "# Copyright 2026 the probe developers\n# SPDX-License-Identifier: Apache-2.0\n"
-
-_HEAD = '''{license}"""One recorded call, made again: {name}.
-
-It needs MindSpore and numpy, and the arrays in {folder}. It prints the greatest errors of the recorded values and of
-this machine, and a verdict. `probe replay --script` wrote it.
-"""
-
-from __future__ import annotations
-
-import json
-import os
-import sys
-
-import mindspore
-import mindspore.mint.nn.functional
-import mindspore.numpy
-import mindspore.ops.auto_generate
-import numpy as np
-
-#: the function that was called
-FUNCTION = {code}
-#: its arguments and recorded results
-CALL = json.loads({call})
-ARRAYS = os.path.join(os.path.dirname(os.path.abspath(__file__)), {folder_text})
-#: the forms of remarks and reasons
-FORMS = {forms}
-NOTHING = ""
-
-
-def say(key, /, **facts):
-    """Return a remark or a reason."""
-    return FORMS[key].format(**facts)
-
-
-def clauses(*parts):
-    """Return remarks as one text."""
-    return "; ".join(filter(None, parts))
-'''
-
-_TAIL = '''
-
-def load(leaf):
-    """Return the values of a tensor."""
-    return np.load(os.path.join(ARRAYS, leaf["array"])) if leaf["array"] else np.array(leaf["value"])
-
-
-def main():
-    """Make the call again, and print what differs."""
-    mindspore.set_context(mode=mindspore.PYNATIVE_MODE)
-    mindspore.runtime.launch_blocking()
-    call = CallDescription(**CALL)
-    evaluation = Evaluation(Maker(FUNCTION, reference_of(call), call, load, {dtype}))
-    try:
-        result = evaluation.judge()
-    except CannotReplayError as error:
-        print(f"not replayable: {{error}}")
-        return 2
-    for place, recorded, golden, here in evaluation.arrays:
-        print(place, "recorded", recorded, "golden", golden, "here", here, "difference", recorded - golden, sep="\\n")
-    for item in result.outputs:
-        print(f"{{item.place}}: recorded {{item.off:.1e}} off, here {{item.here:.1e}}: {{item.verdict}}",
-              f"({{item.note}})" if item.note else "")
-    print(f"golden: {{result.golden}}")
-    print(f"verdict: {{result.verdict}}")
-    return int(result.verdict != "ok")
-
-
-if __name__ == "__main__":
-    sys.exit(main())
-'''
 
 
 def write_script(call: Call, path: str, dtype: str = "") -> list[str]:
@@ -134,12 +64,12 @@ def _text(name: str, code: str, description: CallDescription, folder: str, dtype
     here = Path(__file__).parent
     body = "".join(_without_head((here / f"{module}.py").read_text("utf-8")) for module in _MODULES)
     forms = {key: english for key, (english, _) in table().items() if f'"{key}"' in body}
-    head = _HEAD.format(
+    return (here / "script.template").read_text("utf-8").format(
         license=_LICENSE, name=shown, folder=ascii(folder)[1:-1].replace('"', "_"), code=code,
         call=ascii(json.dumps(description._asdict())), folder_text=ascii(folder),
-        forms=pprint.pformat(forms, width=118),
+        forms=pprint.pformat(forms, width=118), modules=body, dtype=ascii(dtype),
+        operators=ascii(json.dumps({kind: sorted(names) for kind, names in OPERATORS.items() if f'"{kind}"' in body})),
     )  # fmt: skip
-    return head + body + _TAIL.format(dtype=ascii(dtype))
 
 
 def _without_head(text: str) -> str:

@@ -225,7 +225,7 @@ class FirstNonFinite:
             message += f" (the first Inf is of {self._first_inf.name}:{self._line(self._first_inf)})"
         _log.warning("%s; its record and the calls before it are in %s", message, self._writer.folder)
         if self._raises:
-            self.queue.raise_later(NonFiniteError(f"{message} ({self._writer.folder})"))
+            self.queue.pending_error = NonFiniteError(f"{message} ({self._writer.folder})")
 
 
 def _extrema_in(value: Any) -> Iterator[TensorExtrema]:

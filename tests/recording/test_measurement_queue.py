@@ -432,7 +432,7 @@ def test_an_entry_that_cannot_be_accepted_does_not_stop_the_others():
 @pytest.mark.parametrize("method", ["synchronize", "flush", "raise_pending"])
 def test_an_error_that_is_to_be_raised_later_is_raised_once(method):
     rig = Rig()
-    rig.queue.raise_later(RuntimeError("found something"))
+    rig.queue.pending_error = RuntimeError("found something")
     with pytest.raises(RuntimeError, match="found something"):
         getattr(rig.queue, method)()
     getattr(rig.queue, method)()
@@ -441,7 +441,7 @@ def test_an_error_that_is_to_be_raised_later_is_raised_once(method):
 def test_entries_are_completed_before_a_pending_error_is_raised():
     rig = Rig(deferred=True)
     rig.put("a", 1.0)
-    rig.on_accept = lambda entry: rig.queue.raise_later(RuntimeError("found something"))
+    rig.on_accept = lambda entry: setattr(rig.queue, "pending_error", RuntimeError("found something"))
     with pytest.raises(RuntimeError, match="found something"):
         rig.queue.flush()
     assert rig.names() == ["a"]

@@ -68,25 +68,18 @@ _STATISTIC_LIST = f"a list of some of {', '.join(map(repr, CATEGORIES))}"
 KEYS: Mapping[str, Key] = {
     "op_debug_mode": Key(COMMON, "number", _numbers(DUMP_ALL, OVERFLOW, EXCEPTION), DUMP_ALL),
     "dump_mode": Key(COMMON, "number", _numbers(0, 1, 2), 0),
-    "path": Key(
-        COMMON, "text", _text(r"/[A-Za-z0-9_/-]*", "an absolute path of letters, digits, '-', '_' and '/'"), ""
-    ),
+    "path": Key(COMMON, "text",
+        _text(r"/[A-Za-z0-9_/-]*", "an absolute path of letters, digits, '-', '_' and '/'"), ""),
     "net_name": Key(COMMON, "text", _text(r"[A-Za-z0-9_-]+", "letters, digits, '-' and '_'"), "Net"),
-    "iteration": Key(
-        COMMON, "text", _text(r"all|\d+(-\d+)?(\|\d+(-\d+)?)*", '"all", or a text such as "0|5-8|100"'), _EVERY_STEP
-    ),
+    "iteration": Key(COMMON, "text",
+        _text(r"all|\d+(-\d+)?(\|\d+(-\d+)?)*", '"all", or a text such as "0|5-8|100"'), _EVERY_STEP),
     "saved_data": Key(COMMON, "text", choice("tensor", "statistic", "full"), "tensor"),
     "input_output": Key(COMMON, "number", _numbers(0, 1, 2), 0),
     "kernels": Key(COMMON, "list of texts", _list(lambda item: isinstance(item, str), "a list of texts"), []),
-    "support_device": Key(
-        COMMON,
-        "list of numbers",
-        _list(lambda item: type(item) is int and item >= 0, "a list of numbers from 0"),
-        list(range(16)),
-    ),
-    "statistic_category": Key(
-        COMMON, "list of texts", _list(lambda item: item in CATEGORIES, _STATISTIC_LIST), [*DEVICE_STATISTICS]
-    ),
+    "support_device": Key(COMMON, "list of numbers",
+        _list(lambda item: type(item) is int and item >= 0, "a list of numbers from 0"), list(range(16))),
+    "statistic_category": Key(COMMON, "list of texts",
+        _list(lambda item: item in CATEGORIES, _STATISTIC_LIST), [*DEVICE_STATISTICS]),
     "overflow_number": Key(COMMON, "number", _whole(), None, (ASCEND,)),
     "initial_iteration": Key(COMMON, "number", _whole(), 0),
     "file_format": Key(COMMON, "text", choice("npy", "bin"), None, (ASCEND,), WHOLE_GRAPH),
@@ -97,7 +90,7 @@ KEYS: Mapping[str, Key] = {
     "sample_mode": Key(E2E, "number", _numbers(0, 1), 0, (ASCEND,), KERNEL_BY_KERNEL),
     "sample_num": Key(E2E, "number", _whole(1), 100, (ASCEND,), KERNEL_BY_KERNEL),
     "save_kernel_args": Key(E2E, "boolean", boolean, False, (ASCEND,), KERNEL_BY_KERNEL),
-}
+}  # fmt: skip
 
 
 class Platform(NamedTuple):

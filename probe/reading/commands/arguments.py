@@ -17,7 +17,6 @@ from probe.reading.dumps.work import Workers
 
 #: the number of rows that are shown unless the user asks for another
 ROWS = 40
-PATH = "a dump_path, or a step or rank folder in it"
 
 
 @functools.lru_cache(1)
@@ -28,30 +27,21 @@ def _table() -> dict[str, Any]:
 
 
 def add_commands(commands: Any, runs: Mapping[str, Callable[[argparse.Namespace], int]]) -> None:
-    """Add the commands of the table, in its order; each runs the function of its name."""
-    for name, row in _table().items():
-        if name != "shared":
-            parser = add_parser(commands, name, row["help"], row["description"], row.get("epilog", ""))
-            _add(parser, row["arguments"])
-            parser.set_defaults(run=runs[name], failed=row.get("failed", 1))
-
-
-def add_parser(commands: Any, name: str, short: str, long: str, epilog: str = "") -> argparse.ArgumentParser:
-    """Add the parser of a command: its line in the list of commands, its description, and a text below the options."""
-    return commands.add_parser(name, help=short, description=long, epilog=epilog)  # type: ignore[no-any-return]
-
-
-def add_shared(parser: argparse._ActionsContainer, *groups: str) -> None:
-    """Add arguments that several commands share: "choice" of steps and ranks, "language", "workers"."""
-    for group in groups:
-        _add(parser, _table()["shared"][group])
+    """Add commands of the table; each runs the function of its name."""
+    for name, run in runs.items():
+        row = _table()[name]
+        parser = commands.add_parser(
+            name, help=row["help"], description=row["description"], epilog=row.get("epilog", "")
+        )
+        _add(parser, row["arguments"])
+        parser.set_defaults(run=run, failed=row.get("failed", 1))
 
 
 def _add(parser: argparse._ActionsContainer, rows: Iterable[Any]) -> None:
     words = {"{locale}": locale_language(), "{narrower}": NARROWER}
     for row in rows:
         if isinstance(row, str):
-            add_shared(parser, row[1:])
+            _add(parser, _table()["shared"][row[1:]])
             continue
         if isinstance(row, list):  # of which one at most may be given
             _add(parser.add_mutually_exclusive_group(), row)
