@@ -1,0 +1,108 @@
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
+"""The commands ``probe try``, ``probe bisect`` and ``probe drill``: options, then a program as Python is given it."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from probe.errors import ProbeError
+from probe.findings.sentence import say
+from probe.intervention.bisection import add_bisect
+from probe.intervention.change import KINDS, Change
+from probe.intervention.runs import Runs, table
+from probe.launch.command import count_of_options
+from probe.reading.commands.arguments import add_language
+
+_SHORT = {"try": "one thing changed, loss by loss beside the unchanged run",
+          "bisect": "the smallest set of Cells or calls whose change matters",
+          "drill": "faults are planted: who names them?"}  # fmt: skip
+
+
+def add_interventions(commands: Any) -> None:
+    """Name the commands in the list of commands. ``main`` runs them: their last words are the program's."""
+    for name, short in _SHORT.items():
+        commands.add_parser(name, help=short, add_help=False)
+
+
+def main(words: Sequence[str]) -> int:
+    """Run a command, and return its exit status: 0, 1, or 2 for wrong use."""
+    name = words[0]
+    parser = argparse.ArgumentParser(
+        prog=f"probe {name}", usage=f"probe {name} [options] (FILE | -m MODULE) [arguments of the program]",
+        description=f"THIS CHANGES THE TRAINING. {_SHORT[name]}: see docs/intervention.md.", allow_abbrev=False,
+    )  # fmt: skip
+    run = _COMMANDS[name](parser)
+    add = parser.add_argument
+    add("-o", "--output", default=f"probe_{name}", metavar="FOLDER", help="where runs are kept, and taken up again")
+    add("--steps", type=int, default=0, metavar="N", help="cut each run after so many steps")
+    add("--ranks", type=int, default=0, metavar="N", help="start so many ranks with msrun")
+    add("--step-at", choices=("optimizer", "model"), default="optimizer", help="as of probe run")
+    add("--as-msprobe", action="store_true", help="as of probe run")
+    add("--json", metavar="FILE", help="write the answer as JSON (- for stdout)")
+    add_language(parser)
+    count = count_of_options(words[1:], parser) + 1
+    given, rest, module = parser.parse_args(words[1:count]), list(words[count:]), ""
+    if rest and rest[0].startswith("-m"):
+        module = rest.pop(0)[2:] or (rest.pop(0) if rest else "")
+    path = rest.pop(0) if rest and not module else ""
+    if not path and not module:
+        parser.error("a program is missing: a file, or -m MODULE")
+    options = {"at_model": given.step_at == "model", "as_msprobe": given.as_msprobe}
+    try:
+        answer, status, text = run(given, Runs((path, module, rest), given.output, given.steps, given.ranks, options))
+        if given.json == "-":
+            print(json.dumps(answer, indent=1))
+        else:
+            print(text)
+        if given.json not in (None, "-"):
+            with open(given.json, "w", encoding="utf-8") as file:
+                json.dump(answer, file, indent=1)
+        return status
+    except ProbeError as error:
+        print(f"probe: {error}", file=sys.stderr)
+    except OSError as error:
+        print(f"probe: {error.filename or 'the output'} cannot be written: {error.strerror}", file=sys.stderr)
+    except KeyboardInterrupt:
+        return 130
+    return 2
+
+
+#: the answer, the exit status, the text
+Answer = tuple[dict[str, Any], int, str]
+
+
+def _try(parser: argparse.ArgumentParser) -> Callable[[argparse.Namespace, Runs], Answer]:
+    add = parser.add_argument
+    add("--float32", action="append", default=[], metavar="CELL", help="a Cell or call that computes in float32")
+    add("--from", nargs=2, action="append", default=[], dest="put_in", metavar=("GOLDEN", "CALL"),
+        help="a call whose output becomes that of a golden dump with arrays")  # fmt: skip
+    add("--cpu", action="append", default=[], metavar="CALL", help="a call that is computed on the host")
+    add("--formula", action="append", default=[], metavar="CALL", help="a call that its formula of replay computes")
+    add("--skip", action="append", default=[], metavar="CELL", help="a Cell that gives back its input")
+    add("--seed", type=int, help="in place of each seed of the program")
+
+    def run(given: argparse.Namespace, runs: Runs) -> Answer:
+        goldens = {golden for golden, _ in given.put_in}
+        named = {name: tuple(getattr(given, name)) for name in KINDS}
+        change = Change(**named, golden="".join(goldens), put_in=tuple(call for _, call in given.put_in),
+                        seed=given.seed)  # fmt: skip
+        if not change.sentence:
+            parser.error("a change is missing: --float32, --from, --cpu, --formula, --skip or --seed")
+        if len(goldens) > 1:
+            parser.error("--from: only one golden dump is allowed")
+        unchanged = runs.run()
+        changed = runs.run(runs.calls.resolve(change))
+        print(say("try.changed", change=change.sentence).text(given.lang), file=sys.stderr)
+        losses = {"unchanged": unchanged.losses, "changed": changed.losses}
+        return {"change": str(change.sentence), **losses, "log": changed.folder}, 0, table(unchanged, changed, given.lang)
+
+    return run
+
+
+_COMMANDS: dict[str, Callable[[argparse.ArgumentParser], Callable[[argparse.Namespace, Runs], Answer]]] = {
+    "try": _try, "bisect": add_bisect,
+}
