@@ -10,7 +10,7 @@ import operator
 import os
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from probe.errors import UsageError
@@ -24,7 +24,7 @@ _LOSS = re.compile(r"loss\s*(<=|>=|<|>)\s*(\S+)\s+at\s+(\d+)")
 _CLOSE = re.compile(r"close to (.+?)(?:\s+within\s+(\S+))?")
 _ORDERS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 #: the part of a golden loss by which another one may differ
-_CLOSENESS = 0.01
+CLOSENESS = 0.01
 
 
 class Until:
@@ -42,7 +42,7 @@ class Until:
                 self._order, self._limit, self._step = _ORDERS[loss[1]], float(loss[2]), int(loss[3])
                 self._decide = self._at
             elif close:
-                self._wanted, self._limit = golden_losses(close[1]), float(close[2] or _CLOSENESS)
+                self._wanted, self._limit = golden_losses(close[1]), float(close[2] or CLOSENESS)
                 self._decide = self._close
         except ValueError:
             loss = close = None
@@ -66,11 +66,30 @@ class Until:
 
     def _close(self, losses: dict[int, float], has_ended: bool) -> bool | None:
         both = self._wanted.keys() & losses.keys()
-        if any(not abs(losses[step] - self._wanted[step]) <= self._limit * abs(self._wanted[step]) for step in both):
+        if not all(is_close(losses[step], self._wanted[step], self._limit) for step in both):
             return False
         if has_ended and not both:
             raise UsageError("--until: the golden run has none of the steps of this one")
         return True if has_ended or self._wanted.keys() <= losses.keys() else None
+
+
+def is_close(loss: float, golden: float, part: float) -> bool:
+    """Return whether a loss differs from the golden one by at most a part of it."""
+    return abs(loss - golden) <= part * abs(golden)
+
+
+def agreement(losses: Mapping[int, float], golden: Mapping[int, float], part: float) -> int | None:
+    """Return the step from which on all losses are close to the golden ones; None where the last is not.
+
+    >>> agreement({0: 2.0, 1: 1.0, 2: 0.5}, {0: 3.0, 1: 1.001, 2: 0.5}, 0.01)
+    1
+    """
+    found = None
+    for step in sorted(losses.keys() & golden.keys(), reverse=True):
+        if not is_close(losses[step], golden[step], part):
+            break
+        found = step
+    return found
 
 
 def golden_losses(path: str) -> dict[int, float]:

@@ -175,9 +175,10 @@ class Intervention(CellTask):
         if self._rows is not None:
             self._rows.append({**_row(f"{key}.forward.0", True, "", (), (), ()), "is_update": True})
         elif key in self._given.put_in or f"{key}.forward.0" in self._given.put_in:
-            for place, golden in self._golden(f"{key}.forward.0", named=True).items():
-                if place in values.parameters:
-                    _write(values.parameters[place], golden)
+            held = {**values.parameters, **values.states}
+            for place, golden in self._golden(f"{key}.forward.0").items():
+                if place.partition(".")[2] in held:
+                    _write(held[place.partition(".")[2]], golden)
         return result
 
     # -- the first step of the unchanged run ------------------------------------------------------------------------
@@ -276,7 +277,7 @@ class Intervention(CellTask):
             pairs = {id(leaf): graft(leaf, golden) for leaf, golden in zip(values, found)}
             return mapped(lambda leaf: pairs.get(id(leaf), leaf), result)
 
-    def _golden(self, name: str, named: bool = False) -> dict[str, Any]:
+    def _golden(self, name: str) -> dict[str, Any]:
         """Return the arrays of the golden's outputs in this step by place; {} where it has no such call or step."""
         run, rank, parts = open_run(self._given.golden), RankResolver().rank(), parse(name)
         if run.steps and self._step not in run.steps:

@@ -47,7 +47,8 @@ class _Changed(PrecisionDebugger):
 
     def step(self) -> None:  # type: ignore[override]
         """End the step."""
-        self.change.close()
+        if self.change.close():
+            self._session.ask(lambda recording: recording.dump_next(2))
         super().step()
 
 

@@ -9,11 +9,12 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from probe.errors import ProbeError
+from probe.errors import ProbeError, UsageError
 from probe.findings.sentence import say
-from probe.intervention.bisection import add_bisect
+from probe.intervention.bisection import CLOSENESS, add_bisect, agreement, golden_losses
 from probe.intervention.change import KINDS, Change
 from probe.intervention.runs import Runs, table
+from probe.intervention.drill import add_drill
 from probe.launch.command import count_of_options
 from probe.reading.commands.arguments import add_language
 
@@ -84,6 +85,7 @@ def _try(parser: argparse.ArgumentParser) -> Callable[[argparse.Namespace, Runs]
     add("--formula", action="append", default=[], metavar="CALL", help="a call that its formula of replay computes")
     add("--skip", action="append", default=[], metavar="CELL", help="a Cell that gives back its input")
     add("--seed", type=int, help="in place of each seed of the program")
+    add("--within", type=float, default=CLOSENESS, help="the part of a golden loss by which another one may differ")
 
     def run(given: argparse.Namespace, runs: Runs) -> Answer:
         goldens = {golden for golden, _ in given.put_in}
@@ -94,15 +96,22 @@ def _try(parser: argparse.ArgumentParser) -> Callable[[argparse.Namespace, Runs]
             parser.error("a change is missing: --float32, --from, --cpu, --formula, --skip or --seed")
         if len(goldens) > 1:
             parser.error("--from: only one golden dump is allowed")
+        golden = golden_losses(change.golden) if change.golden else {}
         unchanged = runs.run()
         changed = runs.run(runs.calls.resolve(change))
         print(say("try.changed", change=change.sentence).text(given.lang), file=sys.stderr)
-        losses = {"unchanged": unchanged.losses, "changed": changed.losses}
-        return {"change": str(change.sentence), **losses, "log": changed.folder}, 0, table(unchanged, changed, given.lang)
+        if changed.status:
+            raise UsageError(f"the changed run has failed: {changed.why} (see {changed.folder}/log.txt)")
+        answer = {"change": str(change.sentence), "log": changed.folder, "golden": golden}
+        columns = {"unchanged": unchanged.losses, "changed": changed.losses, **({"golden": golden} if golden else {})}
+        agreed = agreement(changed.losses, golden, given.within)
+        said = [say("try.agrees" if agreed is not None else "try.differs", step=agreed, within=given.within)] if golden else []
+        lines = [table(columns), *(sentence.text(given.lang) for sentence in said)]
+        return {**answer, **columns, "agrees_from": agreed}, 0, "\n".join(lines)
 
     return run
 
 
 _COMMANDS: dict[str, Callable[[argparse.ArgumentParser], Callable[[argparse.Namespace, Runs], Answer]]] = {
-    "try": _try, "bisect": add_bisect,
+    "try": _try, "bisect": add_bisect, "drill": add_drill,
 }

@@ -6,7 +6,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import math
 import os
 import shutil
 import signal
@@ -14,12 +13,11 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from probe.errors import UsageError
-from probe.findings.sentence import say
 from probe.intervention.change import Calls, Change
 from probe.series.file import SeriesTail
 from probe.series.series import find_series
@@ -104,7 +102,7 @@ class Runs:
                 return run
         run = Run(run.folder)
         self._follow(run, self._start(run, change, settings), decide)
-        if run.status is not None:
+        if run.status == 0:
             with open(ended, "w") as kept:
                 json.dump(run.status, kept)
         if not change.said and not run.losses:
@@ -173,10 +171,17 @@ def _end(process: subprocess.Popen[bytes], is_msrun: bool) -> None:
     process.wait()
 
 
-def table(unchanged: Run, changed: Run, language: str) -> str:
-    """Return the losses of two runs beside each other, a line for each step."""
-    lines = [say("try.head").text(language)]
-    for step, loss in unchanged.losses.items():
-        other = changed.losses.get(step, math.nan)
-        lines.append(f"{step:>6}  {loss:<12.6g} {other:<12.6g} {other - loss:+.3g}")
+def table(columns: Mapping[str, Mapping[int, float]]) -> str:
+    """Return series beside each other, a line for each step of the first.
+
+    >>> print(table({"unchanged": {0: 2.5, 1: 2.0}, "changed": {0: 2.5}}))
+      step  unchanged     changed
+         0        2.5         2.5
+         1          2           -
+    """
+    first = next(iter(columns.values()))
+    lines = ["  step" + "".join(f"{name:>{11 if name == 'unchanged' else 12}}" for name in columns)]
+    for step in first:
+        cells = [f"{series[step]:>12.6g}"[-12:] if step in series else f"{'-':>12}" for series in columns.values()]
+        lines.append(f"{step:>6}" + "".join(cells)[1:])
     return "\n".join(lines)

@@ -132,6 +132,10 @@ class MonitorRecording(Recording):
             if chosen is not None and chosen != self._dump.settings:
                 self._dump = self._dump.with_settings(chosen)
 
+    def dump_next(self, count: int) -> None:
+        """Record so many steps after this one, as after an alarm."""
+        self._steps = count
+
     def _act(self, step: int, alarms: list[Alarm]) -> None:
         for opened in self._kept:
             with opened.recorder.guard("writing the documents"):

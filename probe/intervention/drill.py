@@ -1,0 +1,105 @@
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
+"""``probe drill``: plants faults of rising size into short runs, and tells which rule or command names each."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from probe.errors import UsageError
+from probe.findings.sentence import say
+from probe.intervention.change import Change
+from probe.intervention.faults import SIZES
+from probe.intervention.runs import Run, Runs
+from probe.reading.compare.answer.comparison import compare
+from probe.reading.dumps.run import open
+from probe.reading.dumps.text import columns, terminal_width
+from probe.reading.one_run.health.run_check import look_at_run
+from probe.reading.one_run.health.step import NOTE
+from probe.series.rules import OnlineRules
+
+#: the steps of a run, and the step of the fault; of shorter programs it is at three quarters
+_STEPS, _AT = 32, 24
+
+
+def add_drill(parser: argparse.ArgumentParser) -> Callable[[argparse.Namespace, Runs], tuple[dict[str, Any], int, str]]:
+    """Add the options of ``probe drill``; return what runs it."""
+    parser.add_argument("--jobs", type=int, default=2, metavar="N", help="how many runs go on at once (default: 2)")
+
+    def run(given: argparse.Namespace, runs: Runs) -> tuple[dict[str, Any], int, str]:
+        runs.steps = runs.steps or _STEPS
+        return Drill(runs, max(given.jobs, 1)).answer(given.lang)
+
+    return run
+
+
+class Drill:
+    """The clean run, and what was made of each fault."""
+
+    def __init__(self, runs: Runs, jobs: int) -> None:
+        self._runs, self._jobs = runs, jobs
+        self._at, self._clean = 0, Run("")
+        self._known: set[Any] = set()
+
+    def answer(self, language: str) -> tuple[dict[str, Any], int, str]:
+        """Return the answer as JSON, the exit status, and the text."""
+        count = len(self._runs.run(interval=1).losses)
+        self._at = min(_AT, count * 3 // 4)
+        if not self._at:
+            raise UsageError(f"drill needs at least two steps; the program has {count}")
+        self._clean = self._run("clean", 0.0)
+        false = _alarms(self._clean)
+        self._known = {(alarm.rule, alarm.series) for alarm in false} | _findings(self._clean)
+        faults = [(kind, size) for kind, sizes in SIZES.items() for size in sizes if kind != "rank" or self._runs.ranks]
+        with ThreadPoolExecutor(self._jobs) as threads:
+            named = list(threads.map(lambda fault: self._named(*fault), faults))
+        rows = [
+            {"fault": kind, "size": size, "by": by, "after": after, "said": said}
+            for (kind, size), (by, after, said) in zip(faults, named)
+        ]
+        largest = [row for row in rows if row["size"] == SIZES[row["fault"]][-1]]
+        missed = [row["fault"] for row in largest if not row["by"]]
+        answer = {"steps": count, "at": self._at, "false": [str(alarm.said) for alarm in false], "faults": rows,
+                  "missed": missed}  # fmt: skip
+        return answer, int(bool(missed or false)), self._text(rows, false, language)
+
+    def _run(self, kind: str, size: float) -> Run:
+        said = str(say(f"drill.{kind}", size=size))
+        run = self._runs.run(Change(fault=(kind, size, self._at), said=said), interval=1)
+        print(f"{said}: {len(run.losses)} steps", file=sys.stderr)
+        return run
+
+    def _named(self, kind: str, size: float) -> tuple[str, int | None, str]:
+        """Return the rule or command that names a fault, after how many steps, and its sentence."""
+        run = self._run(kind, size)
+        alarms = [alarm for alarm in _alarms(run) if (alarm.rule, alarm.series) not in self._known]
+        if alarms:
+            return alarms[0].rule, alarms[0].step - self._at, f"{alarms[0].series}: {alarms[0].said}"
+        for found in sorted(_findings(run) - self._known):
+            return "probe check", 0, found
+        comparison = compare(self._clean.folder, run.folder)
+        first = comparison.first
+        return ("probe compare", (first.step or self._at) - self._at, str(first.sentence)) if first else ("", None, "")
+
+    def _text(self, rows: list[dict[str, Any]], false: list[Any], language: str) -> str:
+        lines = [[say(f"drill.{word}").text(language) for word in ("fault", "by", "after", "said")]]
+        for row in rows:
+            said = say(f"drill.{row['fault']}", size=row["size"]).text(language)
+            after = "" if row["after"] is None else str(row["after"])
+            lines.append([said, row["by"] or say("drill.nobody").text(language), after, row["said"][:90]])
+        summary = say("drill.summary", at=self._at, false=len(false), count=len(rows),
+                      named=sum(bool(row["by"]) for row in rows))  # fmt: skip
+        return "\n".join([columns(lines, terminal_width()), summary.text(language)])
+
+
+def _alarms(run: Run) -> list[Any]:
+    rules = OnlineRules()
+    return [alarm for row in run.rows for alarm in rules.feed(*row)]
+
+
+def _findings(run: Run) -> set[str]:
+    """Return what ``probe check`` finds in the dump of a run."""
+    return {str(item.said) for item in look_at_run(open(run.folder))[0] if item.weight != NOTE}
