@@ -98,7 +98,7 @@ class Calls:
                 hint = nearest(name, known) or next((path for path in known if name in path), "")
                 guess = f" Did you mean {hint!r}?" if hint else ""
                 raise UsageError(f"{option}: no call or Cell of the first step is named {name!r}.{guess}")
-            found += cells or calls
+            found += cells or ([name] if option == "--from" else calls)  # without "forward" it is both directions
         return tuple(dict.fromkeys(found))
 
     def units(self, by: str, kind: str) -> dict[str, tuple[str, ...]]:

@@ -12,11 +12,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
+from probe.capture.autograd.nodes import remove_hooks
 from probe.capture.patches import HookGroup, Patch, around
 from probe.capture.training.events import KnownOptimizers, Listener, updates
 from probe.errors import UsageError
 from probe.capture.pynative.thread_state import ThreadState
-from probe.executor import pynative_executor
+from probe.executor import OwnOperations, pynative_executor
 from probe.intervention.change import Change
 from probe.measure.storage import written_inputs
 from probe.monitor.cell_values import ONLY, CellTask, CellValues
@@ -65,6 +66,7 @@ class Intervention(CellTask):
         self._cast, self._single, self._float32 = ops.cast, dtype.float32, frozenset(change.float32)
         self._types = type(dtype.float16), type(dtype.bfloat16)
         self._known: dict[str, Any] = {}
+        self._handles: list[Any] = []  # the hooks on parameters
         self._rows: list[dict[str, Any]] | None = [] if not change.said else None
         self._step, self._state, self._host = 0, ThreadState(), cast("Isolated | None", None)
         self._optimizers = KnownOptimizers(may_run=False)
@@ -87,7 +89,8 @@ class Intervention(CellTask):
     def close(self) -> None:
         """End the step."""
         self._watch.end_step()
-        self._step += 1
+        remove_hooks(self._handles)
+        self._handles, self._step = [], self._step + 1
         if self._rows is not None:
             rows, self._rows = self._rows, None
             if not RankResolver().rank():
@@ -135,16 +138,17 @@ class Intervention(CellTask):
         if self._rows is not None:
             return functools.partial(self._written, call, original, inputs, named)
         if self._is_in(self._given.formula, call):
-            return lambda *args, **kwargs: self._put_in(call, self._formula(call, inputs, named), inputs)
+            return lambda *args, **kwargs: self._formula(call, inputs, named)
         if self._is_in(self._given.cpu, call):
             return lambda *args, **kwargs: self._host_values(call, original(*args, **kwargs), inputs, named)
         if above or call.forward in self._float32:
+            return lambda *args, **kwargs: self._wide(call, above, original, args, kwargs)
 
-            def run(*args: Any, **kwargs: Any) -> Any:
-                return self._put_in(call, self._wide(call, above, original, args, kwargs), inputs)
+        def run(*args: Any, **kwargs: Any) -> Any:
+            args, kwargs = self._with_gradients(call, (args, kwargs), (inputs, named))
+            return self._put_in(call, original(*args, **kwargs), inputs)
 
-            return run
-        return lambda *args, **kwargs: self._put_in(call, original(*args, **kwargs), inputs)
+        return run
 
     def _cell(self, original: Callable[..., Any], cell: Any, *args: Any, **kwargs: Any) -> Any:
         opened = next(reversed(self._state.cells), None)
@@ -164,6 +168,9 @@ class Intervention(CellTask):
             args, kwargs = unseen(mapped, self._widened, (args, kwargs))
         elif above and not is_wide:
             args, kwargs = unseen(self._as_known, (args, kwargs), known.get("inputs"))
+        args, kwargs = unseen(self._with_gradients, call, (args, kwargs), (args, kwargs))
+        if self._is_in(self._given.put_in, call):
+            unseen(self._put_in_parameters, call, cell)
         result = original(cell, *args, **kwargs)
         if is_wide and not above:
             result = unseen(self._as_known, result, known.get("outputs"))
@@ -178,7 +185,7 @@ class Intervention(CellTask):
             held = {**values.parameters, **values.states}
             for place, golden in self._golden(f"{key}.forward.0").items():
                 if place.partition(".")[2] in held:
-                    _write(held[place.partition(".")[2]], golden)
+                    write(held[place.partition(".")[2]], golden)
         return result
 
     # -- the first step of the unchanged run ------------------------------------------------------------------------
@@ -203,7 +210,7 @@ class Intervention(CellTask):
         return self._known.get(call.forward) or self._known.get(first) or {} if parts else {}
 
     def _is_in(self, names: Sequence[str], call: Call) -> bool:
-        return call.forward in names or call.key in names
+        return not {call.forward, call.key, call.forward.rpartition(".")[0]}.isdisjoint(names)
 
     # -- float32 ----------------------------------------------------------------------------------------------------
 
@@ -270,12 +277,34 @@ class Intervention(CellTask):
         found = iter(self._golden(call.forward).values())
         if result is None or any(result is item for item in inputs):  # a call that writes its first input
             for golden in found:
-                _write(inputs[0] if result is None else result, golden)
+                write(inputs[0] if result is None else result, golden)
             return result
         with uncast():
             values = [leaf for leaf in leaves(result) if isinstance(leaf, self._tensor)]
             pairs = {id(leaf): graft(leaf, golden) for leaf, golden in zip(values, found)}
             return mapped(lambda leaf: pairs.get(id(leaf), leaf), result)
+
+    def _with_gradients(self, call: Call, value: Any, inputs: Any) -> Any:
+        """Return arguments whose gradients become those of the golden's backward, unless only the forward is named."""
+        if call.forward in self._given.put_in or not self._is_in(self._given.put_in, call):
+            return value
+        tensors = [leaf for leaf in leaves(inputs) if isinstance(leaf, self._tensor)]
+        found = zip(tensors, self._golden(call.backward).values())
+        passed = {id(leaf): _pass(leaf, golden) for leaf, golden in found if golden is not None}
+        return mapped(lambda leaf: passed.get(id(leaf), leaf), value)
+
+    def _put_in_parameters(self, call: Call, cell: Any) -> None:
+        """Let the gradients of a Cell's parameters become the golden's, also of the Cells below it."""
+        if call.forward in self._given.put_in:
+            return
+        path = parse(call.forward).path
+        for name, below in cell.cells_and_names():
+            key = clean(f"{CELL}.{path}{'.' * bool(name)}{name}.{type(below).__name__}")
+            for place, golden in self._golden(f"{key}.parameters_grad.0").items():
+                held = below._params.get(place.partition(".")[0])
+                if held is not None and golden is not None:
+                    value = _tensor(golden, held.dtype)
+                    self._handles.append(held.register_hook(lambda gradient, value=value: value))
 
     def _golden(self, name: str) -> dict[str, Any]:
         """Return the arrays of the golden's outputs in this step by place; {} where it has no such call or step."""
@@ -285,11 +314,10 @@ class Intervention(CellTask):
         dump = run.dump(self._step if run.steps else None, rank)
         found = dump.get(name)
         if found is None and parts.path:  # a Cell of another class at this place
-            same = (one for one in dump.calls(direction="forward") if one.parts.path == parts.path)
-            found = next((one for one in same if one.parts.number == parts.number), None)
-        return {} if found is None else {
-            place: item.array() for place, item in found.outputs.items() if hasattr(item, "array")
-        }  # fmt: skip
+            same = (one for one in dump.calls(direction=parts.direction) if one.parts.path == parts.path)
+            found = next((one for one in same if one.parts[0::5] == parts[0::5]), None)
+        outputs = {} if found is None else found.outputs
+        return {place: item.array() if hasattr(item, "array") else None for place, item in outputs.items()}
 
 
 _OF_CALLS = ("float32", "put_in", "cpu", "formula", "skip")
@@ -315,10 +343,9 @@ def _plain(save: Callable[[Any], str], tensor: type, leaf: Any) -> Any:
 
 def graft(tensor: Any, values: Any) -> Any:
     """Return a tensor with these values, through which gradients flow as through the given one: y + (values - y)."""
-    import numpy as np
-    from mindspore import Tensor, ops
+    from mindspore import ops
 
-    golden = Tensor(np.asarray(values, np.float32 if str(values.dtype) == "bfloat16" else None)).astype(tensor.dtype)
+    golden = _tensor(values, tensor.dtype)
     if golden.shape != tensor.shape:
         raise UsageError(f"--from: the golden output has the shape {golden.shape}, this one {tensor.shape}")
     if not tensor.is_floating_point():
@@ -329,11 +356,33 @@ def graft(tensor: Any, values: Any) -> Any:
     return kept
 
 
-def _write(tensor: Any, values: Any) -> None:
+def _tensor(array: Any, dtype: Any) -> Any:
     from mindspore import Tensor
 
-    values = Tensor(values.astype("float32") if values.dtype.itemsize == 2 else values, tensor.dtype)
-    getattr(tensor, "assign_value_cpp", tensor.assign_value)(values)
+    return Tensor(array.astype("float32") if array.dtype.itemsize == 2 else array, dtype)
+
+
+def _pass(tensor: Any, golden: Any) -> Any:
+    """Return a tensor with the same values, whose gradient is the golden's."""
+    from mindspore import nn, ops
+
+    class Passed(nn.Cell):  # type: ignore[misc]
+        """Gives its second input as the gradient of its first."""
+
+        def construct(self, x: Any, gradient: Any) -> Any:
+            return x * 1
+
+        def bprop(self, x: Any, gradient: Any, out: Any, dout: Any) -> Any:
+            return gradient, ops.zeros_like(gradient)
+
+    return Passed()(tensor, _tensor(golden, tensor.dtype)) if tensor.is_floating_point() else tensor
+
+
+def write(tensor: Any, array: Any) -> None:
+    """Write values into a tensor's own memory: after ``set_data`` a compiled optimizer updates it no more."""
+    from mindspore.ops.auto_generate.gen_ops_prim import InplaceCopy
+
+    OwnOperations().run(InplaceCopy(), tensor, _tensor(array, tensor.dtype))
 
 
 @contextlib.contextmanager

@@ -12,6 +12,7 @@ from probe.capture.patches import HookGroup, Patch, around
 from probe.capture.training.events import Listener, updates
 from probe.executor import pynative_executor
 from probe.intervention.change import Change
+from probe.intervention.changing import write
 from probe.measure.tensor_reader import to_numpy
 from probe.process.rank import RankResolver
 from probe.pytree import leaves
@@ -111,11 +112,3 @@ class Planted:
         for parameter, array in before:
             write(parameter, array)
         return result
-
-
-def write(tensor: Any, array: Any) -> None:
-    """Write values into a tensor's own memory, below the method that is recorded."""
-    from mindspore import Tensor
-
-    values = Tensor(array.astype(np.float32) if array.dtype.itemsize == 2 else array, tensor.dtype)
-    getattr(tensor, "assign_value_cpp", tensor.assign_value)(values)
