@@ -143,7 +143,9 @@ def smallest(units: Sequence[str], holds: Callable[[Sequence[str]], bool]) -> li
     return None
 
 
-def add_bisect(parser: argparse.ArgumentParser) -> Callable[[argparse.Namespace, Runs], tuple[dict[str, Any], int, str]]:
+def add_bisect(
+    parser: argparse.ArgumentParser,
+) -> Callable[[argparse.Namespace, Runs], tuple[dict[str, Any], int, str]]:
     """Add the options of ``probe bisect``; return what runs it."""
     add = parser.add_argument
     add("--until", required=True, metavar="CONDITION", help="finite, 'loss < 3 at 20', or 'close to GOLDEN'")

@@ -79,7 +79,9 @@ class Calls:
 
     def resolve(self, change: Change) -> Change:
         """Return a change whose names are exact keys and names; raise UsageError for a name that no call has."""
-        found = {name: self._exact(f"--{name}", getattr(change, name), name == "skip") for name in KINDS}
+        found: dict[str, Any] = {
+            name: self._exact(f"--{name}", getattr(change, name), name == "skip") for name in KINDS
+        }
         return replace(change, **found, put_in=self._exact("--from", change.put_in, True), said=str(change.sentence))
 
     def _exact(self, option: str, names: Iterable[str], is_cell_alone: bool = False) -> tuple[str, ...]:
@@ -124,4 +126,3 @@ class Calls:
             if member not in found.setdefault(name, []):
                 found[name].append(member)
         return {name: tuple(members) for name, members in found.items()}
-

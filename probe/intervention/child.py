@@ -9,11 +9,12 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from probe.capture.patches import Patch
+from probe.capture.patches import HookGroup, Patch
 from probe.config.settings import ConfigFile
 from probe.debugger import PrecisionDebugger
 from probe.intervention.change import Change
-from probe.launch.launcher import AwaitedImport, Launcher
+from probe.launch.launcher import Launcher
+from probe.launch.perturb import Perturbation
 from probe.launch.program import Program
 
 _log = logging.getLogger("probe")
@@ -48,19 +49,31 @@ class _Changed(PrecisionDebugger):
     def step(self) -> None:  # type: ignore[override]
         """End the step."""
         if self.change.close():
-            self._session.ask(lambda recording: recording.dump_next(2))
+            self._session.ask(lambda recording: recording.dump_next(2))  # type: ignore[attr-defined]
         super().step()
 
 
 class _Launcher(Launcher):
     """Runs a program under a change. Its own debuggers, of probe or msprobe, do nothing."""
 
-    def install(self, as_msprobe: bool, joining: str = "") -> None:
-        """Begin; see ``Launcher``."""
-        super().install(as_msprobe, joining)
+    def begin(self, given: dict[str, Any], joining: str) -> None:
+        """Begin to watch this process, under the change that is given."""
+        self._given = given
+        self.install(given["as_msprobe"], joining)
         silent = _Silent()
         self._hooks.add(Patch(PrecisionDebugger, "_session_of_process", lambda original: lambda: silent))
         self._hooks.add(Patch(PrecisionDebugger, "close", lambda original: lambda: None))
+
+    def _watch(self) -> None:
+        from probe.intervention.changing import Intervention
+        from probe.intervention.faults import Planted
+
+        change = Change(**{key: _tuples(value) for key, value in self._given["change"].items()})
+        if change.seed is not None:
+            _reseed(self._hooks, change.seed)
+        kind = Planted if change.fault else Intervention
+        self._perturbation = kind(change, self._given["calls"], self._given["folder"])  # type: ignore[assignment]
+        super()._watch()
 
     def _new_debugger(self) -> PrecisionDebugger:
         self._debugger = made = _Changed.of(self._source)
@@ -74,35 +87,15 @@ class _Launcher(Launcher):
         debugger._session = _Silent()  # type: ignore[assignment]
 
 
-class _Late:
-    """Makes the change when MindSpore is there; see ``Intervention``."""
-
-    def __init__(self, given: dict[str, Any]) -> None:
-        self._given, self._made = given, None
-
-    def __getattr__(self, name: str) -> Any:
-        if self._made is None:
-            change = Change(**{key: _tuples(value) for key, value in self._given["change"].items()})
-            if change.fault:
-                from probe.intervention.faults import Planted as Kind
-            else:
-                from probe.intervention.changing import Intervention as Kind  # type: ignore[assignment]
-            self._made = Kind(change, self._given["calls"], self._given["folder"])
-        return getattr(self._made, name)
-
-
 def main(text: str) -> None:
     """Run a program in this process. ``text`` is the JSON that ``Runs`` has made."""
     given = json.loads(text)
-    source = ConfigFile(None, task="monitor", dump_path=given["folder"], quiet=True, **given["settings"])
-    said, seed = given["change"]["said"], given["change"]["seed"]
+    source, said = ConfigFile(None, dump_path=given["folder"], **given["settings"]), given["change"]["said"]
     if said:
         source.header["changed"] = said
         _log.warning("THIS TRAINING IS CHANGED: %s. Its losses are not those of the training.", said)
-    launcher = _Launcher(Program(*given["program"]), source, given["at_model"], True, _Late(given))  # type: ignore[arg-type]
-    if seed is not None:
-        launcher._hooks.add(AwaitedImport("mindspore", lambda: _seed(launcher, seed)))
-    launcher.install(given["as_msprobe"], f"from probe.intervention.child import main; main({text!r})")
+    launcher = _Launcher(Program(*given["program"]), source, given["at_model"], True, Perturbation("", source))
+    launcher.begin(given, f"from probe.intervention.child import main; main({text!r})")
     launcher.run()
 
 
@@ -110,8 +103,8 @@ def _tuples(value: Any) -> Any:
     return tuple(map(_tuples, value)) if isinstance(value, list) else value
 
 
-def _seed(launcher: Launcher, seed: int) -> None:
-    """Take the seed that the user gives in place of each one of the program."""
+def _reseed(hooks: HookGroup, seed: int) -> None:
+    """Take a seed in place of each one of the program."""
     import random
 
     import mindspore
@@ -121,7 +114,7 @@ def _seed(launcher: Launcher, seed: int) -> None:
 
     seed_all(seed)
     for owner, name in ((random, "seed"), (np.random, "seed"), (mindspore, "set_seed"), (mindspore, "manual_seed")):
-        launcher._hooks.add(Patch(owner, name, lambda original: lambda *args, **kwargs: original(seed)))
+        hooks.add(Patch(owner, name, lambda original: lambda *args, **kwargs: original(seed)))
 
 
 if __name__ == "__main__":

@@ -13,8 +13,8 @@ from probe.errors import ProbeError, UsageError
 from probe.findings.sentence import say
 from probe.intervention.bisection import CLOSENESS, add_bisect, agreement, golden_losses
 from probe.intervention.change import KINDS, Change
-from probe.intervention.runs import Runs, table
 from probe.intervention.drill import add_drill
+from probe.intervention.runs import Runs, table
 from probe.launch.command import count_of_options
 from probe.reading.commands.arguments import add_language
 
@@ -89,7 +89,7 @@ def _try(parser: argparse.ArgumentParser) -> Callable[[argparse.Namespace, Runs]
 
     def run(given: argparse.Namespace, runs: Runs) -> Answer:
         goldens = {golden for golden, _ in given.put_in}
-        named = {name: tuple(getattr(given, name)) for name in KINDS}
+        named: dict[str, Any] = {name: tuple(getattr(given, name)) for name in KINDS}
         change = Change(**named, golden="".join(goldens), put_in=tuple(call for _, call in given.put_in),
                         seed=given.seed)  # fmt: skip
         if not change.sentence:
@@ -105,7 +105,11 @@ def _try(parser: argparse.ArgumentParser) -> Callable[[argparse.Namespace, Runs]
         answer = {"change": str(change.sentence), "log": changed.folder, "golden": golden}
         columns = {"unchanged": unchanged.losses, "changed": changed.losses, **({"golden": golden} if golden else {})}
         agreed = agreement(changed.losses, golden, given.within)
-        said = [say("try.agrees" if agreed is not None else "try.differs", step=agreed, within=given.within)] if golden else []
+        said = (
+            [say("try.agrees" if agreed is not None else "try.differs", step=agreed, within=given.within)]
+            if golden
+            else []
+        )
         lines = [table(columns), *(sentence.text(given.lang) for sentence in said)]
         return {**answer, **columns, "agrees_from": agreed}, 0, "\n".join(lines)
 
@@ -113,5 +117,7 @@ def _try(parser: argparse.ArgumentParser) -> Callable[[argparse.Namespace, Runs]
 
 
 _COMMANDS: dict[str, Callable[[argparse.ArgumentParser], Callable[[argparse.Namespace, Runs], Answer]]] = {
-    "try": _try, "bisect": add_bisect, "drill": add_drill,
+    "try": _try,
+    "bisect": add_bisect,
+    "drill": add_drill,
 }

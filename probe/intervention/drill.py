@@ -60,8 +60,7 @@ class Drill:
             {"fault": kind, "size": size, "by": by, "after": after, "said": said}
             for (kind, size), (by, after, said) in zip(faults, named)
         ]
-        largest = [row for row in rows if row["size"] == SIZES[row["fault"]][-1]]
-        missed = [row["fault"] for row in largest if not row["by"]]
+        missed = [kind for (kind, size), (by, *_) in zip(faults, named) if size == SIZES[kind][-1] and not by]
         answer = {"steps": count, "at": self._at, "false": [str(alarm.said) for alarm in false], "faults": rows,
                   "missed": missed}  # fmt: skip
         return answer, int(bool(missed or false)), self._text(rows, false, language)

@@ -12,7 +12,8 @@ from probe.capture.patches import HookGroup, Patch, around
 from probe.capture.training.events import Listener, updates
 from probe.executor import pynative_executor
 from probe.intervention.change import Change
-from probe.intervention.changing import write
+from probe.intervention.changing import Planting
+from probe.intervention.values import write
 from probe.measure.tensor_reader import to_numpy
 from probe.process.rank import RankResolver
 from probe.pytree import leaves
@@ -24,30 +25,26 @@ SIZES: dict[str, tuple[float, ...]] = {
 }  # fmt: skip
 
 
-class Planted:
-    """Plants one fault; see ``Intervention``, in whose place it stands. The clean run has the fault "clean"."""
+class Planted(Planting):
+    """Plants one fault; the clean run has the fault "clean"."""
 
     def __init__(self, change: Change, *places: str) -> None:
         from mindspore import Parameter, Tensor
 
-        (self._kind, self._size, self._at), self._step = change.fault, 0
-        self._tensor, self._parameter = Tensor, Parameter
+        self._kind, self._size, self._at = change.fault
+        self._step, self._types = 0, (Tensor, Parameter)
         self._held: dict[int, Any] = {}  # the parameters that are trained
         self._last: list[Any] = []  # the batch of the step before
         kind = type(pynative_executor())
         hooks: list[Any] = [Patch(kind, name, around(self._grad)) for name in ("grad", "grad_aux")]
-        HookGroup([*hooks, Listener(updates(), self._update)]).install()  # before those of the monitor: it sees the fault
-
-    def open(self, models: Any) -> None:
-        """Do nothing: the fault waits for its step."""
-
-    def pause(self) -> None:
-        """Do nothing."""
+        HookGroup(
+            [*hooks, Listener(updates(), self._update)]
+        ).install()  # before those of the monitor: it sees the fault
 
     def close(self) -> bool:
         """End the step; return whether the next one gets the fault: it is recorded, and one more."""
         self._step += 1
-        return self._step == self._at
+        return bool(self._step == self._at)
 
     def parameters(self, parameters: Iterable[Any]) -> None:
         """Take the parameters; transpose one of them at the beginning of its step."""
@@ -61,8 +58,8 @@ class Planted:
 
     def batch(self, *values: Any) -> None:
         """Scale the batch of its step, or give a rank the batch of the step before."""
-        found = [leaf for leaf in leaves(values) if isinstance(leaf, self._tensor)]
-        found = [leaf for leaf in found if not isinstance(leaf, self._parameter)]
+        tensor, parameter = self._types
+        found = [leaf for leaf in leaves(values) if isinstance(leaf, tensor) and not isinstance(leaf, parameter)]
         before = [to_numpy(tensor).copy() for tensor in found] if self._kind == "rank" else []
         for place, tensor in enumerate(found):
             array = to_numpy(tensor)
@@ -75,7 +72,7 @@ class Planted:
         self._last = before or self._last
 
     def _is_due(self, kind: str) -> bool:
-        return self._kind == kind and self._step == self._at
+        return bool(self._kind == kind and self._step == self._at)
 
     def _by_size(self) -> list[Any]:
         return sorted(self._held.values(), key=lambda parameter: parameter.size)
@@ -104,7 +101,7 @@ class Planted:
             groups = getattr(optimizer, "param_groups", None) or [{"lr": getattr(optimizer, "learning_rate", None)}]
             rates = [leaf for group in groups for leaf in leaves(group["lr"])]
             rates = [getattr(rate, "learning_rate", rate) for rate in rates]  # of a schedule its table
-            for rate in {id(rate): rate for rate in rates if isinstance(rate, self._tensor)}.values():
+            for rate in {id(rate): rate for rate in rates if isinstance(rate, self._types[0])}.values():
                 write(rate, to_numpy(rate) * np.float32(self._size))
             self._kind = "clean"
         before = [(parameter, to_numpy(parameter).copy()) for parameter in frozen]

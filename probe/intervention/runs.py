@@ -15,6 +15,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
 from probe.errors import UsageError
@@ -88,9 +89,9 @@ class Runs:
         Raise UsageError when the unchanged program fails, or has no loss.
         """
         change = change or Change()
-        text, file = change.text() + json.dumps(settings), self.program[0]
-        content = open(file, "rb").read() if os.path.isfile(file) else b""
-        key = hashlib.sha256(repr((self.program, self.ranks, text)).encode() + content).hexdigest()[:12]
+        path, given = self.program[0], (self.program, self.ranks, change.text(), settings)
+        content = Path(path).read_bytes() if os.path.isfile(path) else b""
+        key = hashlib.sha256(repr(given).encode() + content).hexdigest()[:12]
         run = Run(os.path.join(self.folder, f"{'changed' if change.said else 'unchanged'}-{key}"))
         ended = os.path.join(run.folder, "ended.json")
         if os.path.isdir(run.folder):
@@ -118,8 +119,8 @@ class Runs:
         make_dirs(run.folder)
         given = {
             "folder": os.path.abspath(run.folder), "calls": os.path.abspath(os.path.join(self.folder, "calls.json")),
-            "program": self.program, "change": asdict(change), "settings": settings, "at_model": False,
-            "as_msprobe": False, **self.options,
+            "program": self.program, "change": asdict(change), "at_model": False, "as_msprobe": False,
+            "settings": {"task": "monitor", "quiet": True, **settings}, **self.options,
         }  # fmt: skip
         with open(os.path.join(run.folder, "change.json"), "w", encoding="utf-8") as file:
             json.dump(given, file, indent=1)

@@ -1,5 +1,5 @@
 # Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
-"""Plants one or two faults of half precision among the 64 Cells of a GPT: does `probe bisect` find them, in how many runs?
+"""Plants one or two faults of half precision among the 64 Cells of a GPT: does `probe bisect` find them?
 
     python -m tests.programs.intervention.bisect [--only close]
 
@@ -22,8 +22,8 @@ PROGRAM = "tests.programs.intervention.half_gpt"
 CASES = (
     ("overflow", ("tokens",)), ("overflow", ("blocks.3.up",)), ("overflow", ("blocks.4.attention",)),
     ("overflow", ("head",)), ("overflow", ("blocks.0.attention.q", "blocks.5.down")),
-    ("overflow", ("blocks.3.up", "blocks.3.down")), ("coarse", ("blocks.3.attention.v",)), ("coarse", ("blocks.5.norm2",)),
-    ("coarse", ("blocks.1.up", "blocks.4.attention.o")),
+    ("overflow", ("blocks.3.up", "blocks.3.down")), ("coarse", ("blocks.3.attention.v",)),
+    ("coarse", ("blocks.5.norm2",)), ("coarse", ("blocks.1.up", "blocks.4.attention.o")),
 )  # fmt: skip
 
 
@@ -45,7 +45,9 @@ def main():
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         golden = [sys.executable, "-m", "probe", "try", "--seed", "1", "-o", f"{folder}/golden", "--steps", "2"]
-        subprocess.run([*golden, "-m", PROGRAM, "--single"], check=True, cwd=ROOT, env=environment(), capture_output=True)
+        subprocess.run(
+            [*golden, "-m", PROGRAM, "--single"], check=True, cwd=ROOT, env=environment(), capture_output=True
+        )
         for kind, cells in CASES:
             if given.only not in f"{kind} {cells}":
                 continue
@@ -53,8 +55,9 @@ def main():
             count, most = len(answer["runs"]), 8 if len(cells) == 1 else 20
             is_right = sorted(answer["found"]) == sorted(cells) and count <= most
             failed += not is_right
-            among = answer["facts"].get("count")
-            print(f"{'yes' if is_right else 'NO'} | {kind} in {', '.join(cells)} | {answer['found']} of {among} | {count} runs of {most}", flush=True)
+            among, found = answer["facts"].get("count"), ", ".join(answer["found"])
+            told = f"{kind} in {', '.join(cells)} | {found} of {among} | {count} runs of {most}"
+            print(f"{'yes' if is_right else 'NO'} | {told}", flush=True)
     return int(failed > 0)
 
 

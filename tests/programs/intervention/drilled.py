@@ -1,7 +1,7 @@
 # Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
-"""Drills five examples, LeNet and five public nets: is each fault of the largest size named, and nothing on clean runs?
+"""Drills five examples, LeNet and five public nets: is each fault of the largest size named, and no clean run?
 
-    python -m tests.programs.intervention.drilled [--only train.py] [--jobs 2] [--keep DIR]      (needs the package mindcv)
+    python -m tests.programs.intervention.drilled [--only train.py] [--jobs 2] [--keep DIR]   (needs the package mindcv)
 
 Prints the seconds of each drill. Exit status 1 where a largest fault has no name, or a clean run has an alarm.
 """
@@ -43,7 +43,9 @@ def main():
                 continue
             folder, begin = Path(given.keep or scratch) / name, time.monotonic()
             command = [sys.executable, "-m", "probe", "drill", "-o", str(folder), "--jobs", given.jobs, "--json", "-"]
-            done = subprocess.run([*command, *words], check=False, cwd=ROOT, env=environment(), capture_output=True, text=True)
+            done = subprocess.run(
+                [*command, *words], check=False, cwd=ROOT, env=environment(), capture_output=True, text=True
+            )
             if done.returncode == 2:
                 print(f"{name}: {done.stderr[-500:]}", flush=True)
                 failed += 1
@@ -54,7 +56,7 @@ def main():
             print(
                 f"{name}: {named} of {len(answer['faults'])} named, largest missed: {answer['missed']}, "
                 f"alarms on the clean run: {len(answer['false'])}, {time.monotonic() - begin:.0f} s",
-                *(f"    {row['fault']} {row['size']:g}: {row['by'] or 'nobody'} after {row['after']}" for row in answer["faults"]),
+                *(f"    {one['fault']} {one['size']:g}: {one['by']}, {one['after']}" for one in answer["faults"]),
                 *answer["false"], sep="\n", flush=True,
             )  # fmt: skip
     return int(failed > 0)
