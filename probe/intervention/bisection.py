@@ -8,7 +8,6 @@ import glob
 import math
 import operator
 import os
-import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -20,8 +19,6 @@ from probe.intervention.runs import Run, Runs
 from probe.reading.dumps.text import columns, terminal_width
 from probe.series.series import find_series
 
-_LOSS = re.compile(r"loss\s*(<=|>=|<|>)\s*(\S+)\s+at\s+(\d+)")
-_CLOSE = re.compile(r"close to (.+?)(?:\s+within\s+(\S+))?")
 _ORDERS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 #: the part of a golden loss by which another one may differ
 CLOSENESS = 0.01
@@ -34,43 +31,40 @@ class Until:
     """
 
     def __init__(self, text: str) -> None:
-        self.text, self._wanted = text, dict[int, float]()
-        self._decide: Callable[[dict[int, float], bool], bool | None] = self._finite
-        loss, close = _LOSS.fullmatch(text.strip()), _CLOSE.fullmatch(text.strip())
+        self.text, self._golden = text, dict[int, float]()
+        self._order, self._limit, self._step = "", CLOSENESS, -1
+        words = text.split()
         try:
-            if loss:
-                self._order, self._limit, self._step = _ORDERS[loss[1]], float(loss[2]), int(loss[3])
-                self._decide = self._at
-            elif close:
-                self._wanted, self._limit = golden_losses(close[1]), float(close[2] or CLOSENESS)
-                self._decide = self._close
+            if words[:2] == ["close", "to"]:
+                path, _, part = text.strip()[len("close to") :].strip().partition(" within ")
+                self._golden, self._limit = golden_losses(path), float(part or CLOSENESS)
+            elif words != ["finite"]:
+                _, self._order, limit, _, step = words
+                self._limit, self._step = float(limit), int(step)
+                if (words[0], words[3], self._order in _ORDERS) != ("loss", "at", True):
+                    raise ValueError
         except ValueError:
-            loss = close = None
-        if not (loss or close) and text.strip() != "finite":
             allowed = '"finite", "loss < 3 at 20", "close to GOLDEN", "close to GOLDEN within 0.001"'
-            raise UsageError(f"--until: {text!r} is not allowed. Allowed: {allowed}.")
+            raise UsageError(f"--until: {text!r} is not allowed. Allowed: {allowed}.") from None
 
     def __call__(self, run: Run, has_ended: bool) -> bool | None:
         """Return whether a run fulfils it; None while that is open. A run that fails does not."""
-        return False if has_ended and run.status and not run.losses else self._decide(run.losses, has_ended)
-
-    def _finite(self, losses: dict[int, float], has_ended: bool) -> bool | None:
-        return False if not all(map(math.isfinite, losses.values())) else True if has_ended else None
-
-    def _at(self, losses: dict[int, float], has_ended: bool) -> bool | None:
-        if self._step in losses:
-            return bool(self._order(losses[self._step], self._limit))
-        if has_ended:
-            raise UsageError(f"--until: the run has no loss at step {self._step}; its last step is {max(losses)}")
-        return None
-
-    def _close(self, losses: dict[int, float], has_ended: bool) -> bool | None:
-        both = self._wanted.keys() & losses.keys()
-        if not all(is_close(losses[step], self._wanted[step], self._limit) for step in both):
+        losses = run.losses
+        if run.status:
             return False
-        if has_ended and not both:
-            raise UsageError("--until: the golden run has none of the steps of this one")
-        return True if has_ended or self._wanted.keys() <= losses.keys() else None
+        if self._order:
+            if self._step not in losses and has_ended:
+                raise UsageError(f"--until: the run has no loss at step {self._step}; its last is at {max(losses)}")
+            return bool(_ORDERS[self._order](losses[self._step], self._limit)) if self._step in losses else None
+        if self._golden:
+            both = self._golden.keys() & losses.keys()
+            if has_ended and not both:
+                raise UsageError("--until: the golden run has none of the steps of this one")
+            has_ended = has_ended or self._golden.keys() <= losses.keys()
+            is_right = all(is_close(losses[step], self._golden[step], self._limit) for step in both)
+        else:
+            is_right = all(map(math.isfinite, losses.values()))
+        return (has_ended or None) if is_right else False
 
 
 def is_close(loss: float, golden: float, part: float) -> bool:

@@ -34,7 +34,7 @@ class Planted(Planting):
         self._kind, self._size, self._at = change.fault
         self._step, self._types = 0, (Tensor, Parameter)
         self._held: dict[int, Any] = {}  # the parameters that are trained
-        self._last: list[Any] = []  # the batch of the step before
+        self._batch: tuple[int, list[Any]] = -1, []  # the step and the values of the last batch
         kind = type(pynative_executor())
         hooks: list[Any] = [Patch(kind, name, around(self._grad)) for name in ("grad", "grad_aux")]
         HookGroup(
@@ -47,8 +47,11 @@ class Planted(Planting):
         return bool(self._step == self._at)
 
     def parameters(self, parameters: Iterable[Any]) -> None:
-        """Take the parameters; transpose one of them at the beginning of its step."""
+        """Take the parameters."""
         self._held.update((id(parameter), parameter) for parameter in parameters if parameter.requires_grad)
+
+    def open(self, models: Any) -> None:
+        """Transpose a weight at the beginning of its step."""
         if self._is_due("transposed"):
             square = [one for one in self._by_size() if one.ndim > 1 and min(one.shape) > 1]
             for one in square[-1:] if self._size else square[:1]:
@@ -57,19 +60,20 @@ class Planted(Planting):
             self._kind = "clean"  # once
 
     def batch(self, *values: Any) -> None:
-        """Scale the batch of its step, or give a rank the batch of the step before."""
-        tensor, parameter = self._types
-        found = [leaf for leaf in leaves(values) if isinstance(leaf, tensor) and not isinstance(leaf, parameter)]
-        before = [to_numpy(tensor).copy() for tensor in found] if self._kind == "rank" else []
-        for place, tensor in enumerate(found):
-            array = to_numpy(tensor)
-            if self._is_due("batch"):
-                scaled = array * self._size if array.dtype.kind == "f" else (array * self._size) % (array.max() + 1)
-                write(tensor, scaled.astype(array.dtype))
-                break  # the labels stay
-            if self._is_due("rank") and RankResolver().rank() == 1 and len(self._last) == len(found):
-                write(tensor, self._last[place])
-        self._last = before or self._last
+        """Scale the first batch of its step, or give a rank the one of the step before."""
+        kind, parameter = self._types
+        found = [leaf for leaf in leaves(values) if isinstance(leaf, kind) and not isinstance(leaf, parameter)]
+        if not found or self._batch[0] == self._step:
+            return
+        before, arrays = self._batch[1], [to_numpy(tensor).copy() for tensor in found]
+        if self._is_due("batch"):
+            one = arrays[0]  # the others are labels
+            scaled = one * self._size if one.dtype.kind == "f" else (one * self._size) % (one.max() + 1)
+            write(found[0], scaled.astype(one.dtype))
+        elif self._is_due("rank") and RankResolver().rank() == 1:
+            for tensor, array in zip(found, before):
+                write(tensor, array)
+        self._batch = self._step, arrays
 
     def _is_due(self, kind: str) -> bool:
         return bool(self._kind == kind and self._step == self._at)
@@ -85,13 +89,13 @@ class Planted(Planting):
         is_inner = isinstance(result[-1], tuple)
         gradients = list(result[-1] if is_inner else result)
         place = max(range(len(weights)), key=lambda one: weights[one].size)
+        array = to_numpy(gradients[place]).copy()
         if self._kind == "gradient":
-            gradients[place] = gradients[place] * self._size
+            array *= array.dtype.type(self._size)
         elif self._step == self._at:
-            array = to_numpy(gradients[place]).copy()
             array.reshape(-1)[0] = np.nan
-            write(gradients[place], array)
-        return (*result[:-1], tuple(gradients)) if is_inner else tuple(gradients)
+        write(gradients[place], array)  # in its own memory: nothing is called that a dump would have
+        return result
 
     def _update(self, original: Callable[..., Any], optimizer: Any, *args: Any, **kwargs: Any) -> Any:
         frozen = []

@@ -124,16 +124,19 @@ class Runs:
         }  # fmt: skip
         with open(os.path.join(run.folder, "change.json"), "w", encoding="utf-8") as file:
             json.dump(given, file, indent=1)
+        binaries = os.path.dirname(sys.executable)
+        variables = {**os.environ, "PATH": f"{binaries}{os.pathsep}{os.environ.get('PATH', '')}"}
         command = [sys.executable, "-m", "probe.intervention.child", json.dumps(given)]
         if self.ranks:
             with socket.socket() as free:
                 free.bind(("127.0.0.1", 0))
                 port = free.getsockname()[1]
             counts = [f"--worker_num={self.ranks}", f"--local_worker_num={self.ranks}", f"--master_port={port}"]
-            msrun = os.path.join(os.path.dirname(sys.executable), "msrun")
-            command = [msrun, *counts, f"--log_dir={run.folder}/ranks", "--join=True", *command[1:]]
+            msrun, command[0] = os.path.join(binaries, "msrun"), "python"  # it takes no path of an interpreter
+            command = [msrun, *counts, f"--log_dir={run.folder}/ranks", "--join=True", *command]
         with open(os.path.join(run.folder, "log.txt"), "wb") as log:
-            return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
+            streams = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": log}
+            return subprocess.Popen(command, env=variables, start_new_session=True, **streams)  # type: ignore[call-overload, no-any-return]
 
     def _follow(self, run: Run, process: subprocess.Popen[bytes], decide: Decide | None) -> None:
         tails: dict[str, SeriesTail] = {}
