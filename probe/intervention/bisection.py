@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import glob
 import math
 import operator
@@ -118,20 +119,21 @@ def smallest(units: Sequence[str], holds: Callable[[Sequence[str]], bool]) -> li
     """
     found: list[str] = []
     left, has_held = list(units), False
+    holds = functools.cache(lambda some, ask=holds: ask(list(some)))
     while left:
         low, high = 0, len(left)
         while high - low > 1:
             middle = (low + high) // 2
-            if holds([*found, *left[:middle]]):
+            if holds((*found, *left[:middle])):
                 high, has_held = middle, True
             else:
                 low = middle
         found.append(left[high - 1])
         left = left[: high - 1]
-        if holds(found):
+        if holds(tuple(found)):
             return found
         if not has_held:  # the last unit was only supposed to be a member
-            if not holds(list(units)):
+            if not holds(tuple(units)):
                 return None
             has_held = True
     return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -53,6 +54,7 @@ def main(words: Sequence[str]) -> int:
     if not path and not module:
         parser.error("a program is missing: a file, or -m MODULE")
     options = {"at_model": given.step_at == "model", "as_msprobe": given.as_msprobe}
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # the process of the run ends too
     try:
         answer, status, text = run(given, Runs((path, module, rest), given.output, given.steps, given.ranks, options))
         if given.json == "-":

@@ -37,9 +37,8 @@ class Planted(Planting):
         self._batch: tuple[int, list[Any]] = -1, []  # the step and the values of the last batch
         kind = type(pynative_executor())
         hooks: list[Any] = [Patch(kind, name, around(self._grad)) for name in ("grad", "grad_aux")]
-        HookGroup(
-            [*hooks, Listener(updates(), self._update)]
-        ).install()  # before those of the monitor: it sees the fault
+        self.hooks = HookGroup([*hooks, Listener(updates(), self._update)])  # whoever ends the run removes them
+        self.hooks.install()  # before those of the monitor, which sees the fault then
 
     def close(self) -> bool:
         """End the step; return whether the next one gets the fault: it is recorded, and one more."""

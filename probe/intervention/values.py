@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
@@ -151,23 +152,24 @@ class Host(Treatment):
         """Return the result with the values of the host."""
         from probe.replaying.worker import load, save
 
-        with tempfile.TemporaryDirectory() as folder:
-            plain = functools.partial(self._plain, functools.partial(save, folder))
-            self._process.send(
-                described(call, mapped(plain, list(inputs[0])), mapped(plain, dict(inputs[1])))._asdict()
-            )
-            answer = self._process.receive(_LIMIT)
-            if "here" not in answer:
-                raise UsageError(f"--cpu: {call.forward} cannot be computed on the host: {answer.get('reason')}")
-            found = iter([load(leaf) for leaf in answer["here"]["outputs"] if leaf])
+        folder, process = self._host
+        plain = functools.partial(self._plain, functools.partial(save, folder.name))
+        args, kwargs = mapped(plain, (list(inputs[0]), dict(inputs[1])))
+        process.send(described(call, args, kwargs, [None for leaf in leaves(result)])._asdict())
+        answer = process.receive(_LIMIT)
+        if "here" not in answer:
+            raise UsageError(f"--cpu: {call.forward} cannot be computed on the host: {answer.get('reason')}")
+        found = iter([load(leaf) for leaf in answer["here"]["outputs"] if leaf])
+        for name in os.listdir(folder.name):
+            os.remove(os.path.join(folder.name, name))
         return mapped(lambda leaf: graft(leaf, next(found)) if isinstance(leaf, self.tensor) else leaf, result)
 
     @functools.cached_property
-    def _process(self) -> Isolated:
-        task = {"device": "CPU", "dtype": "", "folder": tempfile.gettempdir()}
-        process = Isolated("probe.replaying.worker:main", task)
+    def _host(self) -> tuple[tempfile.TemporaryDirectory[str], Isolated]:
+        folder = tempfile.TemporaryDirectory()
+        process = Isolated("probe.replaying.worker:main", {"device": "CPU", "dtype": "", "folder": folder.name})
         process.receive(_LIMIT)
-        return process
+        return folder, process
 
     def _plain(self, save: Callable[[Any], str], leaf: Any) -> Any:
         if isinstance(leaf, self.tensor):
@@ -253,11 +255,11 @@ def treatments(change: Change, known: Mapping[str, Any]) -> list[Treatment]:
     return [*found, *([Golden(known, change.put_in, change.golden)] if change.put_in else [])]
 
 
-def described(call: Call, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def described(call: Call, args: list[Any], kwargs: dict[str, Any], outputs: Any = ()) -> Any:
     """Return a call as ``probe replay`` hands it to another process."""
     from probe.replaying.described import CallDescription
 
-    return CallDescription(call.key, args, kwargs, call.parts.get("attributes", {}), "", [], [])
+    return CallDescription(call.key, args, kwargs, call.parts.get("attributes", {}), "", [*outputs], [])
 
 
 def mapped(function: Callable[[Any], Any], value: Any) -> Any:
