@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import functools
 import os
+import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
@@ -153,21 +155,23 @@ class Host(Treatment):
         from probe.replaying.worker import load, save
 
         folder, process = self._host
-        plain = functools.partial(self._plain, functools.partial(save, folder.name))
+        plain = functools.partial(self._plain, functools.partial(save, folder))
         args, kwargs = mapped(plain, (list(inputs[0]), dict(inputs[1])))
         process.send(described(call, args, kwargs, [None for leaf in leaves(result)])._asdict())
         answer = process.receive(_LIMIT)
         if "here" not in answer:
             raise UsageError(f"--cpu: {call.forward} cannot be computed on the host: {answer.get('reason')}")
         found = iter([load(leaf) for leaf in answer["here"]["outputs"] if leaf])
-        for name in os.listdir(folder.name):
-            os.remove(os.path.join(folder.name, name))
+        for name in os.listdir(folder):
+            os.remove(os.path.join(folder, name))
         return mapped(lambda leaf: graft(leaf, next(found)) if isinstance(leaf, self.tensor) else leaf, result)
 
     @functools.cached_property
-    def _host(self) -> tuple[tempfile.TemporaryDirectory[str], Isolated]:
-        folder = tempfile.TemporaryDirectory()
-        process = Isolated("probe.replaying.worker:main", {"device": "CPU", "dtype": "", "folder": folder.name})
+    def _host(self) -> tuple[str, Isolated]:
+        folder = tempfile.mkdtemp(prefix="probe-host-")
+        process = Isolated("probe.replaying.worker:main", {"device": "CPU", "dtype": "", "folder": folder})
+        atexit.register(process.close)
+        atexit.register(shutil.rmtree, folder, True)
         process.receive(_LIMIT)
         return folder, process
 

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 
@@ -52,10 +51,9 @@ def test_a_change_is_shown_beside_the_unchanged_run_and_told_in_all_files(tmp_pa
     answer = json.loads((tmp_path / "answer.json").read_text())
     assert [str(loss) for loss in answer["unchanged"].values()] == ["nan"] * 3
     assert all(4 < loss < 5 for loss in answer["changed"].values())
-    log = Path(answer["log"], "log.txt").read_text()
-    assert log.startswith("THIS TRAINING IS CHANGED: blocks.0 in float32.")
-    run = json.loads(next(Path(tmp_path, answer["log"]).rglob("run.json")).read_text())
-    assert run["changed"] == "blocks.0 in float32"
+    folder = tmp_path / answer["log"]
+    assert (folder / "log.txt").read_text().startswith("THIS TRAINING IS CHANGED: blocks.0 in float32.")
+    assert json.loads((folder / "change.json").read_text())["change"]["said"] == "blocks.0 in float32"
 
 
 def test_bisect_names_the_cell_and_goes_on_with_the_runs_that_are_there(tmp_path):
@@ -85,4 +83,6 @@ def test_a_drill_of_an_example_with_a_debugger_of_its_own_names_each_fault(tmp_p
     answer = json.loads(done.stdout)
     assert answer["false"] == answer["missed"] == []
     assert all(row["by"] for row in answer["faults"])
+    headers = [json.loads(path.read_text())["run"].get("changed") for path in tmp_path.rglob("dump.json")]
+    assert None not in headers and "a NaN in one gradient" in headers
     assert {row["by"] for row in answer["faults"]} >= {"NaN/Inf", "probe check", "probe compare"}
