@@ -114,7 +114,7 @@ class Calls:
             is_half = {"Float16", "BFloat16"} & {*call["inputs"], *call["outputs"]}
             if call["is_cell"] or call.get("is_update") or (kind == "float32" and not is_half):
                 continue
-            key = call["cell"]
+            key = call["cell"] if call["cell"] in self._cells else ""  # a Cell with a pre-hook is not known
             path = self._cells[key].path if key else OUTSIDE
             if by == "layer":
                 words = path.split(".")

@@ -5,9 +5,11 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import signal
 import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 from probe.errors import ProbeError, UsageError
@@ -57,13 +59,10 @@ def main(words: Sequence[str]) -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # the process of the run ends too
     try:
         answer, status, text = run(given, Runs((path, module, rest), given.output, given.steps, given.ranks, options))
-        if given.json == "-":
-            print(json.dumps(answer, indent=1))
-        else:
-            print(text)
+        as_json = json.dumps(_plain(answer), indent=1)
+        print(as_json if given.json == "-" else text)
         if given.json not in (None, "-"):
-            with open(given.json, "w", encoding="utf-8") as file:
-                json.dump(answer, file, indent=1)
+            Path(given.json).write_text(as_json, encoding="utf-8")
         return status
     except ProbeError as error:
         print(f"probe: {error}", file=sys.stderr)
@@ -72,6 +71,15 @@ def main(words: Sequence[str]) -> int:
     except KeyboardInterrupt:
         return 130
     return 2
+
+
+def _plain(value: Any) -> Any:
+    """Return an answer as JSON has it, which has no NaN/Inf."""
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
 #: the answer, the exit status, the text

@@ -54,8 +54,11 @@ class Drill:
         false = _alarms(self._clean)
         self._known = {(alarm.rule, alarm.series) for alarm in false} | _findings(self._clean)
         faults = [(kind, size) for kind, sizes in SIZES.items() for size in sizes if kind != "rank" or self._runs.ranks]
-        with ThreadPoolExecutor(self._jobs) as threads:
+        threads = ThreadPoolExecutor(self._jobs)
+        try:
             named = list(threads.map(lambda fault: self._named(*fault), faults))
+        finally:
+            threads.shutdown(cancel_futures=True)
         rows = [
             {"fault": kind, "size": size, "by": by, "after": after, "said": said}
             for (kind, size), (by, after, said) in zip(faults, named)
@@ -77,6 +80,8 @@ class Drill:
         alarms = [alarm for alarm in _alarms(run) if (alarm.rule, alarm.series) not in self._known]
         if alarms:
             return alarms[0].rule, alarms[0].step - self._at, f"{alarms[0].series}: {alarms[0].said}"
+        if run.status:
+            return "the program", None, run.why
         for found in sorted(_findings(run) - self._known):
             return "probe check", 0, found
         comparison = compare(self._clean.folder, run.folder)
