@@ -18,11 +18,9 @@ NEW_PIP := $(PIP) --upgrade 'pip>=25.1'
 #: pytest runs in so many processes, each with whole files of tests, as a file's fixtures are made once;
 #: tests/conftest.py has the order of the files
 WORKERS ?= 2
-PYTEST = -m pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(RERUNS)
+PYTEST = -m pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 #: each test where there is room, but those of one xdist_group in one process
-PYTEST_SINGLY = -m pytest -q -n $(WORKERS) --dist loadgroup $(RERUNS)
-#: MindSpore raises this error now and then, of the GPT, and nobody knows why yet: then, and only then, a test runs again
-RERUNS := --reruns 2 --only-rerun 'LayerNormGrad, the index 7 is out of range'
+PYTEST_SINGLY = -m pytest -q -n $(WORKERS) --dist loadgroup
 #: the tests beside msprobe have a target of their own
 NO_PEER := --ignore tests/conformance
 #: the tests that are neither slow nor thorough, by an interpreter, with options of pytest;

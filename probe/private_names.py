@@ -144,6 +144,7 @@ PRIVATE_PARTS = (
         "mindspore.ops.composite.base:_Grad",
         "mindspore.dataset.engine.iterators:Iterator.__next__",
         "mindspore.common.generator:default_generator",
+        executor="clear_res",
     ),
     _part(
         "probe run",

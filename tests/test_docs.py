@@ -121,7 +121,7 @@ def block(word):
 
 @pytest.mark.parametrize("kind", ["loop", "Model.train"])
 def test_an_example_of_the_readme_runs_twice_in_one_folder(kind, tmp_path):
-    (tmp_path / "config.json").write_text(block('"task": "statistics"'), "utf-8")
+    (tmp_path / "config.json").write_text(block('"task": "statistics",\n'), "utf-8")
     program = block("for x, y in data") if kind == "loop" else block("callbacks=[")
     program = program.replace("…train…", "ms.grad(lambda x: nn.MSELoss()(model(x), y))(x)")
     for folder in ("dump_path", "dump_path-2"):
@@ -198,7 +198,7 @@ def test_the_first_steps_find_a_planted_nan_and_compare_two_runs(tmp_path):
     found, status, _ = command(show_nan, tmp_path)
     assert (status, [row.split()[0] for row in found[1:]]) == (0, ["Functional.sqrt.0.forward.output.0"])
 
-    statistics = block('"task": "statistics"')
+    statistics = block('"task": "statistics",\n')
     for folder, scale in (("golden", "1.0"), ("mine", "1.5")):
         assert f"look with: probe show {tmp_path}/{folder}" in planted(
             tmp_path, statistics.replace("./dump_path", folder), scale

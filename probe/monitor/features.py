@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from probe.executor import found_in
+from probe.monitor.host_tensor import HostTensor
 
 #: number -> a tensor of one element
 Scalars = dict[str, Any]
@@ -30,7 +31,7 @@ def attention(q: Any, k: Any, layout: str, heads: int = 1) -> Scalars:
     place = tuple(0 if axis in "BN" else slice(None) for axis in layout)
     q, k = (tensor[place][:, :width].float() for tensor in (q, k))
     is_hidden = np.triu(np.ones((q.shape[0], k.shape[0]), bool), k.shape[0] - q.shape[0] + 1)
-    logits = (q.matmul(k.swapaxes(0, 1)) / width**0.5).masked_fill(found_in("Tensor", "mindspore")(is_hidden), -np.inf)
+    logits = (q.matmul(k.swapaxes(0, 1)) / width**0.5).masked_fill(_like(q, is_hidden), -np.inf)
     return scores(logits, len(is_hidden))
 
 
@@ -74,9 +75,7 @@ def stable_rank(weight: Any, iterations: int = 16) -> Scalars:
     It is found by a power iteration from a fixed vector, and with 16 of them at most a percent too small.
     """
     matrix = weight.float().reshape(weight.shape[0], -1)
-    vector = found_in("Tensor", "mindspore")(
-        np.random.default_rng(0).normal(size=(matrix.shape[1], 1)).astype(np.float32)
-    )
+    vector = _like(matrix, np.random.default_rng(0).normal(size=(matrix.shape[1], 1)).astype(np.float32))
     for _ in range(iterations):
         image = matrix.matmul(vector / ((vector * vector).sum() + _TINY).sqrt())
         vector = matrix.swapaxes(0, 1).matmul(image)
@@ -99,7 +98,13 @@ def direction(first: Any, gradient: Any) -> Scalars:
 
 def _softmax(logits: Any) -> Any:
     """Return the weights of each row: float32 [rows, columns]."""
-    return found_in("softmax", "mindspore.ops")(logits.float().reshape(-1, logits.shape[-1]), -1)
+    rows = logits.float().reshape(-1, logits.shape[-1])
+    return rows.softmax() if isinstance(rows, HostTensor) else found_in("softmax", "mindspore.ops")(rows, -1)
+
+
+def _like(tensor: Any, array: Any) -> Any:
+    """Return an array as what the tensor is: on the host or on a device."""
+    return array.view(HostTensor) if isinstance(tensor, HostTensor) else found_in("Tensor", "mindspore")(array)
 
 
 def _entropy(weights: Any) -> Any:

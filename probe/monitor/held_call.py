@@ -20,7 +20,7 @@ import numpy as np
 
 from probe.capture.patches import HookGroup, Patch, around
 from probe.capture.training.events import optimizer_kinds
-from probe.executor import OwnOperations, found_in
+from probe.executor import OwnOperations, found_in, pynative_executor
 from probe.findings.sentence import NOTHING, Sentence, say
 from probe.measure.tensor_reader import local_tensor, to_numpy
 from probe.monitor.reached import Reached, state_of
@@ -198,9 +198,13 @@ class HeldCalls:
 
     def make_again(self) -> None:
         """Make all calls once more, in their order, each with its values."""
-        for call in self.calls:
-            call.values.put()
-            call.run()
+        try:
+            for call in self.calls:
+                call.values.put()
+                call.run()
+        except BaseException:  # else the gradient that it ended makes the training's next one one of second order
+            pynative_executor().clear_res()
+            raise
 
     @contextlib.contextmanager
     def put_back(self) -> Iterator[None]:

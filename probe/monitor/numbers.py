@@ -19,6 +19,7 @@ from probe.executor import OwnOperations
 from probe.measure.reductions import Reductions
 from probe.measure.statistics import statistics
 from probe.measure.tensor_reader import SINGLE, TensorReader, local_tensor, to_storable
+from probe.monitor.host_tensor import HostTensor
 from probe.pytree import leaves
 from probe.recording.measurement_queue import TrainingWork
 from probe.store.error_log import ErrorLog
@@ -53,7 +54,7 @@ class HostNumbers:
     def __init__(self, wait: Callable[[], None], on_cpu: bool) -> None:
         reader, self.ready, self.on_cpu, self._own = TensorReader(), wait, on_cpu, OwnOperations()
         self._scalars: list[Any] = []
-        self._flat = reader.flat
+        self._flat, self._as_arrays = reader.flat, on_cpu
         self._read: Callable[[Any], Any] = lambda tensor: to_storable(reader(local_tensor(tensor)))
 
     def norm(self, tensor: Any) -> Number:
@@ -88,11 +89,19 @@ class HostNumbers:
 
     def number(self, tensor: Any) -> Number:
         """Return the value of a tensor of one element."""
-        return float(self._read(tensor).reshape(-1)[0])
+        return float(tensor if isinstance(tensor, np.ndarray) else self._read(tensor).reshape(-1)[0])
 
     def made(self, compute: Callable[..., Any], *arguments: Any) -> Any:
-        """Return what a function of ``features`` makes of tensors, and of other arguments."""
-        return self._own.run(compute, *map(local_tensor, arguments))
+        """Return what a function of ``features`` makes of tensors, on CPU of their arrays, and of other arguments."""
+        if not self._as_arrays:
+            return self._own.run(compute, *map(local_tensor, arguments))
+        self.ready()
+        with np.errstate(all="ignore"):
+            return compute(*map(self._array, arguments))
+
+    def _array(self, given: Any) -> Any:
+        array = self._read(given) if hasattr(given, "asnumpy") else given
+        return array.view(HostTensor) if isinstance(array, np.ndarray) else given
 
     def computed(self, compute: Callable[..., Mapping[str, Any]], *arguments: Any) -> dict[str, Number]:
         """Return the numbers that such a function makes."""
@@ -125,7 +134,7 @@ class DeviceNumbers(HostNumbers):
 
     def __init__(self, wait: Callable[[], None], on_cpu: bool) -> None:
         super().__init__(wait, on_cpu)
-        self.ready = lambda: None
+        self.ready, self._as_arrays = lambda: None, False
         self._reductions = Reductions(on_cpu, scaled=False)
         self._work, self._pending = TrainingWork(wait), cast("Exception | None", None)
         self._lock = threading.Lock()  # optimizers may run in several threads
