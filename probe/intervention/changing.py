@@ -26,23 +26,16 @@ from probe.store.file_io import make_dirs
 
 
 class Planting:
-    """Runs with the steps of ``probe run``, in the place of a ``Perturbation``. This does nothing."""
+    """Stands in the place of a ``Perturbation``, and is told the steps of a run. This one changes nothing.
 
-    def parameters(self, parameters: Iterable[Any]) -> None:
-        """Take the parameters of the models; see ``Perturbation``."""
+    ``open`` begins a step or goes on with it, ``pause`` is within one, ``close`` ends it and returns whether the next
+    two are to be recorded.
+    """
 
-    def batch(self, *values: Any) -> None:
-        """Take the batch of a step."""
+    def parameters(self, *given: Any, **named: Any) -> Any:
+        """Change nothing."""
 
-    def open(self, models: Any) -> None:
-        """Begin to change; also again within a step."""
-
-    def pause(self) -> None:
-        """Change nothing, until ``open``."""
-
-    def close(self) -> bool:
-        """End the step; return whether the next two are to be recorded."""
-        return False
+    batch = open = pause = close = parameters
 
 
 class Intervention(CellTask, Planting):
@@ -75,7 +68,7 @@ class Intervention(CellTask, Planting):
         if self._watch is not None:
             self._watch.remove()
 
-    def close(self) -> bool:
+    def close(self) -> None:
         """End the step; see ``Planting``."""
         if self._watch is not None:
             self._watch.end_step()
@@ -83,7 +76,6 @@ class Intervention(CellTask, Planting):
             treatment.end_step()
         if self._notes is not None:
             self._notes, self._treatments = None, []  # those of the first step are enough
-        return False
 
     # -- what the capture calls -------------------------------------------------------------------------------------
 
@@ -93,14 +85,6 @@ class Intervention(CellTask, Planting):
 
         self._state = context.state
         return HookGroup([Patch(nn.Cell, "__call__", around(self._cell)), Listener(updates(), self._update)])
-
-    def inputs(self, call: Call, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-        """Note nothing; see ``Task``."""
-        return {}
-
-    def outputs(self, call: Call, result: Any, parameters: Mapping[str, Any] | None) -> dict[str, Any]:
-        """Note nothing; see ``Task``."""
-        return {}
 
     def attributes(self, attributes: Mapping[str, Any]) -> dict[str, Any]:
         """Keep the attributes of a Primitive for its formula; see ``Task``."""

@@ -52,18 +52,18 @@ class Treatment:
         """Return the arguments that a call gets; ``cell`` is None where it is an API."""
         return value
 
-    def instead(self, call: Call, inputs: Any) -> Any:
-        """Return the result of a Cell that does not run; None where it runs."""
+    def nothing(self, *given: Any, **named: Any) -> Any:
+        """Do nothing.
+
+        ``instead`` returns the result of a Cell that does not run, ``updated`` gets the parameters and states of an
+        optimizer after its update, ``end_step`` ends a step.
+        """
+
+    instead = updated = end_step = nothing
 
     def after(self, call: Call, result: Any, inputs: Any) -> Any:
         """Return the result in place of a call's own."""
         return result
-
-    def updated(self, call: Call, held: Mapping[str, Any]) -> None:
-        """Note the end of an update, with the parameters and states of the optimizer."""
-
-    def end_step(self) -> None:
-        """Note the end of a step."""
 
     def of(self, call: Call) -> dict[str, Any]:
         """Return what is known of a call; {} where the first step had none of its key."""
