@@ -49,7 +49,7 @@ class _Changed(PrecisionDebugger):
     def step(self) -> None:  # type: ignore[override]
         """End the step."""
         if self.change.close():
-            self._session.ask(lambda recording: recording.dump_next(2))  # type: ignore[attr-defined]
+            self._session.ask(lambda recording: setattr(recording, "steps", 2))
         super().step()
 
 

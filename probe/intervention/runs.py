@@ -120,7 +120,7 @@ class Runs:
         given = {
             "folder": os.path.abspath(run.folder), "calls": os.path.abspath(os.path.join(self.folder, "calls.json")),
             "program": self.program, "change": asdict(change), "at_model": False, "as_msprobe": False,
-            "settings": {"task": "monitor", "quiet": True, **settings}, **self.options,
+            "settings": {"task": "monitor", "quiet": True, "synchronize": True, **settings}, **self.options,
         }  # fmt: skip
         with open(os.path.join(run.folder, "change.json"), "w", encoding="utf-8") as file:
             json.dump(given, file, indent=1)
