@@ -15,7 +15,7 @@ from typing import Any
 
 from probe.errors import UsageError
 from probe.findings.sentence import say
-from probe.intervention.change import Change
+from probe.intervention.change import KINDS, Change
 from probe.intervention.runs import Run, Runs
 from probe.reading.dumps.text import columns, terminal_width
 from probe.series.series import find_series
@@ -182,7 +182,7 @@ class Bisection:
 
     def _holds(self, units: Sequence[str]) -> bool:
         names = tuple(sorted({member for unit in units for member in self._units[unit]}))
-        said = say(f"change.{self._kind}", names=list(units) if len(units) < 7 else [f"{len(units)} units"])
+        said = say(KINDS[self._kind], names=list(units) if len(units) < 7 else [f"{len(units)} units"])
         run = self._runs.run(Change(**{self._kind: names}, said=str(said)), self._until)  # type: ignore[arg-type]
         self._note(run, len(units))
         return bool(run.answer)
@@ -194,7 +194,7 @@ class Bisection:
         print(f"run {len(self._rows)}: {count} changed, loss {last}: {self._rows[-1][2]}{kept}", file=sys.stderr)
 
     def _said(self, found: list[str], said: Any, language: str) -> tuple[dict[str, Any], int, str]:
-        head = tuple(say(f"bisect.{word}").text(language) for word in ("changed", "loss", "fulfilled"))
+        head = tuple(say(key).text(language) for key in ("bisect.changed", "bisect.loss", "bisect.fulfilled"))
         text = "\n".join([columns([list(row) for row in (head, *self._rows)], terminal_width()), said.text(language)])
         rows = [dict(zip(("changed", "loss", "fulfilled"), row)) for row in self._rows]
         return {"found": found, "said": str(said), **said.to_dict(), "runs": rows}, int(not found), text

@@ -47,7 +47,7 @@ class Change:
     @property
     def sentence(self) -> Sentence:
         """The change in words."""
-        parts = [say(f"change.{name}", names=list(names)) for name in KINDS if (names := getattr(self, name))]
+        parts = [say(key, names=list(names)) for name, key in KINDS.items() if (names := getattr(self, name))]
         parts += [say("change.put_in", names=list(self.put_in), golden=self.golden)] if self.put_in else []
         parts += [say("change.seed", seed=self.seed)] if self.seed is not None else []
         return clauses(*parts) or NOTHING
@@ -57,8 +57,8 @@ class Change:
         return json.dumps(asdict(self), sort_keys=True)
 
 
-#: the kinds of changes that take names alone
-KINDS = ("float32", "cpu", "formula", "skip")
+#: the kinds of changes that take names alone, and the sentences about them
+KINDS = {"float32": "change.float32", "cpu": "change.cpu", "formula": "change.formula", "skip": "change.skip"}
 
 
 class Calls:

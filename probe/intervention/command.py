@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from probe.errors import ProbeError, UsageError
-from probe.findings.sentence import say
+from probe.findings.sentence import NOTHING, say
 from probe.intervention.bisection import CLOSENESS, add_bisect, agreement, golden_losses
 from probe.intervention.change import KINDS, Change
 from probe.intervention.drill import add_drill
@@ -115,13 +115,11 @@ def _try(parser: argparse.ArgumentParser) -> Callable[[argparse.Namespace, Runs]
         answer = {"change": str(change.sentence), "log": changed.folder, "golden": golden}
         columns = {"unchanged": unchanged.losses, "changed": changed.losses, **({"golden": golden} if golden else {})}
         agreed = agreement(changed.losses, golden, given.within)
-        said = (
-            [say("try.agrees" if agreed is not None else "try.differs", step=agreed, within=given.within)]
-            if golden
-            else []
-        )
-        lines = [table(columns), *(sentence.text(given.lang) for sentence in said)]
-        return {**answer, **columns, "agrees_from": agreed}, 0, "\n".join(lines)
+        said = say("try.differs", within=given.within) if golden else NOTHING
+        if agreed is not None:
+            said = say("try.agrees", step=agreed, within=given.within)
+        text = f"{table(columns)}\n{said.text(given.lang)}".rstrip()
+        return {**answer, **columns, "agrees_from": agreed}, 0, text
 
     return run
 

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from probe.errors import UsageError
-from probe.findings.sentence import say
+from probe.findings.sentence import Sentence, say
 from probe.intervention.change import Change
 from probe.intervention.faults import SIZES
 from probe.intervention.runs import Run, Runs
@@ -23,6 +23,13 @@ from probe.series.rules import OnlineRules
 
 #: the steps of a run, and the step of the fault; of shorter programs it is at three quarters
 _STEPS, _AT = 32, 24
+_HEAD = ("drill.fault", "drill.by", "drill.after", "drill.said")
+#: the words of each fault; of some they depend on the size
+_SAID = {
+    "clean": ("drill.clean",), "gradient": ("drill.gradient",), "nan": ("drill.nan",), "rate": ("drill.rate",),
+    "frozen": ("drill.frozen_0", "drill.frozen_1"), "batch": ("drill.batch",), "rank": ("drill.rank",),
+    "transposed": ("drill.transposed_0", "drill.transposed_1"),
+}  # fmt: skip
 
 
 def add_drill(parser: argparse.ArgumentParser) -> Callable[[argparse.Namespace, Runs], tuple[dict[str, Any], int, str]]:
@@ -59,17 +66,19 @@ class Drill:
             named = list(threads.map(lambda fault: self._named(*fault), faults))
         finally:
             threads.shutdown(cancel_futures=True)
-        rows = [
+        rows: list[dict[str, Any]] = [
             {"fault": kind, "size": size, "by": by, "after": after, "said": said}
             for (kind, size), (by, after, said) in zip(faults, named)
         ]
         missed = [kind for (kind, size), (by, *_) in zip(faults, named) if size == SIZES[kind][-1] and not by]
+        smallest = {row["fault"]: row["size"] for row in reversed(rows) if row["by"]}
         answer = {"steps": count, "at": self._at, "false": [str(alarm.said) for alarm in false], "faults": rows,
-                  "missed": missed}  # fmt: skip
-        return answer, int(bool(missed or false)), self._text(rows, false, language)
+                  "missed": missed, "smallest": smallest}  # fmt: skip
+        text = self._text(rows, false, [_words(*item) for item in smallest.items()], language)
+        return answer, int(bool(missed or false)), text
 
     def _run(self, kind: str, size: float) -> Run:
-        said = str(say(f"drill.{kind}", size=size))
+        said = str(_words(kind, size))
         run = self._runs.run(Change(fault=(kind, size, self._at), said=said), interval=1)
         print(f"{said}: {len(run.losses)} steps", file=sys.stderr)
         return run
@@ -88,15 +97,21 @@ class Drill:
         first = comparison.first
         return ("probe compare", (first.step or self._at) - self._at, str(first.sentence)) if first else ("", None, "")
 
-    def _text(self, rows: list[dict[str, Any]], false: list[Any], language: str) -> str:
-        lines = [[say(f"drill.{word}").text(language) for word in ("fault", "by", "after", "said")]]
+    def _text(self, rows: list[dict[str, Any]], false: list[Any], smallest: list[Any], language: str) -> str:
+        lines = [[say(key).text(language) for key in _HEAD]]
         for row in rows:
-            said = say(f"drill.{row['fault']}", size=row["size"]).text(language)
+            said = _words(row["fault"], row["size"]).text(language)
             after = "" if row["after"] is None else str(row["after"])
             lines.append([said, row["by"] or say("drill.nobody").text(language), after, row["said"][:90]])
         summary = say("drill.summary", at=self._at, false=len(false), count=len(rows),
-                      named=sum(bool(row["by"]) for row in rows))  # fmt: skip
+                      named=sum(bool(row["by"]) for row in rows), smallest=smallest)  # fmt: skip
         return "\n".join([columns(lines, terminal_width()), summary.text(language)])
+
+
+def _words(kind: str, size: float) -> Sentence:
+    """Return a fault in words."""
+    keys = _SAID[kind]
+    return say(keys[int(size) if len(keys) > 1 else 0], size=size)
 
 
 def _alarms(run: Run) -> list[Any]:

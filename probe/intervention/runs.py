@@ -89,9 +89,12 @@ class Runs:
         Raise UsageError when the unchanged program fails, or has no loss.
         """
         change = change or Change()
-        path, given = self.program[0], (self.program, self.ranks, change.text(), settings)
-        content = Path(path).read_bytes() if os.path.isfile(path) else b""
-        key = hashlib.sha256(repr(given).encode() + content).hexdigest()[:12]
+        beside = Path(self.program[0]).parent
+        states = [
+            (str(path), path.stat().st_mtime_ns) for name in ("*.py", "*/*.py") for path in sorted(beside.glob(name))
+        ]
+        given = self.program, self.ranks, self.options, change.text(), settings, states
+        key = hashlib.sha256(repr(given).encode()).hexdigest()[:12]
         run = Run(os.path.join(self.folder, f"{'changed' if change.said else 'unchanged'}-{key}"))
         ended = os.path.join(run.folder, "ended.json")
         if os.path.isdir(run.folder):
