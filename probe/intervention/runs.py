@@ -78,10 +78,13 @@ class Runs:
     ranks: int = 0
     options: dict[str, bool] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        self._noted = ""  # the calls of the first step of the unchanged run
+
     @property
     def calls(self) -> Calls:
         """The calls of the first step of the unchanged run, which is made before."""
-        return Calls(os.path.join(self.folder, "calls.json"))
+        return Calls(self._noted)
 
     def run(self, change: Change | None = None, decide: Decide | None = None, **settings: Any) -> Run:
         """Return a run, as far as the condition needs it; without one up to its end.
@@ -97,6 +100,7 @@ class Runs:
         key = hashlib.sha256(repr(given).encode()).hexdigest()[:12]
         run = Run(os.path.join(self.folder, f"{'changed' if change.said else 'unchanged'}-{key}"))
         ended = os.path.join(run.folder, "ended.json")
+        self._noted = self._noted if change.said else os.path.abspath(os.path.join(run.folder, "calls.json"))
         if os.path.isdir(run.folder):
             with contextlib.suppress(OSError, ValueError), open(ended) as kept:
                 run.status = json.load(kept)
@@ -121,7 +125,7 @@ class Runs:
         shutil.rmtree(run.folder, ignore_errors=True)
         make_dirs(run.folder)
         given = {
-            "folder": os.path.abspath(run.folder), "calls": os.path.abspath(os.path.join(self.folder, "calls.json")),
+            "folder": os.path.abspath(run.folder), "calls": self._noted,
             "program": self.program, "change": asdict(change), "at_model": False, "as_msprobe": False,
             "settings": {"task": "monitor", "quiet": True, "synchronize": True, **settings}, **self.options,
         }  # fmt: skip
