@@ -27,7 +27,7 @@ TRAININGS = {
     "train_gpt.py": ["examples/train_gpt.py"],
     "train_ranks.py": ["--ranks", "2", "examples/train_ranks.py"],
     "lenet": ["-m", PUBLIC, "lenet"],
-    **{name: ["-m", PUBLIC, name] for name in NETS},
+    **{name: ["-m", PUBLIC, name, "16"] for name in NETS},
 }
 
 
