@@ -87,16 +87,16 @@ class _Launcher(Launcher):
         debugger._session = _Silent()  # type: ignore[assignment]
 
 
-def main(text: str) -> None:
-    """Run a program in this process. ``text`` is the JSON that ``Runs`` has made."""
+def begin(text: str) -> Launcher:
+    """Begin to watch this process, or one that the program spawns. ``text`` is the JSON that ``Runs`` has made."""
     given = json.loads(text)
     source, said = ConfigFile(None, dump_path=given["folder"], **given["settings"]), given["change"]["said"]
     if said:
         source.header["changed"] = said
         _log.warning("THIS TRAINING IS CHANGED: %s. Its losses are not those of the training.", said)
     launcher = _Launcher(Program(*given["program"]), source, given["at_model"], True, Perturbation("", source))
-    launcher.begin(given, f"from probe.intervention.child import main; main({text!r})")
-    launcher.run()
+    launcher.begin(given, f"from probe.intervention.child import begin; begin({text!r})")
+    return launcher
 
 
 def _tuples(value: Any) -> Any:
@@ -118,4 +118,4 @@ def _reseed(hooks: HookGroup, seed: int) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    begin(sys.argv[1]).run()  # becomes the program
