@@ -56,6 +56,16 @@ def test_a_change_is_shown_beside_the_unchanged_run_and_told_in_all_files(tmp_pa
     assert json.loads((folder / "change.json").read_text())["change"]["said"] == "blocks.0 in float32"
 
 
+@pytest.mark.parametrize("program", [("children.py", "spawn"), ("from_msprobe.py",), ("gan.py",)])
+def test_spawned_programs_those_of_msprobe_and_several_optimizers_are_changed(tmp_path, program):
+    path = ROOT / "tests" / "launch" / "programs" / program[0]
+    done = probe(tmp_path, "try", "--seed", "3", "--json", "-", path, *program[1:])
+    assert done.returncode == 0, done.stderr
+    answer = json.loads(done.stdout)
+    assert answer["unchanged"].keys() == answer["changed"].keys() != set()
+    assert answer["unchanged"] != answer["changed"]
+
+
 def test_bisect_names_the_cell_and_goes_on_with_the_runs_that_are_there(tmp_path):
     words = (
         "bisect",
