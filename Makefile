@@ -43,7 +43,7 @@ unexport PYTHONDONTWRITEBYTECODE
 COMPILERS := { command -v gcc && command -v g++ && command -v nm; } >/dev/null || { apt-get update -q && apt-get install -qy gcc g++ binutils; }
 
 .PHONY: help demo check lint imports numbers unit format coverage test test-all thorough browser planted-faults one-run automation test-rounds test-force conformance wheel-test wheel-faults test-oldest unit-oldest test-versions \
-  ascend ascend-all test-processors equality-50 seen-nets guard-nets replay-nets fuzz fuzz-checks report-test drawings pictures origins mechanisms perturbed mutants bench bench-peer bench-reading bench-cluster bench-device \
+  ascend ascend-all test-processors equality-50 seen-nets guard-nets replay-nets fuzz fuzz-checks report-test drawings pictures origins mechanisms perturbed interventions mutants bench bench-peer bench-reading bench-cluster bench-device \
   peer clean
 
 help:  ## list the targets
@@ -166,6 +166,12 @@ origins: $(VENV)/ready  ## plant 24 faults and 10 harmless changes in trainings:
 	$(RUN) -m tests.programs.origins.planted --live --mode md5
 	$(RUN) -m tests.programs.origins.planted --mode tensor
 	$(RUN) -m tests.programs.origins.planted --noise 1e-6
+
+interventions: $(VENV)/ready  ## bisect among 64 Cells, graft golden outputs into planted faults, drill eleven trainings (an hour)
+	$(RUN) -m tests.programs.intervention.bisect
+	$(RUN) -m tests.programs.intervention.graft
+	$(VENV)/bin/python -m pip install --quiet --no-deps --target .nets mindcv==0.3.0
+	PYTHONPATH=.nets $(RUN) -m tests.programs.intervention.drilled
 
 perturbed: $(VENV)/ready  ## is one run that was moved by one rounding a tolerance? orders of sums, faults, wrong kernels (20 minutes)
 	$(COMPILERS)

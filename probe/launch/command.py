@@ -36,7 +36,7 @@ def add_run(commands: Any) -> None:
 def main(words: Sequence[str]) -> int:
     """Run a program; return only where it ends without ``sys.exit`` or an exception."""
     parser = _parser()
-    count = _count_of_options(words, parser)
+    count = count_of_options(words, parser)
     given = vars(parser.parse_args(words[:count]))
     path, config, module = "", given.pop("config"), ""
     at_model, as_msprobe, perturb = given.pop("step_at") == "model", given.pop("as_msprobe"), given.pop("perturb") or ""
@@ -106,12 +106,14 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _count_of_options(words: Sequence[str], parser: argparse.ArgumentParser) -> int:
-    alone = {name for action in parser._actions if action.nargs in (0, "?") for name in action.option_strings}
+def count_of_options(words: Sequence[str], parser: argparse.ArgumentParser) -> int:
+    """Return how many words are options and their values. All behind them are the program's."""
+    sizes = {name: action.nargs for action in parser._actions for name in action.option_strings}
     count = 0
-    while count < len(words) and words[count].startswith("--"):
-        count += 1 if "=" in words[count] or words[count] in alone else 2
-    return count + (count < len(words) and words[count] == "-h")
+    while count < len(words) and (words[count].startswith("--") or words[count] in sizes):
+        size = sizes.get(words[count])
+        count += 1 + (size if isinstance(size, int) else "=" not in words[count] and size != "?")
+    return count
 
 
 def _words(text: str) -> list[str]:

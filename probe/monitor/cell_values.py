@@ -30,6 +30,7 @@ class CellTask(Task):
 
     has_values = True
     records_updates = False
+    change: Any = None  # runs around each call, and changes it
 
     def __init__(self, modes: frozenset[str], note: Note, functions: frozenset[str] | None = None) -> None:
         from mindspore import Tensor
@@ -82,7 +83,7 @@ class CellValues:
 
     def __init__(self, settings: Settings, errors: ErrorLog, task: CellTask) -> None:
         self._settings, self._errors, self._task = settings, errors, task
-        self._capture = PyNativeCapture(settings, functions=task.functions)
+        self._capture = PyNativeCapture(settings, functions=task.functions, change=task.change)
         self._measurers = select_measurers(settings)
         self._recorder: StepRecorder | None = None
 

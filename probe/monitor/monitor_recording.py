@@ -31,11 +31,14 @@ _log = logging.getLogger("probe")
 
 
 class MonitorRecording(Recording):
-    """Watches each step; see ``Recording``. It holds a recording of its own, which makes the dumps after alarms."""
+    """Watches each step; see ``Recording``. It holds a recording of its own, which makes the dumps after alarms.
+
+    ``steps`` is the number of steps that are still to be dumped.
+    """
 
     def __init__(self, settings: Settings, parts: SessionParts) -> None:
         super().__init__(settings, parts)
-        self._steps = self._count = 0  # steps that are still to be dumped, and alarms that have started a dump
+        self.steps = self._count = 0  # the second: alarms that have started a dump
         self._monitor: Monitor | None = None  # until the first start()
         self._function: AlarmFunction | None = None
         #: those of the last steps, whose documents are written after an alarm
@@ -44,9 +47,9 @@ class MonitorRecording(Recording):
 
     def _chosen(self) -> Settings:
         """Return how this step is recorded: as a dump after an alarm, into memory, or not at all."""
-        given, kept = self.settings, 0 if self._steps else self.settings.keep_steps
+        given, kept = self.settings, 0 if self.steps else self.settings.keep_steps
         is_again = given.on_alarm == "again"
-        level = given.alarm_level if self._steps or is_again else given.level
+        level = given.alarm_level if self.steps or is_again else given.level
         if is_again:  # bits are compared, of all calls
             words = ("md5",) if isinstance(given.summary_mode, str) else (*given.summary_mode, "md5")
             given = replace(given, summary_mode=words[0] if len(words) == 1 else words, list=(), async_dump=False)
@@ -71,7 +74,7 @@ class MonitorRecording(Recording):
         if not parts.window.wants(settings, parts.ranks.rank() if settings.rank else None):
             return
         parts.report.is_reached = True
-        if self._steps or settings.keep_steps:
+        if self.steps or settings.keep_steps:
             self._dump.start(None)
         parts.unless_disabled("monitoring", self._begin)  # last: the capture differentiates to test itself
 
@@ -110,8 +113,8 @@ class MonitorRecording(Recording):
         step = self.parts.window.step
         if opened is not None and self._dump.settings.keep_steps:
             self._kept.append(opened)
-        if self._steps and opened is not None:
-            self._steps -= 1
+        if self.steps and opened is not None:
+            self.steps -= 1
         alarms = [] if self._monitor is None else self._monitor.end_step(step)
         try:
             if alarms:
@@ -121,7 +124,7 @@ class MonitorRecording(Recording):
         finally:
             if self._monitor is not None and self._monitor.held is not None:
                 self._monitor.held.end_step()
-            chosen = self._chosen() if opened is not None or self._steps else None  # else nothing has changed
+            chosen = self._chosen() if opened is not None or self.steps else None  # else nothing has changed
             if chosen is not None and chosen != self._dump.settings:
                 self._dump = self._dump.with_settings(chosen)
 
@@ -133,8 +136,8 @@ class MonitorRecording(Recording):
         own = self.settings
         if own.on_alarm == "raise":
             raise AlarmError(f"{alarms[0].rule}: {alarms[0].series}: {alarms[0].sentence}")
-        if own.on_alarm == "dump" and not self._steps and (not own.max_alarms or self._count < own.max_alarms):
-            self._steps, self._count = own.alarm_steps, self._count + 1
+        if own.on_alarm == "dump" and not self.steps and (not own.max_alarms or self._count < own.max_alarms):
+            self.steps, self._count = own.alarm_steps, self._count + 1
             last = step + own.alarm_steps
             steps = f"step {last} is" if last == step + 1 else f"steps {step + 1} to {last} are"
             path = shlex.quote(self.parts.root)

@@ -47,10 +47,12 @@ GUARDS = tuple(
 )
 #: the numbers of narrow dtypes: floats of one byte, and what other tensors would lose in them
 NARROW = ("probe.measure.one_byte", "probe.measure.ranges")
+#: changes a training on purpose, and runs it in processes of their own
+INTERVENTION = ("probe.intervention",)
 #: no part of recording either: what calls start, stop and step, and what stands apart
 _BESIDE = (
     "probe.seeding", "probe.doctor", "probe.launch", "probe.private_names", "probe.monitor.msprobe", "probe.replaying",
-    "probe.callbacks", "probe.process.isolated",
+    "probe.callbacks", "probe.process.isolated", *INTERVENTION,
 )  # fmt: skip
 _BROAD = ("Exception", "BaseException")
 #: the functions of re that take a pattern

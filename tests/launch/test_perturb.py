@@ -14,7 +14,7 @@ from mindspore import Parameter, Tensor, bfloat16, ops
 
 import probe
 from probe.config.settings import ConfigFile
-from probe.launch.command import _count_of_options, _parser
+from probe.launch.command import _parser, count_of_options
 from probe.launch.perturb import Perturbation, moved
 from tests.support.launched import RUN, own, place, start
 
@@ -118,7 +118,7 @@ def test_the_warning_tells_how_many_were_moved(caplog):
 )
 def test_the_target_may_be_left_out(words, found, count):
     parser = _parser()
-    assert _count_of_options(words, parser) == count
+    assert count_of_options(words, parser) == count
     assert parser.parse_args(words[:count]).perturb == found
 
 

@@ -15,7 +15,6 @@ from probe.capture.autograd.gradient_hooks import GradientHooks
 from probe.capture.code_patches import CodePatches
 from probe.capture.patches import HookGroup
 from probe.capture.pynative.comm_handles import CommHandleTracker
-from probe.capture.pynative.saved_tensors import SavedTensors
 from probe.capture.pynative.thread_state import OpenCall, ReplayLog, ThreadState
 from probe.entry import Kind
 from probe.recording.step_recorder import StepRecorder
@@ -35,7 +34,7 @@ class CaptureContext:
         #: the logs of each recomputed Cell by its identity, the newest last
         self.replay_logs: defaultdict[int, list[ReplayLog]] = defaultdict(list)
         self.handles = CommHandleTracker()  # follows the handles of asynchronous communication
-        self.saved_tensors: SavedTensors | None = None  # guards the tensors that are kept for the backward
+        self.saved_tensors: Any = None  # runs around each call: ``SavedTensors``, or what changes the training
         self._gradients = gradients
 
     def begin(

@@ -36,7 +36,9 @@ class PyNativeCapture:
 
     select_measurers = staticmethod(select_measurers)
 
-    def __init__(self, settings: Settings, companion: Any = None, functions: frozenset[str] | None = None) -> None:
+    def __init__(
+        self, settings: Settings, companion: Any = None, functions: frozenset[str] | None = None, change: Any = None
+    ) -> None:
         self._settings, self.companion = settings, companion
         nodes = AutogradNodes()
         #: waits for asynchronous work; raises a pending error of the training
@@ -63,6 +65,9 @@ class PyNativeCapture:
         if settings.guards_saved_tensors and nodes.works:
             new_guard = lambda: SavedTensors(nodes, select_checksums(settings), context.state)  # noqa: E731
             context.saved_tensors = make("saved tensors", new_guard, None)
+        if change is not None:  # it runs around each call, in place of that guard; of Cells below the hooks of names
+            context.saved_tensors = change
+            self._context.hooks.add(change.hooks(context))
         self._model_hooks = HookGroup([OptimizerHooks(self._context, settings.optimizer)])
         self._context.hooks.add(self._model_hooks)
         self._tokens: TokenRange | None = None
