@@ -37,11 +37,16 @@ def add_commands(commands: Any, runs: Mapping[str, Callable[[argparse.Namespace]
         parser.set_defaults(run=run, failed=row.get("failed", 1))
 
 
+def add_shared(parser: argparse._ActionsContainer, group: str) -> None:
+    """Add arguments that several commands share, such as "language"."""
+    _add(parser, _table()["shared"][group])
+
+
 def _add(parser: argparse._ActionsContainer, rows: Iterable[Any]) -> None:
     words = {"{locale}": locale_language(), "{narrower}": NARROWER}
     for row in rows:
         if isinstance(row, str):
-            _add(parser, _table()["shared"][row[1:]])
+            add_shared(parser, row[1:])
             continue
         if isinstance(row, list):  # of which one at most may be given
             _add(parser.add_mutually_exclusive_group(), row)
