@@ -1,5 +1,5 @@
 # Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
-"""What is computed in place of a call: in float32, by a formula, on the host, of a golden run, or nothing."""
+"""Computes something else in place of a call: in float32, by a formula, on the host, of a golden run, or nothing."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _LIMIT = 600.0
 
 
 class Treatment:
-    """What runs around the calls that it takes. ``known`` has what the unchanged run has noted of each."""
+    """Runs around the calls that it takes. ``known`` has what the unchanged run has noted of each."""
 
     def __init__(self, known: Mapping[str, Any], names: Iterable[str] = ()) -> None:
         from mindspore import Tensor
