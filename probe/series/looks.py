@@ -195,7 +195,8 @@ def unchanged(key: str, of_zeros: bool, history: History, value: float, limit: f
     count = int(limit)
     last = history.ending(count, value)
     if of_zeros:
-        holds = not any(last) and (any(history.recent) or history.kinds == "grad_in")
+        least = now.floor if history.kinds == "update" else 0.0
+        holds = not any(last) and (max(history.recent, default=0.0) > least or history.kinds == "grad_in")
     else:
         holds = 1 < count <= len(last) and len(set(last)) == 1
     return say(key, value=value, count=count, step=now.step) if holds else NOTHING
