@@ -40,10 +40,13 @@ class Maker:
         self.sens = [(place, self.load(leaf)) for place, leaf in enumerate(self.call.sens or ()) if leaf]
         #: the numbers of the tensors whose gradients are recorded
         self.wanted = [place for place, leaf in enumerate(self.call.expected) if leaf] if self.sens else []
-        #: the numbers of the recorded outputs that are made again
-        self.numbers = self.wanted or list(range(len(self.call.expected)))
         self.notes: list[Sentence] = []  # remarks
         self.mixed = ""  # the dtype to which mixed precision has cast the inputs, or ""
+
+    @property
+    def numbers(self) -> Sequence[int]:
+        """The numbers of the recorded outputs that are made again."""
+        return self.wanted or range(len(self.call.expected))
 
     # -- the outputs of this machine --------------------------------------------------------------------------------
 
