@@ -115,7 +115,7 @@ FAULTS = tuple(Fault(*row) for row in (
     ("reading/check/check.py", "Counter(places[key] - step for", "Counter(step - places[key] for", "reading/check"),
     ("reading/check/parameters.py", '("content", "shape")', '("shape", "content")', "reading/check"),
     ("reading/check/parameters.py", "len(names) >= len(total)", "len(names) > len(total)", "reading/check"),
-    ("reading/check/weights/check.py", "narrow = min(numpy_dtype(x.dtype", "narrow = max(numpy_dtype(x.dtype", "reading/check"),
+    ("reading/check/weights/check.py", "narrow = min(numpy", "narrow = max(numpy", "reading/check"),
     ("reading/check/weights/check.py", "(np.abs(left) ** 2)", "(np.abs(right) ** 2)", "reading/check"),
     ("reading/check/weights/weight.py", "left -= len(data) - len(rest)", "left -= len(data)", "reading/check"),
     ("reading/compare/answer/export.py", "else right - left for left, right in pairs",
