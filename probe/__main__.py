@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from probe import __version__
 from probe.doctor.command import add_doctor
-from probe.intervention.command import add_interventions, main as change_program
+from probe.intervention import SHORT, add_interventions
 from probe.launch.command import add_run, main as run_program
 from probe.reading.commands.main import run_command
 from probe.replaying.command import add_replay
@@ -19,7 +19,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = sys.argv[1:] if arguments is None else arguments
     if words[:1] == ["run"]:
         return run_program(words[1:])
-    if words and words[0] in ("try", "bisect", "drill"):
+    if words and words[0] in SHORT:
+        from probe.intervention.command import main as change_program  # imports numpy
+
         return change_program(words)
     return run_command(__version__, words, [add_doctor, add_replay, add_run, add_interventions])
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from probe.errors import ProbeError, UsageError
 from probe.findings.sentence import NOTHING, say
+from probe.intervention import SHORT
 from probe.intervention.bisection import CLOSENESS, add_bisect, agreement, golden_losses
 from probe.intervention.change import KINDS, Change
 from probe.intervention.drill import add_drill
@@ -21,23 +22,13 @@ from probe.intervention.runs import Runs, table
 from probe.launch.command import count_of_options
 from probe.reading.commands.arguments import add_shared
 
-_SHORT = {"try": "one thing changed, loss by loss beside the unchanged run",
-          "bisect": "the smallest set of Cells or calls whose change matters",
-          "drill": "faults are planted: who names them?"}  # fmt: skip
-
-
-def add_interventions(commands: Any) -> None:
-    """Name the commands in the list of commands. ``main`` runs them: their last words are the program's."""
-    for name, short in _SHORT.items():
-        commands.add_parser(name, help=short, add_help=False)
-
 
 def main(words: Sequence[str]) -> int:
     """Run a command, and return its exit status: 0, 1, or 2 for wrong use."""
     name = words[0]
     parser = argparse.ArgumentParser(
         prog=f"probe {name}", usage=f"probe {name} [options] (FILE | -m MODULE) [arguments of the program]",
-        description=f"THIS CHANGES THE TRAINING. {_SHORT[name]}: see docs/intervention.md.", allow_abbrev=False,
+        description=f"THIS CHANGES THE TRAINING. {SHORT[name]}: see docs/intervention.md.", allow_abbrev=False,
     )  # fmt: skip
     run = _COMMANDS[name](parser)
     add = parser.add_argument

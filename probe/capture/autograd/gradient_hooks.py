@@ -33,8 +33,6 @@ class GradientHooks:
     def __init__(self, nodes: AutogradNodes) -> None:
         self._nodes, self._tensor = nodes, nodes.tensor
         self._compiled, self._open_entries = CompiledNodes(nodes), OpenBackwardEntries()
-        self.flush = self._open_entries.flush  # ends every backward entry that has begun, on any thread
-        self.release = self._compiled.release  # releases all nodes: the step is over
         #: the inputs of every call, if only the order of backward entries is recorded
         self._no_inputs = GraphInputs(TensorTree(nodes.tensor, (), is_input=False), nodes)
 
@@ -87,6 +85,14 @@ class GradientHooks:
                 return
         entry = BackwardEntry(recorder, call, inputs, outputs, self._open_entries)
         entry.attach(CallGraph(self._nodes, inputs, outputs.tensors, nodes), self._compiled)
+
+    def flush(self) -> None:
+        """End every backward entry that has begun, on any thread."""
+        self._open_entries.flush()
+
+    def release(self) -> None:
+        """Release all nodes: the step is over."""
+        self._compiled.release()
 
     def _places(self, node: Node, inputs: GraphInputs, outputs: Sequence[Any]) -> Callable[[int], Places] | None:
         """Return a function that finds the gradients of the inputs; None if a hook behind the node does not suffice."""
