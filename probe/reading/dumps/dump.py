@@ -7,7 +7,6 @@ import os
 import re
 from collections.abc import Callable, Iterator
 from functools import cached_property
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from probe.errors import UsageError
@@ -200,8 +199,15 @@ class Dump:
         """The document as it was read; UsageError is raised when it cannot be."""
         return self.folder.source.read(self.folder.path)
 
-    header = property(attrgetter("document.header"), doc='The keys beside "data": task, level, framework.')
-    data = property(attrgetter("document.data"), doc="Entry name -> entry, as the file has it.")
+    @property
+    def header(self) -> dict[str, Any]:
+        """The keys beside "data": task, level, framework."""
+        return self.document.header
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """Entry name -> entry, as the file has it."""
+        return self.document.data
 
     @property
     def notes(self) -> list[str]:

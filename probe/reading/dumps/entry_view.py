@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from operator import attrgetter
 from typing import Any, Generic, TypeVar
 
 from probe.reading.dumps.entry_name import CELL, GRADIENT, EntryName, cell_label, parse
@@ -93,16 +92,35 @@ class EntryView:
         self.entry = entry
         self.parts: EntryName = parse(name)
 
-    api = property(attrgetter("parts.api"), doc='The API\'s name or the Cell\'s class: "softmax", "Dense".')
-    kind = property(attrgetter("parts.prefix"), doc='The first word of the name: "Functional", "Tensor", "Cell".')
-    number = property(attrgetter("parts.number"), doc="Which call of this API or Cell it is in this step, from 0.")
-    direction = property(attrgetter("parts.direction"), doc='The direction: "forward" or "backward".')
+    @property
+    def api(self) -> str:
+        """The API's name or the Cell's class: "softmax", "Dense"."""
+        return self.parts.api
 
-    raised = property(lambda self: self._text("raised"), doc="The error that the call raised; None where it returned.")
-    pending = property(
-        lambda self: self._text("pending"),
-        doc="Says so where the training had not waited for this communication when the step ended.",
-    )
+    @property
+    def kind(self) -> str:
+        """The first word of the name: "Functional", "Tensor", "Cell"."""
+        return self.parts.prefix
+
+    @property
+    def number(self) -> int:
+        """Which call of this API or Cell it is in this step, from 0."""
+        return self.parts.number
+
+    @property
+    def direction(self) -> str:
+        """The direction: "forward" or "backward"."""
+        return self.parts.direction
+
+    @property
+    def raised(self) -> str | None:
+        """The error that the call raised; None where it returned."""
+        return self._text("raised")
+
+    @property
+    def pending(self) -> str | None:
+        """Says so where the training had not waited for this communication when the step ended."""
+        return self._text("pending")
 
     def _text(self, key: str) -> str | None:
         found = self.entry.get(key) if isinstance(self.entry, dict) else None
@@ -117,7 +135,10 @@ class TensorNumbers:
     def __init__(self, record: Record) -> None:
         self.record = record
 
-    dtype = property(lambda self: str(self.record.get("dtype")), doc='The dtype as MindSpore writes it: "Float32".')
+    @property
+    def dtype(self) -> str:
+        """The dtype as MindSpore writes it: "Float32"."""
+        return str(self.record.get("dtype"))
 
     @property
     def shape(self) -> tuple[int, ...] | None:
@@ -130,10 +151,25 @@ class TensorNumbers:
         """All statistics of the record, as they are written."""
         return {key: value for key, value in self.record.items() if key not in ("type", "dtype", "shape", "data_name")}
 
-    max = property(lambda self: real(self.record.get("Max")), doc="The greatest element.")
-    min = property(lambda self: real(self.record.get("Min")), doc="The least element.")
-    mean = property(lambda self: real(self.record.get("Mean")), doc="The mean.")
-    norm = property(lambda self: real(self.record.get("Norm")), doc="The L2 norm.")
+    @property
+    def max(self) -> float | None:
+        """The greatest element."""
+        return real(self.record.get("Max"))
+
+    @property
+    def min(self) -> float | None:
+        """The least element."""
+        return real(self.record.get("Min"))
+
+    @property
+    def mean(self) -> float | None:
+        """The mean."""
+        return real(self.record.get("Mean"))
+
+    @property
+    def norm(self) -> float | None:
+        """The L2 norm."""
+        return real(self.record.get("Norm"))
 
     @property
     def nan_count(self) -> int:
@@ -147,4 +183,7 @@ class TensorNumbers:
         found = self.record.get("md5")
         return found if isinstance(found, str) else None
 
-    is_nonfinite = property(lambda self: has_nonfinite(self.record), doc="Whether the tensor holds NaN or Inf.")
+    @property
+    def is_nonfinite(self) -> bool:
+        """Whether the tensor holds NaN or Inf."""
+        return has_nonfinite(self.record)
