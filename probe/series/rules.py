@@ -95,7 +95,7 @@ RULES = {
     "expert": _live("arXiv 2101.03961", 0.1, "expert_smallest", 4, looks.beyond, "alarm.expert_least", 5, False),
     "expert takes all": _live("arXiv 2101.03961", 0.9, "expert_largest", 4, looks.beyond, "alarm.expert_most", 5, True),
     "stable rank": _live("arXiv 2510.04212", 5.0, "stable_rank", 2, looks.collapse, "alarm.stable_rank", 3.0),
-    "table update": _live("smdebug WeightUpdateRatio", 0.1, "update_ratio", 4, looks.beyond, "alarm.table", 5, True),
+    "table update": _live("smdebug WeightUpdateRatio", 0.1, "update_ratio", 1, looks.swollen, "alarm.table"),
 }  # fmt: skip
 #: the rules of msprobe's key "alert": the numbers that each looks at, none for all, and its function
 MSPROBE: dict[str, tuple[tuple[str, ...], Callable[[float, float, Any], bool]]] = {
