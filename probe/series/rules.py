@@ -110,6 +110,7 @@ Trend = dict[str, dict[Rank, dict[int, float]]]  # tensor -> rank -> step -> num
 Points = dict[str, dict[Rank, dict[int, Point]]]  # tensor -> rank -> step -> further numbers
 _Chosen = tuple[str, int, float, Look]  # rule, values before it looks, threshold, function
 _ROUNDING = 1e-5  # so small a part of the step's largest update is rounding: a bias before a BatchNorm has no gradient
+_LOST = 1e-6  # a smaller part of a parameter is lost when it is added in float32
 _KEPT = 0.99  # the part of the older mean in a running mean
 
 
@@ -177,7 +178,11 @@ class OnlineRules:
             if vanishing * series.first < value < 2 * series.highest and series.kinds == "grad" and not series.active:
                 series.take(step, value)  # between these no rule of gradients holds
             elif (rules := self._of_kind.get(series.kinds)) is not None:
-                found += _holding(name, series, rules, value, now)
+                here = now
+                if series.kinds == "update":  # one that the rounding of its parameter takes is noise too
+                    lost = _LOST * values.get(f"{name[: -len('update')]}param", 0.0)
+                    here = now._replace(floor=max(floor, lost))
+                found += _holding(name, series, rules, value, here)
                 if series.active:  # a rule that held a moment ago is not over
                     series.active = {key: last for key, last in series.active.items() if step - last <= WINDOW}
                 if math.isfinite(value):

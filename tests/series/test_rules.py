@@ -310,6 +310,10 @@ def test_an_update_that_was_rounding_before_may_be_zero():
     rules, small = OnlineRules(), [5.8e-11, 5.8e-11, 0.0, 0.0, 0.0]
     assert [rules.feed(step, {"a.update": 0.1, "b.update": value}) for step, value in enumerate(small)] == [[]] * 5
     rules = OnlineRules()
+    found = [rules.feed(step, {"a.update": 1e-3, "b.update": value, "b.param": 4.0}) for step, value in
+             enumerate([6e-8, 8e-8, 0.0, 0.0])]  # fmt: skip
+    assert found == [[]] * 4
+    rules = OnlineRules()
     found = [
         rules.feed(step, {"a.update": 0.1, "b.update": value}) for step, value in enumerate([0.01, 0.01, 0.0, 0.0])
     ]
