@@ -36,7 +36,6 @@ class Mechanisms(CellTask):
     def begin(self) -> list[CellValues]:
         """Measure the weights at the beginning of a step; return what watches the calls in it."""
         with self._errors.guard("measuring weights"):
-            self._numbers.ready()
             for name, matrix in self._matrices.items():
                 self._compute(name, features.stable_rank, matrix, 6)  # a few iterations are enough
         return self._calls

@@ -109,6 +109,11 @@ class Monitor:
         self.watch.is_prompt = self.held is not None
         self._models, self._is_open = None, False
 
+    def wait(self, step: int) -> None:
+        """Wait before a step whose weights are read. Raises a pending error of the training: no guard may end it."""
+        if not self._is_open and self._settings.mechanisms and step % self._settings.interval == 0:
+            self.watch.numbers.ready()
+
     def begin(self, step: int, models: Any) -> None:
         """Begin to watch; also again within a step."""
         if models is not self._models:

@@ -76,9 +76,12 @@ class MonitorRecording(Recording):
         parts.report.is_reached = True
         if self.steps or settings.keep_steps:
             self._dump.start(None)
+        parts.unless_disabled("monitoring", self._make)
+        if self._monitor is not None:
+            self._monitor.wait(parts.window.step)
         parts.unless_disabled("monitoring", self._begin)  # last: the capture differentiates to test itself
 
-    def _begin(self) -> None:
+    def _make(self) -> None:
         settings, window = self.settings, self.parts.window
         if self._monitor is None:
             path, rank = settings.dump_path, rank_name(self.parts.ranks.rank())
@@ -86,7 +89,10 @@ class MonitorRecording(Recording):
             self.parts.folders.claim_monitor(path, rank, window.init_step, last, settings.overwrite)
             self._monitor = Monitor(path, rank, settings)
             self._monitor.alarms.function = self._function
-        self._monitor.begin(window.step, self.parts.models)
+
+    def _begin(self) -> None:
+        if self._monitor is not None:
+            self._monitor.begin(self.parts.window.step, self.parts.models)
 
     def stop(self) -> None:
         """Watch no more."""
