@@ -113,7 +113,10 @@ def is_compiled(node: Node) -> bool:
 
 
 class CompiledNodes:
-    """Reads the edges of compiled functions' nodes."""
+    """Reads the edges of compiled functions' nodes.
+
+    A hook that held its own node would keep it alive for ever: the nodes are held here until their hooks run.
+    """
 
     def __init__(self, nodes: AutogradNodes) -> None:
         import mindspore
