@@ -68,6 +68,7 @@ class Settings:
     synchronize: bool = field(default=False, metadata=_row(validators.boolean))
     measure: str = field(default="auto", metadata=_row(validators.choice("auto", "host", "device")))
     max_disk: int | None = field(default=None, metadata=_row(validators.size))
+    journal: str = field(default="batch", metadata=_row(validators.choice("batch", "each")))
     link_equal: bool = field(default=True, metadata=_row(validators.boolean))
     async_dump: bool = field(default=False, metadata=_row(validators.boolean))
     precision: str | None = field(default=None, metadata=_row(validators.choice("high", "low")))
@@ -112,7 +113,7 @@ class Settings:
 
     @property
     def journaled(self) -> bool:
-        """Whether each entry is on disk at once. Steps that may never be written are not."""
+        """Whether entries are on disk before the step ends. Steps that may never be written are not."""
         return self.task != "nan_check" and not self.keep_steps
 
     @property

@@ -263,8 +263,10 @@ class DumpRecording(Recording):
             "dump_data_dir": arrays.folder if saves_arrays else None, "run": run_header(self.parts.ranks),
         }  # fmt: skip
         has_stacks = settings.extra_info and settings.level != "debug"
-        documents = JsonDocuments(folder, header, self._stacks.texts(), has_stacks, journal=settings.journaled)
-        writer = DumpWriter(documents, arrays, ErrorLog(folder, self._logged_kinds))
+        errors, each = ErrorLog(folder, self._logged_kinds), settings.journal == "each"
+        texts = self._stacks.texts()
+        documents = JsonDocuments(folder, header, texts, has_stacks, settings.journaled, errors, each)
+        writer = DumpWriter(documents, arrays, errors)
         name_filter = NameFilter(settings)
         shared = self._stacks, self._hits, self.queues(writer)
         parts = StepParts(settings, measurers, capture.wait, writer, name_filter, *shared)

@@ -3,18 +3,25 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from json.encoder import encode_basestring_ascii as _quote
+from time import monotonic
 from typing import Any
 
-from probe.entry import Parent
+from probe.entry import Entry, Parent
+from probe.errors import UsageError
+from probe.naming import message_of
 from probe.process.progress import progress
 from probe.store import file_io, file_names as names
+from probe.store.error_log import ErrorLog
 from probe.store.journal import Journal
 
+#: so many entries become text at once, and none waits longer when the next one comes, in seconds
+MOST_WAITING, _LONGEST_WAIT = 64, 0.005
 #: indentation in dump.json: of an entry, its keys, and the items of their values
 _ENTRY, _KEY, _ITEM = "  ", "   ", "    "
 
@@ -25,12 +32,17 @@ class JsonDocuments:
     The ``header`` has the keys that stand before "data" in dump.json. At level "debug" the document is debug.json,
     whose entries are values, not parts. ``stack_texts`` are the formatted stacks, by number; more may come. ``extra``
     asks for stack.json and construct.json, ``journal`` for a journal of every entry until the documents are written.
+    Entries become text ``MOST_WAITING`` at a time, which is quicker; if ``each``, one at a time. Errors of an entry or of
+    the journal are reported to ``errors``, and raised where there is none.
     """
 
     def __init__(
-        self, folder: str, header: Mapping[str, Any], stack_texts: Sequence[Sequence[str]], extra: bool, journal: bool
-    ) -> None:
-        self.folder, self.has_journal = folder, journal
+        self, folder: str, header: Mapping[str, Any], stack_texts: Sequence[Sequence[str]], extra: bool, journal: bool,
+        errors: ErrorLog | None = None, each: bool = False,
+    ) -> None:  # fmt: skip
+        self.folder, self.has_journal, self._errors = folder, journal, errors
+        self._waiting: list[Any] = []  # entries that are no text yet, as ``entry`` was given them
+        self._most, self._since = 1 if each else MOST_WAITING, 0.0  # so many wait, the oldest since then
         self._header, self._stack_texts, self._extra = dict(header), stack_texts, extra
         self._debug = header.get("level") == "debug"
         #: nothing opens it where none is wanted
@@ -44,7 +56,14 @@ class JsonDocuments:
     @property
     def is_empty(self) -> bool:
         """Whether no entry came."""
-        return not (self._entries or self._stacks or self._construct)
+        return not (self._entries or self._waiting or self._stacks or self._construct)
+
+    def accept(self, entry: Entry) -> None:
+        """Add an entry with the stack of its call, if it is that of a forward."""
+        stack = -1 if entry.is_backward else entry.stack
+        if stack >= 0:
+            self._stacks.setdefault(stack, []).append(entry.name)
+        self.entry(entry.name, entry.parts, stack, entry.parents)
 
     def entry(self, name: str, parts: Any, stack: int = -1, construct: Iterable[Parent] = ()) -> None:
         """Add an entry, or further keys to the entry of this name.
@@ -52,24 +71,51 @@ class JsonDocuments:
         ``parts`` has its keys and values; None for one that only construct.json and stack.json will name. In debug.json
         it is any JSON shape. ``stack`` is the number of its stack, for the journal; the method ``stack`` puts it into
         the documents. ``construct`` has the items that it adds to construct.json.
-
-        Raise OSError when the journal cannot be written; the entry is kept nevertheless.
         """
-        texts = None
+        self._construct.update(construct)
+        self._unwritten += 1
+        waiting, now = self._waiting, monotonic()
+        if not waiting:
+            self._since = now
+        waiting.append((name, parts, stack, construct))
+        if len(waiting) >= self._most or now - self._since > _LONGEST_WAIT:
+            self._settle()
+
+    def _settle(self) -> None:
+        """Make the text of the entries that wait, and append it to the journal."""
+        records, waiting = [], self._waiting
+        while waiting:
+            name, parts, stack, construct = waiting[0]
+            try:
+                texts = self._texts(parts)
+            except Exception as error:
+                if self._errors is None:
+                    raise
+                self._errors.report("writing an entry", error, name)
+                texts = self._texts({"error": message_of(error)})
+            if texts is not None:
+                self._entries.setdefault(name, {}).update(texts)
+            if self.has_journal:
+                records.append(self._record(name, texts, stack, construct))
+            del waiting[:1]  # empty where a signal has ended the step meanwhile
+        if records:
+            try:
+                self.journal.append(*records)
+            except (OSError, UsageError) as error:  # the documents keep the entries
+                self._journaled.clear()
+                if self._errors is None:
+                    raise
+                self._errors.report("writing the journal", error)
+
+    def _texts(self, parts: Any) -> dict[str, str] | None:
         if self._debug:
-            texts = {"": encode(parts, _ENTRY)}
-        elif parts is not None:
-            texts = {key: f"{_KEY}{_quote(key)}: {_values(value)}" for key, value in parts.items()}
-        if texts is not None:
-            self._entries.setdefault(name, {}).update(texts)
-        self.construct(construct)
-        if self.has_journal:
-            self._append(name, texts, stack, construct)
+            return {"": encode(parts, _ENTRY)}
+        return None if parts is None else {key: f"{_label(key)}{_values(item)}" for key, item in parts.items()}
 
     def draft(self, name: str, parts: Mapping[str, Any], stack: int, construct: Iterable[Parent]) -> None:
-        """Append an entry that goes on to the journal: a later record of its name replaces it."""
-        texts = {key: f"{_KEY}{_quote(key)}: {_values(value)}" for key, value in parts.items()}
-        self._append(name, texts, stack, construct, ',"draft":true')
+        """Append an entry that goes on to the journal, now: a later record of its name replaces it."""
+        self._settle()
+        self.journal.append(self._record(name, self._texts(parts), stack, construct, ',"draft":true'))
 
     def stack(self, name: str, number: int) -> None:
         """Note the stack of a forward entry."""
@@ -87,22 +133,24 @@ class JsonDocuments:
 
     def text(self, name: str) -> str:
         """Return the text of an entry as dump.json has it; "" where there is none."""
+        self._settle()
         return self._text(self._entries[name]) if name in self._entries else ""
 
     def held(self) -> tuple[dict[str, Any], str, dict[str, list[str]], dict[str, str | None]]:
         """Return the header, the text of all entries, and the frames and the Cell of each: as the documents have it."""
+        self._settle()
         stacks = {name: [*self._stack_texts[number]] for number, names in self._stacks.items() for name in names}
         entries = ",".join(f"{_quote(name)}: {self._text(texts)}" for name, texts in self._entries.items())
         return dict(self._header), f"{{{entries}}}", stacks, dict(self._construct)
 
     def begin_journal(self) -> None:
         """Append the entries so far to a journal, and each further one from now on; raise OSError where it fails."""
+        self._settle()
         self.has_journal = True
         numbers = {name: number for number, names in self._stacks.items() for name in names}
-        for name, texts in self._entries.items():
-            self._append(name, texts, numbers.get(name, -1), ())
-        for name, parent in self._construct.items():
-            self._append(name, None, -1, [(name, parent)])
+        entries = [self._record(name, texts, numbers.get(name, -1), ()) for name, texts in self._entries.items()]
+        places = [self._record(name, None, -1, [(name, parent)]) for name, parent in self._construct.items()]
+        self.journal.append(*entries, *places)
 
     def write(self, ends: bool = True) -> bool:
         """Write the documents if anything came since they were last written, and end the journal.
@@ -110,6 +158,7 @@ class JsonDocuments:
         ``ends`` is False where the entries go on: the journal stays as it is. Return whether they were written. Raise
         OSError when one cannot be written; the one that stood there before is untouched, the journal remains.
         """
+        self._settle()
         changes = self._unwritten
         if changes:
             self._write()
@@ -140,9 +189,10 @@ class JsonDocuments:
         inner = ",\n".join(texts.values())
         return f"{{\n{inner}\n{_ENTRY}}}" if inner else "{}"
 
-    def _append(
+    def _record(
         self, name: str, texts: dict[str, str] | None, stack: int, construct: Iterable[Parent], mark: str = ""
-    ) -> None:
+    ) -> str:
+        """Return the record of an entry for the journal."""
         body = mark if texts is None else f'{mark},"entry":{self._text(texts)}'
         if stack >= 0:
             body += f',"stack":{stack}'
@@ -151,15 +201,20 @@ class JsonDocuments:
         if construct:
             places = [f"{_quote(place)}:{encode(parent, '')}" for place, parent in construct]
             body += f',"construct":{{{",".join(places)}}}'
-        self.journal.append(f'{{"name":{_quote(name)}{body}}}')
         if not mark:
             self._journaled.add(stack)
+        return f'{{"name":{_quote(name)}{body}}}'
+
+
+@functools.lru_cache(256)
+def _label(key: str) -> str:
+    return f"{_KEY}{_quote(key)}: "
 
 
 def _values(value: Any) -> str:
     """Return the text of the value of an entry's key: mostly a list of records, which make their own texts."""
     if type(value) is not list or not value:
-        return encode(value, _KEY)
+        return "{}" if value == {} else encode(value, _KEY)
     texts = [encode(item, _ITEM) if type(item) in _PLAIN else item.text(_ITEM) for item in value]
     return f"[\n{_ITEM}" + f",\n{_ITEM}".join(texts) + f"\n{_KEY}]"
 
@@ -178,11 +233,14 @@ def encode(value: Any, pad: str) -> str:
     kind = type(value)
     if kind is list or kind is tuple:
         inner = pad + " "
-        texts = [encode(item, inner) for item in value]
+        texts = [_quote(item) if type(item) is str else encode(item, inner) for item in value]
         return f"[\n{inner}" + f",\n{inner}".join(texts) + f"\n{pad}]" if texts else "[]"
     if kind is dict:
         inner = pad + " "
-        texts = [f"{_quote(str(key))}: {encode(item, inner)}" for key, item in value.items()]
+        texts = [
+            f"{_quote(str(key))}: {_quote(item) if type(item) is str else encode(item, inner)}"
+            for key, item in value.items()
+        ]
         return f"{{\n{inner}" + f",\n{inner}".join(texts) + f"\n{pad}}}" if texts else "{}"
     scalar = _SCALARS.get(kind)
     if scalar is not None:

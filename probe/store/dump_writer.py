@@ -10,9 +10,7 @@ import os
 from typing import Any
 
 from probe.entry import Entry
-from probe.errors import UsageError
 from probe.findings.sentence import Sentence
-from probe.naming import message_of
 from probe.store import file_io, file_names
 from probe.store.arrays import ArrayWriter
 from probe.store.documents import JsonDocuments
@@ -28,23 +26,9 @@ class DumpWriter:
     def __init__(self, documents: JsonDocuments, arrays: ArrayWriter, errors: ErrorLog) -> None:
         self.documents, self._arrays, self.errors = documents, arrays, errors
         self.folder, self._told = documents.folder, 0
-        self.has_parent = documents.has_construct
+        self.accept, self.has_parent = documents.accept, documents.has_construct
         self.close = documents.journal.close  # leaves the journal where it is, if it is still there
         self.discard = documents.journal.remove  # leaves nothing of the entries on disk
-
-    def accept(self, entry: Entry) -> None:
-        """Write an entry: into the journal now, into the files of the documents at their ``write``."""
-        stack = -1 if entry.is_backward else entry.stack
-        try:
-            if stack >= 0:
-                self.documents.stack(entry.name, stack)
-            self.documents.entry(entry.name, entry.parts, stack, entry.parents)
-        except (OSError, UsageError) as error:  # the journal's; the documents keep the entry
-            self.errors.report("writing the journal", error)
-        except Exception as error:
-            self.errors.report("writing an entry", error, entry.name)
-            with self.errors.guard("writing an entry", entry.name):
-                self.documents.entry(entry.name, {"error": message_of(error)})
 
     def draft(self, entry: Entry) -> None:
         """Append an entry that is not finished to the journal."""

@@ -24,9 +24,10 @@ KILLS = int(os.environ.get("PROBE_KILLS", "50"))
 FILES = ["construct.json", "dump.json", "run.json", "run.jsonl", "stack.json"]
 
 
-@pytest.mark.parametrize("kills", thorough_but([KILLS // 4], [KILLS // 4, KILLS]))
-def test_sigkill_loses_no_call_that_had_returned(kills, capsys):
-    command = program("kills", "--kills", kills)
+@pytest.mark.parametrize("kills", thorough_but([KILLS // 8], [KILLS // 8, KILLS]))
+@pytest.mark.parametrize("journal", ["batch", "each"])
+def test_sigkill_loses_no_call_that_the_journal_promises(journal, kills, capsys):
+    command = program("kills", "--kills", kills, "--journal", journal)
     done = processes.run(command, capture_output=True, text=True, check=False, timeout=1200, cwd=ROOT)
     assert done.returncode == 0, done.stderr[-3000:]
     found = json.loads(done.stdout.splitlines()[-1])

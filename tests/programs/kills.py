@@ -1,10 +1,11 @@
 # Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Children that record calls and are killed at random moments. Prints one JSON line about what recover found.
 
-    python -m tests.programs.kills [--kills 50] [--seed 0] [--keep DIR]
+    python -m tests.programs.kills [--kills 50] [--seed 0] [--journal batch] [--keep DIR]
 
 A child tells through a pipe which calls have returned, and the parent kills it after some of them. The children
-are forked from a process that has imported MindSpore and run no operation.
+are forked from a process that has imported MindSpore and run no operation. With the setting "journal": "each" no call
+is lost that has returned; with "batch" none but those of the last batch.
 """
 
 from __future__ import annotations
@@ -17,21 +18,26 @@ import random
 import shutil
 import signal
 import tempfile
+from pathlib import Path
 
 import mindspore as ms
 import numpy as np
 
 from probe import PrecisionDebugger
 from probe.reading.dumps.journal_reader import recover
+from probe.store.documents import MOST_WAITING
 
 COUNTS = (10, 100, 1000, 5000)
 
 
-def child(folder, count, rewrite, told):
+def child(folder, journal, count, rewrite, told):
     """Record ``count`` calls, telling of each that has returned; every ``rewrite`` calls the documents are written."""
     ms.set_context(mode=ms.PYNATIVE_MODE, pynative_synchronize=True)
     ms.set_device("CPU")
-    debugger = PrecisionDebugger(dump_path=folder)
+    config = Path(folder, "config.json")
+    config.write_text(json.dumps({"task": "statistics", "dump_path": folder, "level": "L1", "journal": journal}))
+    config.chmod(0o640)
+    debugger = PrecisionDebugger(config_path=str(config))
     x = ms.Tensor(np.arange(8, dtype=np.float32))
     debugger.start()
     for i in range(count):
@@ -44,7 +50,7 @@ def child(folder, count, rewrite, told):
     os.write(told, b"e")
 
 
-def kill_one(folder, generator):
+def kill_one(folder, journal, generator):
     """Fork, kill, recover; return what came of it."""
     count = generator.choice(COUNTS)
     rewrite = generator.choice((0, 0, 7, 50))
@@ -53,7 +59,7 @@ def kill_one(folder, generator):
     if not pid:
         os.close(reading)
         with contextlib.suppress(BaseException):
-            child(folder, count, rewrite, told)
+            child(folder, journal, count, rewrite, told)
         os._exit(0)
     os.close(told)
     enough = 1 + int(generator.random() ** 2 * count)
@@ -75,7 +81,8 @@ def kill_one(folder, generator):
         stacks = json.load(file)
     with_stack = {name for names, _ in stacks.values() for name in names}
     names = [f"Tensor.__add__.{i}.forward" for i in range(returned)]
-    lost = [name for name in names if name not in data or name not in with_stack]
+    promised = names if journal == "each" else names[: max(returned - MOST_WAITING + 1, 0)]
+    lost = [name for name in promised if name not in data or name not in with_stack]
     wrong = [
         name
         for i, name in enumerate(names)
@@ -93,13 +100,14 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--journal", choices=["batch", "each"], default="batch")
     parser.add_argument("--keep", help="a folder that keeps the largest dump")
     given = parser.parse_args()
     generator = random.Random(given.seed)
     found = []
     for _ in range(given.kills):
         folder = tempfile.mkdtemp()
-        found.append(kill_one(folder, generator))
+        found.append(kill_one(folder, given.journal, generator))
         if given.keep and found[-1]["returned"] == max(one["returned"] for one in found) > 0:
             shutil.rmtree(given.keep, ignore_errors=True)
             shutil.copytree(folder, given.keep)

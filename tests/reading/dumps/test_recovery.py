@@ -22,7 +22,7 @@ STACKS = [["File a, line 1, in f, \n x()"], ["File b, line 2, in g, \n yä()"]]
 
 def fill(folder, count=12):
     """Write a journal as a recorder does and leave it; return the offset at which each entry ends."""
-    documents = JsonDocuments(str(folder), HEADER, STACKS, extra=True, journal=True)
+    documents = JsonDocuments(str(folder), HEADER, STACKS, extra=True, journal=True, each=True)
     ends = []
     for i in range(count):
         name = f"Functional.relu.{i}.forward"
@@ -54,7 +54,7 @@ def test_entries_of_documents_written_before_are_kept(tmp_path):
     documents, _ = fill(folder, 3)
     documents.write()  # the first stop()
     documents.journal.remove()
-    later = JsonDocuments(str(folder), HEADER, STACKS, extra=True, journal=True)
+    later = JsonDocuments(str(folder), HEADER, STACKS, extra=True, journal=True, each=True)
     later.entry("Functional.exp.0.forward", {"output": [1.5]}, 1, [("Functional.exp.0.forward", None)])
     later.journal.close()
     recover(str(tmp_path))
@@ -133,7 +133,7 @@ def test_recover_says_why_it_cannot_read_a_journal(tmp_path, capsys):
 HOLDING = """
 import sys
 from probe.store.documents import JsonDocuments
-documents = JsonDocuments(sys.argv[1], {}, [], False, True)
+documents = JsonDocuments(sys.argv[1], {}, [], False, True, each=True)
 documents.entry("a", {})
 print("written", flush=True)
 sys.stdin.readline()
@@ -174,7 +174,7 @@ def test_the_other_journals_are_recovered_when_one_cannot_be_read(tmp_path, caps
 def test_a_record_that_could_not_be_written_costs_no_other(tmp_path, monkeypatch):
     documents, _ = fill(tmp_path / "a", 0)
     (tmp_path / "a" / "dump.journal").unlink()
-    documents = JsonDocuments(str(tmp_path / "a"), HEADER, STACKS, extra=True, journal=True)
+    documents = JsonDocuments(str(tmp_path / "a"), HEADER, STACKS, extra=True, journal=True, each=True)
     append = documents.journal.append
 
     def fail(text):

@@ -124,7 +124,7 @@ def test_a_broken_document_does_not_hide_the_others(run, capsys):
 def test_a_journal_that_was_not_recovered_is_named(tmp_path, capsys):
     folder = tmp_path / "step0" / "rank0"
     header = {"task": "statistics", "level": "mix", "framework": "mindspore", "dump_data_dir": None}
-    documents = JsonDocuments(str(folder), header, [], extra=False, journal=True)
+    documents = JsonDocuments(str(folder), header, [], extra=False, journal=True, each=True)
     documents.entry("Functional.relu.0.forward", forward([tensor()], [tensor()]))
     documents.journal.close()
     out = show(tmp_path, capsys=capsys).out
@@ -216,7 +216,7 @@ def test_remarks_on_broken_and_lost_dumps_are_told_in_chinese(run, capsys):
     (run / "step1" / "rank0" / "stack.json").write_text('{"0": [')
     (run / "step1" / "rank1" / "dump.json").unlink()
     header = {"task": "statistics", "level": "mix", "framework": "mindspore", "dump_data_dir": None}
-    documents = JsonDocuments(str(run / "step1" / "rank1"), header, [], extra=False, journal=True)
+    documents = JsonDocuments(str(run / "step1" / "rank1"), header, [], extra=False, journal=True, each=True)
     documents.entry("Functional.relu.0.forward", forward([tensor()], [tensor()]))
     documents.journal.close()
     reasons = "cannot be read", "Expecting property name enclosed in double quotes", "Expecting value"
