@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from probe.config.settings import Settings
-from probe.measure.measurer import ArraySink, PendingRecord, Role, TensorRecord, finite_record, tensor_record, with_keys
+from probe.measure.measurer import ArraySink, FiniteRecord, PendingRecord, Role, TensorRecord, tensor_record, with_keys
 from probe.measure.one_byte import one_byte_dtypes
 from probe.measure.statistics import FOUR, STATISTICS, SelectedStatistics, as_real, crc32, finite_statistics, statistics
-from probe.measure.tensor_reader import SINGLE, Array, TensorReader, to_storable
+from probe.measure.tensor_reader import Array, TensorReader, to_storable
 
 #: cache of records keyed by tensor bytes: tensors of at most this many bytes, and this many records
 _SMALL = 2048
@@ -37,39 +37,41 @@ class HostMeasurer:
     ) -> None:
         import mindspore
 
-        self._md5 = md5
+        self._md5, self.read = md5, TensorReader()
         self.chosen, self._exact, self._kept = chosen, exact, kept
-        self._shortest = not md5 and chosen is None
+        self._shortest = not md5 and chosen is None and self.read.is_direct
         self._float = mindspore.float32
-        self.read = TensorReader()
-        self._memo: dict[tuple[bytes, Any, tuple[int, ...]], TensorRecord] = {}
+        self._memo: dict[Any, dict[tuple[bytes, tuple[int, ...]], TensorRecord]] = {}  # by dtype
+        self.forget()
         self._name: Callable[[Any], str] = functools.lru_cache(maxsize=None)(str)
 
     def tensor(self, tensor: Any, name: str, sink: ArraySink | None, role: Role) -> TensorRecord:
         """Return the record of one tensor."""
         dtype = tensor._dtype
         if sink is None:
-            if tensor._nbytes <= _SMALL:
-                content = self.read.content(tensor)
-                if content is not None:
-                    key = (content, dtype, tensor._shape)
-                    return self._memo.get(key) or self._remember(key, tensor)
+            size = tensor._nbytes
+            if size <= _SMALL:
+                known = self._memo.get(dtype)
+                content = None if known is None else self.read.content(tensor, size)
+                if known is not None and content is not None:
+                    key = content, tensor._shape
+                    return known.get(key) or self._remember(known, key, tensor)
             elif dtype is self._float and self._shortest:  # the same as below, by the shortest way
-                flat = self.read.flat(tensor, SINGLE)
+                flat = self.read.single(tensor, size)
                 four = None if flat is None else finite_statistics(flat)
                 if four is not None:
-                    return finite_record("Float32", tensor._shape, *four)
+                    return FiniteRecord("Float32", tensor._shape, four)
         return self.array(self.read(tensor), self._name(dtype), name, sink)
 
-    def _remember(self, key: tuple[bytes, Any, tuple[int, ...]], tensor: Any) -> TensorRecord:
-        if len(self._memo) >= _REMEMBERED:
-            self._memo.clear()
-        record = self._memo[key] = self.array(self.read(tensor), self._name(tensor._dtype), "", None)
+    def _remember(self, known: dict[Any, TensorRecord], key: Any, tensor: Any) -> TensorRecord:
+        if len(known) >= _REMEMBERED:
+            known.clear()
+        record = known[key] = self.array(self.read(tensor), self._name(tensor._dtype), "", None)
         return record
 
     def forget(self) -> None:
         """Release remembered records; the step is over."""
-        self._memo.clear()
+        self._memo = {dtype: {} for dtype in self.read.direct_dtypes}
 
     def array(self, array: Array, dtype: str, name: str, sink: ArraySink | None) -> TensorRecord:
         """Return the record of the values of a tensor of this dtype."""
@@ -226,7 +228,8 @@ class ExtremaMeasurer:
         if role is not Role.OUTPUT:
             array = read(tensor).copy() if role is Role.CHANGEABLE_INPUT or dtype in self._one_byte else None
             return TensorExtrema(array, tensor, read, None, dtype, tensor._shape, name, sink)
-        flat = read.flat(tensor, SINGLE) if dtype is self._float else None
+        size = tensor._nbytes if dtype is self._float and read.is_direct else 0
+        flat = read.single(tensor, size) if size else None
         array = read(tensor) if flat is None else flat
         extrema = _extrema(array) if flat is None else (_maximum(flat).item(), _minimum(flat).item())
         self.saw_nonfinite = self.saw_nonfinite or severity(extrema) is not Severity.FINITE

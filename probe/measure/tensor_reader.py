@@ -113,7 +113,6 @@ class TensorReader:
         from mindspore.common.dtype import number_type
 
         self._dtypes = {dtype: numpy_dtype(str(dtype)) for dtype in (mindspore.bool_, *number_type)}
-        self._float = mindspore.float32
         self._view = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_int)(
             ("PyMemoryView_FromMemory", ctypes.pythonapi)
         )
@@ -127,6 +126,8 @@ class TensorReader:
         self._contiguous, self._address, self._stride = functions
         self.is_direct = None not in functions and mindspore.get_context("device_target") == "CPU"
         self.is_direct = self.is_direct and self._agrees(mindspore)
+        #: the dtypes of tensors that are read straight from their memory
+        self.direct_dtypes = frozenset(self._dtypes if self.is_direct else ())
 
     def __call__(self, tensor: Any) -> Array:
         """Return the values of a tensor, read-only where they are its own memory."""
@@ -145,23 +146,27 @@ class TensorReader:
         size = sum((length - 1) * stride for length, stride in zip(shape, strides)) + dtype.itemsize
         return np.ndarray(shape, dtype, self._view(address, size, _READ_ONLY), 0, strides)
 
-    def content(self, tensor: Any) -> bytes | None:
-        """Return a copy of the bytes of a tensor in C order; None where they are not at hand."""
-        if not self.is_direct or not self._contiguous(tensor) or tensor._dtype not in self._dtypes:
+    def content(self, tensor: Any, size: int) -> bytes | None:
+        """Return a copy of the bytes of a tensor, so many, in C order; None where they are not at hand."""
+        if not self._contiguous(tensor):
             return None
-        size, address = tensor._nbytes, self._address(tensor)
+        address = self._address(tensor)
         return self._bytes(address, size) if address and size else None
 
-    def flat(self, tensor: Any, dtype: Any = None) -> Array | None:
+    def single(self, tensor: Any, size: int) -> Array | None:
+        """Return the values of a tensor of float32, of so many bytes, as ``flat`` does, faster; only if ``is_direct``."""
+        address = self._address(tensor) if self._contiguous(tensor) else 0
+        if not address or address & 3:
+            return None
+        return self._memory[(address >> 2) - 1 : ((address + size) >> 2) - 1]
+
+    def flat(self, tensor: Any) -> Array | None:
         """Return the values of a tensor in C order as a flat view, or None where that cannot be had without a copy."""
         if not self.is_direct or not self._contiguous(tensor):
             return None
-        dtype = dtype or (SINGLE if tensor._dtype is self._float else self._dtypes.get(tensor._dtype))
-        size, address = tensor._nbytes, self._address(tensor)
+        dtype, size, address = self._dtypes.get(tensor._dtype), tensor._nbytes, self._address(tensor)
         if dtype is None or not (size and address):
             return None
-        if dtype is SINGLE and not address & 3:
-            return self._memory[(address >> 2) - 1 : ((address + size) >> 2) - 1]
         return np.frombuffer(self._view(address, size, _READ_ONLY), dtype)
 
     def _agrees(self, mindspore: ModuleType) -> bool:
