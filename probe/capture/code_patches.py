@@ -11,7 +11,7 @@ import contextlib
 import functools
 import inspect
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from types import CellType, CodeType, FunctionType
 from typing import Any, NamedTuple, Protocol
 
@@ -86,39 +86,15 @@ def can_be_replaced(function: Any) -> bool:
 class CodePatch:
     """One function whose code is replaced. ``inspect.signature`` shows its own signature also meanwhile."""
 
-    __slots__ = ("_function", "_gate", "_key", "_made", "_state")
+    __slots__ = ("_gate", "_state", "function", "key", "made")
 
     def __init__(self, function: FunctionType, key: str, state: State, gate: Gate) -> None:
-        self._function, self._key, self._state, self._gate = function, key, state, gate
-        self._made: _Made | None = None
+        self.function, self.key, self._state, self._gate = function, key, state, gate
+        self.made: _Made | None = None
 
-    def install(self) -> None:
-        """Replace the code. The user may have changed the function since the last time, so it is read again."""
-        function, made = self._function, self._made
-        if made is None or not (
-            function.__code__ is made.code
-            and function.__defaults__ is made.defaults
-            and function.__kwdefaults__ is made.keyword_defaults
-        ):
-            if made is not None and function.__code__ is made.replacement:
-                return
-            made = self._made = self._make()
-        if made.signature is not None:
-            function.__signature__ = made.signature  # type: ignore[attr-defined]
-        function.__code__ = made.replacement
-
-    def remove(self) -> None:
-        """Restore the code. Code that somebody else has given the function since is left alone."""
-        function, made = self._function, self._made
-        if made is None:
-            return
-        if function.__code__ is made.replacement:
-            function.__code__ = made.code
-        if made.signature is not None and function.__dict__.get("__signature__") is made.signature:
-            del function.__dict__["__signature__"]
-
-    def _make(self) -> _Made:
-        function = self._function
+    def make(self) -> _Made:
+        """Make the replacement anew from the function as it is now."""
+        function = self.function
         other = _original(function.__code__)  # that of a capture which has not removed its replacement
         code = function.__code__ if other is None else other.__code__
         names, defaults = function.__globals__, function.__defaults__
@@ -128,17 +104,50 @@ class CodePatch:
         signature = self._signature(original, other)
         if signature is not None:
             original.__signature__ = signature  # type: ignore[attr-defined]
-        constants = {"state": self._state, "gate": self._gate, "original": original, "key": self._key}
+        constants = {"state": self._state, "gate": self._gate, "original": original, "key": self.key}
         replacement = _replacement(code, {"docstring": REPLACEMENT, **constants})
-        return _Made(code, replacement, defaults, function.__kwdefaults__, signature)
+        self.made = _Made(code, replacement, defaults, function.__kwdefaults__, signature)
+        return self.made
 
     def _signature(self, original: FunctionType, other: FunctionType | None) -> inspect.Signature | None:
         """Return the signature of the original; None if ``inspect`` finds one in the function's attributes."""
-        attributes = self._function.__dict__
+        attributes = self.function.__dict__
         own = attributes.get("__signature__")
         if other is not None and own is other.__dict__.get("__signature__"):
             own = None
         return None if own is not None or "__wrapped__" in attributes else _signature_of(_Parts(original))
+
+
+# one loop for all functions: 1,300 calls of a method took half as long again
+
+
+def _install(patches: Iterable[CodePatch]) -> None:
+    """Replace the code. The user may have changed a function since the last time, so each is read again."""
+    for patch in patches:
+        function, made = patch.function, patch.made
+        now = function.__code__
+        if made is not None and now is made.replacement:
+            continue
+        if made is None or not (
+            now is made.code
+            and function.__defaults__ is made.defaults
+            and function.__kwdefaults__ is made.keyword_defaults
+        ):
+            made = patch.make()
+        if made.signature is not None:
+            function.__signature__ = made.signature  # type: ignore[attr-defined]
+        function.__code__ = made.replacement
+
+
+def _remove(patches: Iterable[CodePatch]) -> None:
+    """Restore the code. Code that somebody else has given a function since is left alone."""
+    for patch in patches:
+        function, made = patch.function, patch.made
+        if made is not None:
+            if function.__code__ is made.replacement:
+                function.__code__ = made.code
+            if made.signature is not None and function.__dict__.get("__signature__") is made.signature:
+                del function.__dict__["__signature__"]
 
 
 class CodePatches:
@@ -147,7 +156,7 @@ class CodePatches:
     def __init__(self, state: State) -> None:
         self._state = state
         self._gates: list[tuple[Gate, RecordedCall]] = []
-        self._patches: dict[int, tuple[CodePatch, str]] = {}
+        self._patches: dict[int, CodePatch] = {}
         self._is_installed = False
 
     def gate(self, call: RecordedCall) -> Gate:
@@ -158,21 +167,18 @@ class CodePatches:
 
     def add(self, function: FunctionType, key: str, gate: Gate) -> str:
         """Add a function, unless it is there under another key. Return the key under which it is recorded."""
-        known = self._patches.setdefault(id(function), (CodePatch(function, key, self._state, gate), key))
-        return known[1]
+        return self._patches.setdefault(id(function), CodePatch(function, key, self._state, gate)).key
 
     def install(self) -> None:
         """Replace the code of all functions."""
         self._is_installed = True
         for gate, call in self._gates:
             gate.call = call
-        for patch, _ in self._patches.values():
-            patch.install()
+        _install(self._patches.values())
 
     def remove(self) -> None:
         """Restore all functions."""
-        for patch, _ in self._patches.values():
-            patch.remove()
+        _remove(self._patches.values())
         for gate, _ in self._gates:
             gate.call = None
         self._is_installed = False
@@ -184,12 +190,12 @@ class CodePatches:
         if found is None:
             yield
             return
-        found[0].remove()
+        _remove((found,))
         try:
             yield
         finally:
             if self._is_installed:
-                found[0].install()
+                _install((found,))
 
 
 class _Parts:
