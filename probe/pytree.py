@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -117,9 +118,6 @@ def _slot(position: int, is_input: bool) -> Slot:
     return Slot(f"{'input' if is_input else 'output'}.{position}", is_input)
 
 
-_SLOTS = {is_input: tuple(_slot(position, is_input) for position in range(16)) for is_input in (True, False)}
-
-
 class SlotLayout(NamedTuple):
     """The places of some tensors' gradients in a backward entry."""
 
@@ -137,6 +135,12 @@ class SlotLayout(NamedTuple):
         return {name: unflatten(item, values) for name, item in self.keywords.items()} if self.keywords else {}
 
 
+@functools.lru_cache(64)
+def _flat_layout(count: int, is_input: bool) -> SlotLayout:
+    """Return the layout of so many tensors; nobody changes it."""
+    return SlotLayout([_slot(place, is_input) for place in range(count)], list(range(count)), {}, True)
+
+
 class TensorTree:
     """The tensors of some values, in order, and how they are nested. Non-tensors are skipped."""
 
@@ -145,17 +149,17 @@ class TensorTree:
     def __init__(
         self, tensor: type, values: Sequence[Any], is_input: bool, keywords: Mapping[str, Any] | None = None
     ) -> None:
+        found = [value for value in values if type(value) not in _SCALARS]
+        if not keywords and not [value for value in found if not isinstance(value, tensor)]:  # as nearly always
+            self.tensors, self.slot_layout = found, _flat_layout(len(found), is_input)
+            return
         self._tensor, self._is_input = tensor, is_input  # gradients of a call's outputs are inputs of its backward
         self.tensors: list[Any] = []  # the leaves
         slots: list[Slot] = []
         layout: list[Any] = []
         is_flat = True
-        known = _SLOTS[is_input]
-        for value in values:
-            if type(value) in _SCALARS:
-                continue
-            count = len(layout)
-            slot = known[count] if count < len(known) else _slot(count, is_input)
+        for value in found:
+            slot = _slot(len(layout), is_input)
             if isinstance(value, tensor):
                 layout.append(len(self.tensors))
                 self.tensors.append(value)

@@ -24,10 +24,11 @@ class TrainingWork:
 
     def finish(self) -> None:
         """Wait for it. Raises errors of the training."""
-        error = self.failure()
-        if error is not None:
+        try:
+            self._wait()
+        except Exception:
             self.has_raised = True
-            raise error
+            raise
 
     def failure(self) -> Exception | None:
         """Wait; return the error of the training that this raised. A device that has failed raises it every time."""

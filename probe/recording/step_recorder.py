@@ -142,7 +142,7 @@ class StepRecorder:
         pending error of the training; never one of ours.
         """
         call = repeats
-        with self.guard("recording a call", key=key):
+        try:
             if call is None:
                 call = Call(kind, key, next(self._counters[key]), cell)
                 call.recorded = (not self._filter.is_active or self._filter.begin(call)) and self.task.records_forward
@@ -150,14 +150,20 @@ class StepRecorder:
             call.watched = wants_gradients and (not self._filter.is_active or self._filter.may_record_backward(call))
             if kind is Kind.API and not (call.recorded or call.watched):
                 self._filter.end(call.forward)  # its end is not seen, and may be that of the scope
+        except Exception as error:
+            self.absorb("recording a call", error, key=key)
         if call is None or not (call.recorded or call.watched):
             return call
-        self.synchronize()
+        self.queue.synchronize()
         if repeats is None and call.recorded:
-            with self.guard("recording a call", call):
+            try:
                 if self._has_stacks:
                     self._note_stack(call, stack)
-                call.parts = {**self.task.inputs(call, args, kwargs), **self._model_parameters(call)}
+                call.parts = self.task.inputs(call, args, kwargs)
+                if self._models:
+                    call.parts.update(self._model_parameters(call))
+            except Exception as error:
+                self.absorb("recording a call", error, call)
         return call
 
     def _note_stack(self, call: Call, stack: tuple[str, ...] | None) -> None:
@@ -182,7 +188,7 @@ class StepRecorder:
     def note_inputs(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         """Note the inputs of a model that begins to run: once in a step."""
         if self.snapshot is not None and self.snapshot.wants_inputs:
-            self.synchronize()
+            self.queue.synchronize()
             with self.guard("noting the inputs of the model"):
                 self.snapshot.inputs(args, kwargs)
 
@@ -204,10 +210,14 @@ class StepRecorder:
 
     def end(self, call: Call, result: Any, parameters: Mapping[str, Any] | None = None) -> None:
         """End a call: record its outputs, and a Cell's parameters, as they are now. Raises ``queue.pending_error``."""
-        with self.guard("recording a result", call):
+        try:
             self._record_outputs(call, result, parameters)
-        with self.guard("recording a result", call):
+        except Exception as error:
+            self.absorb("recording a result", error, call)
+        try:
             self._finish_forward(call)
+        except Exception as error:
+            self.absorb("recording a result", error, call)
         if self.queue.pending_error is not None:
             self.queue.raise_pending()
 
@@ -228,7 +238,8 @@ class StepRecorder:
         if call.recorded:
             parts, call.parts = call.parts, {}
             self._emit(call, parts, backward=False)
-        self._filter.end(call.forward)
+        if self._filter.is_active:
+            self._filter.end(call.forward)
 
     # -- communication in flight ----------------------------------------------------------------------------------
 
@@ -271,7 +282,8 @@ class StepRecorder:
         """End the backward entry with the records of the gradients of the call's outputs, then of its inputs."""
         filled = in_layout.fill(inputs), out_layout.fill(outputs), out_layout.fill_keywords(outputs)
         self._emit(call, self.task.backward(*filled), backward=True)
-        self._filter.end(call.backward)
+        if self._filter.is_active:
+            self._filter.end(call.backward)
 
     def note_unassigned_gradients(self, call: Call) -> None:
         """Log, once in a run, that the gradients of a compiled call cannot be assigned to its arguments."""
@@ -304,10 +316,6 @@ class StepRecorder:
 
     # -- the step -----------------------------------------------------------------------------------------------
 
-    def synchronize(self) -> None:
-        """Wait for asynchronous work before values are read. Raises errors of the training, never ours."""
-        self.queue.synchronize()
-
     def close(self) -> list[str]:
         """Accept nothing more; return the names in the settings that no call matched."""
         self.closed = True
@@ -323,6 +331,13 @@ class StepRecorder:
     def guard(self, operation: str, call: Call | None = None, backward: bool = False, key: str = "") -> ErrorGuard:
         """Return the context in which an error of ours ends: it is reported, and noted in the call's entry."""
         return ErrorGuard(self.report, operation, call, backward, key)  # the key is for a call that has no number yet
+
+    def absorb(
+        self, operation: str, error: Exception, call: Call | None = None, backward: bool = False, key: str = ""
+    ) -> None:
+        """End an error of ours, as ``guard`` does: for code that runs so often that a context is dear."""
+        if not self.guard(operation, call, backward, key).__exit__(None, error, None):
+            raise error
 
     def report(self, operation: str, error: BaseException, call: Call | None, backward: bool, key: str) -> None:
         """Report an error once per kind: on the log, in dump_error_info.log, and in the call's entry. Never raises."""

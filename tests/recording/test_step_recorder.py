@@ -62,18 +62,18 @@ def fail(error):
 # -- crossings -----------------------------------------------------------------------------------------------------
 
 
-def test_a_call_enters_the_recorder_by_begin_synchronize_and_end(debug, crossings):
+def test_a_call_enters_the_recorder_by_begin_and_end(debug, crossings):
     debugger = debug(level="L1", data_mode=["forward"])
     debugger.start()
     crossings.clear()
     ops.relu(X)
-    assert crossings == ["begin", "synchronize", "end"]
+    assert crossings == ["begin", "end"]
     debugger.stop()
     assert list(debug.dump().data) == ["Functional.relu.0.forward"]
 
 
 @pytest.mark.parametrize("task", ["statistics", "tensor", "structure", "nan_check"])
-def test_a_call_whose_gradients_are_watched_enters_it_no_more_often_but_for_the_guard(debug, crossings, task):
+def test_a_call_whose_gradients_are_watched_enters_it_no_more_often(debug, crossings, task):
     debugger = debug(level="L1", task=task, saved_tensors=False)
     forward, backward = [], []
 
@@ -88,10 +88,8 @@ def test_a_call_whose_gradients_are_watched_enters_it_no_more_often_but_for_the_
     ms.grad(function)(X)
     backward.extend(crossings)
     debugger.step()
-    assert [name for name in forward if name != "guard"] == ["begin", "synchronize", "end"]
-    assert forward.count("guard") == 2
-    expected = ["begin_backward", "end_backward"]
-    assert [name for name in backward if name not in ("guard", "synchronize")] == expected
+    assert forward == ["begin", "end"]
+    assert backward == ["begin_backward", "end_backward"]
 
 
 def test_a_call_inside_a_call_does_not_enter_it(debug, crossings, monkeypatch):
@@ -100,7 +98,7 @@ def test_a_call_inside_a_call_does_not_enter_it(debug, crossings, monkeypatch):
     debugger.start()
     crossings.clear()
     ops.tanh(X)
-    assert crossings == ["begin", "synchronize", "end"]
+    assert crossings == ["begin", "end"]
     debugger.stop()
 
 
@@ -140,7 +138,7 @@ def test_an_error_that_comes_up_while_waiting_for_the_result_is_the_calls(debug,
     crossings.clear()
     with pytest.raises(RuntimeError, match="the training's own"):
         ops.relu(X)
-    assert crossings == ["begin", "synchronize", "fail"]
+    assert crossings == ["begin", "fail"]
     debugger.stop()
     assert debug.dump().data["Functional.relu.0.forward"]["raised"] == "RuntimeError: the training's own"
 

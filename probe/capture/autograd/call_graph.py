@@ -107,9 +107,9 @@ ReadEdges = Callable[[], list[Optional[Key]]]  # reads the places in the graph t
 _Way = tuple[tuple[tuple[int, int], ...], bool]
 
 
-def is_compiled(node: Node) -> bool:
-    """Return whether this is the node of a compiled function."""
-    return _NAME in node.name()
+def is_compiled(name: str) -> bool:
+    """Return whether a node of this name is that of a compiled function."""
+    return _NAME in name
 
 
 class CompiledNodes:
@@ -133,7 +133,7 @@ class CompiledNodes:
 
     def edges(self, node: Node) -> ReadEdges | None:
         """Return what reads the edges of the gradients, once, in the node's hook; None for one that is not compiled."""
-        return self._reader(node) if is_compiled(node) else None
+        return self._reader(node) if is_compiled(node.name()) else None
 
     def _reader(self, node: Node) -> ReadEdges:
         number, held = next(self._numbers), self._held

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import bisect
 import enum
-import functools
 import itertools
 import threading
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Union
 
 from probe.capture.autograd.call_graph import CallGraph, CompiledNodes, GraphInputs, Places, ReadEdges, is_compiled
 from probe.capture.autograd.nodes import LEAF, AutogradNodes, Key, Node
@@ -63,25 +62,30 @@ class GradientHooks:
             inputs = GraphInputs(inputs.tree, self._nodes)
         continuous = self._nodes.continuous
         outputs = TensorTree(self._tensor, as_outputs(result), is_input=True)
-        nodes = [tensor._grad_node if tensor._dtype in continuous else None for tensor in outputs.tensors]
-        # a leaf returned unchanged (for example x.to(x.dtype)) is not hooked: it outlives the graph
-        nodes = [None if node is None or node._sequence_nr() == LEAF else node for node in nodes]
+        nodes: list[Node] = []
+        for tensor in outputs.tensors:
+            node = tensor._grad_node
+            # a leaf returned unchanged (for example x.to(x.dtype)) is not hooked: it outlives the graph
+            is_made = node is not None and node._sequence_nr() != LEAF and tensor._dtype in continuous
+            nodes.append(node if is_made else None)
         made = [node for node in nodes if node is not None]
         if not made:
             return
+        one = recorder, call, inputs
         if inputs is self._no_inputs:
-            hook = _one_node(recorder, call, inputs, inputs.tree, [], lambda count: (), lambda: None)
+            hook = _one_node(*one, inputs.tree, [], (), lambda number: None, 0)
             made[0].register_prehook(lambda go: hook((), go))
             return
         if len(nodes) == 1 or len({self._nodes.identify(node) for node in made}) == 1:
-            places = self._places(made[0], inputs, outputs.tensors)
-            if places is not None:
-                first: dict[int, int] = {}  # returned twice: the whole gradient belongs to the first place
-                for leaf in (leaf for leaf, node in enumerate(nodes) if node is not None):
+            first: dict[int, int] = {}  # returned twice: the whole gradient belongs to the first place
+            for leaf, node in enumerate(nodes):
+                if node is not None:
                     first.setdefault(outputs.tensors[leaf]._output_index, leaf)
+            places = self._places(made[0], inputs, first)
+            if places is not None:
                 arrivals = [(leaf, index) for index, leaf in first.items()]
-                advance = functools.partial(self._open_entries.advance, made[0]._sequence_nr())
-                made[0].register_hook(_one_node(recorder, call, inputs, outputs, arrivals, places, advance))
+                follow = self._open_entries.advance, made[0]._sequence_nr()
+                made[0].register_hook(_one_node(*one, outputs, arrivals, places, *follow))
                 return
         entry = BackwardEntry(recorder, call, inputs, outputs, self._open_entries)
         entry.attach(CallGraph(self._nodes, inputs, outputs.tensors, nodes), self._compiled)
@@ -94,19 +98,17 @@ class GradientHooks:
         """Release all nodes: the step is over."""
         self._compiled.release()
 
-    def _places(self, node: Node, inputs: GraphInputs, outputs: Sequence[Any]) -> Callable[[int], Places] | None:
-        """Return a function that finds the gradients of the inputs; None if a hook behind the node does not suffice."""
-        if is_compiled(node):
+    def _places(self, node: Node, inputs: GraphInputs, outputs: Iterable[int]) -> FoundPlaces | None:
+        """Return where the gradients of the inputs are, or what finds them; None if a hook behind the node cannot."""
+        name = node.name()
+        if is_compiled(name):
             return self._compiled.places(node, inputs) if inputs.is_compiled else None
-        if node.name().startswith(_CHANGES_ITS_GRADIENT):
-            return None
-        edges = self._direct(node, inputs, outputs)
-        return None if edges is None else lambda count: edges
+        return None if name.startswith(_CHANGES_ITS_GRADIENT) else self._direct(node, inputs, outputs)
 
-    def _direct(self, node: Node, inputs: GraphInputs, outputs: Sequence[Any]) -> list[tuple[int, int]] | None:
+    def _direct(self, node: Node, inputs: GraphInputs, outputs: Iterable[int]) -> list[tuple[int, int]] | None:
         """Return (edge, input leaf) pairs if this is the only node between inputs and outputs, else None."""
         identity = self._nodes.identify(node)
-        if any((identity, tensor._output_index) in inputs.keys for tensor in outputs):
+        if not inputs.keys.keys().isdisjoint([(identity, index) for index in outputs]):
             return None
         edges: list[tuple[int, int]] = []
         met: dict[Key, int] = {}
@@ -126,7 +128,7 @@ class GradientHooks:
 
 def _one_node(
     recorder: StepRecorder, call: Call, inputs: GraphInputs, outputs: TensorTree,
-    arrivals: Sequence[tuple[int, int]], places: Callable[[int], Places], advance: Callable[[], None],
+    arrivals: Sequence[tuple[int, int]], places: FoundPlaces, advance: Callable[[int], None], sequence_nr: int,
 ) -> Callable[[Any, Any], None]:  # fmt: skip
     """Return the hook that records the whole backward entry of a one-node call."""
     in_layout, out_layout = outputs.slot_layout, inputs.tree.slot_layout
@@ -136,30 +138,36 @@ def _one_node(
         nonlocal passes
         if recorder.closed:
             return
-        recorder.synchronize()
-        with recorder.guard("reading a gradient", call, backward=True):
-            advance()
+        recorder.queue.synchronize()
+        try:
+            advance(sequence_nr)
             passes += 1
             if passes:
                 recorder.note_later_pass(call, passes)
                 return
-            found = places(len(gi))
+            found = places(len(gi)) if callable(places) else places
             if not recorder.begin_backward(call):
                 return
+            gradient = recorder.task.gradient
             arrived: list[Any] = [None] * len(in_layout.slots)
             for leaf, index in arrivals:
                 if go[index] is not None:
-                    arrived[leaf] = recorder.task.gradient(call, in_layout.slots[leaf], go[index])
+                    arrived[leaf] = gradient(call, in_layout.slots[leaf], go[index])
             contributions: list[Any] = [None] * len(out_layout.slots)
             if found is None:
                 recorder.note_unassigned_gradients(call)
             for place, leaf in found or ():
                 if gi[place] is not None:
-                    contributions[leaf] = recorder.task.gradient(call, out_layout.slots[leaf], gi[place])
+                    contributions[leaf] = gradient(call, out_layout.slots[leaf], gi[place])
             recorder.end_backward(call, in_layout, arrived, out_layout, contributions)
+        except Exception as error:
+            recorder.absorb("reading a gradient", error, call, backward=True)
 
     return hook
 
+
+#: pairs, or what finds them by the number of gradients
+FoundPlaces = Union[Places, Callable[[int], Places]]
 
 #: two lists of (place of a gradient in a hook's ``gi``, leaf): gradients of inputs, gradients of results
 _Found = tuple[list[tuple[int, int]], list[tuple[int, int]]]
@@ -285,7 +293,7 @@ class BackwardEntry:
         recorder = self._recorder
         if recorder.closed:
             return False
-        recorder.synchronize()
+        recorder.queue.synchronize()
         with recorder.guard("opening a backward entry", self._call, backward=True):
             self._open_entries.advance(sequence_nr)
             if self._state is _State.CLOSED and is_first:

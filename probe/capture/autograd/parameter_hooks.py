@@ -74,7 +74,7 @@ class ParameterHooks:
         def hook(gradient: Any) -> None:
             if key not in called:
                 return
-            recorder.synchronize()
+            recorder.queue.synchronize()
             with recorder.guard("reading a parameter's gradient", key=key):
                 recorder.parameter_gradient(key, name, gradient, micro())
 
@@ -90,7 +90,7 @@ class DebugValueHooks:
 
     def save(self, recorder: StepRecorder, task: DebugTask, variable: Any, name: str, backward: bool) -> None:
         """Record a value as it is now, and its gradients as soon as they arrive."""
-        recorder.synchronize()
+        recorder.queue.synchronize()
         with recorder.guard("saving a value", key=name):
             value_name, gradient_name = task.new_names(name)
             task.record_value(value_name, variable)
@@ -118,7 +118,7 @@ class DebugValueHooks:
         def arrived(gradient: Any) -> None:
             if recorder.closed or pending.record is not None or gradient is None:  # a second pass, or no gradient
                 return
-            recorder.synchronize()
+            recorder.queue.synchronize()
             with recorder.guard("reading a gradient", key=place):
                 pending.record = task.gradient_of(place, gradient)
                 update()

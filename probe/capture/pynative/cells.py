@@ -124,7 +124,7 @@ class CellHooks(HookGroup):
                 if not self._forward_pre_hook:
                     context.begin(key, args, kwargs, self)
                 output = original(self, *args, **kwargs)
-                recorder.synchronize()
+                recorder.queue.synchronize()
             except BaseException as error:
                 opened = state.leave(depth, self)
                 if opened is not None and context.recorder is not None:
@@ -151,7 +151,7 @@ class CellHooks(HookGroup):
         """Wrap the method that runs the user's forward hooks: they may swap the parameters that the Cell has used."""
         opened, recorder = next(reversed(self._context.state.cells), None), self._context.recorder
         if opened is not None and opened.cell is cell and recorder is not None:
-            recorder.synchronize()
+            recorder.queue.synchronize()
             with recorder.guard("reading the parameters of a Cell", opened.call):
                 opened.has_parameters, parameters = True, _named(cell)
                 if opened.call.watched:
@@ -256,7 +256,7 @@ class OptimizerHooks(HookGroup):
                 if states is not None:
                     recorder.note_states(call, states)
             result = update()
-            recorder.synchronize()
+            recorder.queue.synchronize()
             has_ended = True
         finally:
             del self._used[id(optimizer)]

@@ -21,6 +21,7 @@ from probe.recording.step_recorder import StepRecorder
 
 #: on Ascend it returns the part that was written, and Python drops that: its outcome is the tensor
 _CHANGES_FIRST = "Tensor.__setitem__"
+_WATCHING = "watching the gradients of a call"
 
 
 class CaptureContext:
@@ -66,15 +67,19 @@ class CaptureContext:
         elif not (call.recorded or call.watched):
             return None
         if call.watched:
-            with recorder.guard("watching the gradients of a call", call):
+            try:
                 opened.graph_inputs = self._gradients.find_inputs(recorder, args, kwargs, cell, **flags)
+            except Exception as error:
+                recorder.absorb(_WATCHING, error, call)
         return opened
 
     def watch_gradients(self, opened: OpenCall, result: Any) -> None:
         """Watch the gradients of a call that has returned."""
         if opened.graph_inputs is not None:
-            with opened.recorder.guard("watching the gradients of a call", opened.call):
+            try:
                 self._gradients.attach(opened.recorder, opened.call, opened.graph_inputs, result)
+            except Exception as error:
+                opened.recorder.absorb(_WATCHING, error, opened.call)
 
     def end(self, opened: OpenCall, result: Any, parameters: Mapping[str, Any] | None = None) -> None:
         """End a call that has returned. Raises ``queue.pending_error``."""
@@ -137,7 +142,7 @@ class ApiHooks:
         return result
 
     def _synchronize(self, recorder: StepRecorder, result: Any) -> None:
-        recorder.synchronize()
+        recorder.queue.synchronize()
 
     def _end(
         self, opened: OpenCall, original: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], result: Any

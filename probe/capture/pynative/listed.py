@@ -38,7 +38,7 @@ class CollectiveHooks(ApiHooks):
 
     def _synchronize(self, recorder: StepRecorder, result: Any) -> None:
         if not self._handles.find(result):
-            recorder.synchronize()
+            recorder.queue.synchronize()
 
     def _end(
         self, opened: OpenCall, original: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], result: Any

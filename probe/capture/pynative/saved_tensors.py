@@ -158,7 +158,7 @@ class SavedTensors:
             place = self._input(tensor)
             saved = Saved(tensor, not is_leaf and place is None and self._state.unseen(self._is_output, tensor))
             if recorder is not None:
-                recorder.synchronize()
+                recorder.queue.synchronize()
                 with recorder.guard("reading a tensor that is kept for the backward"):
                     place = saved.place = place or self._other(saved, tensor)
                     is_in_flight = self._checksums.waits and recorder.queue.has_communication_in_flight
@@ -173,7 +173,7 @@ class SavedTensors:
             return saved
         noted = saved.noted
         if noted is not None and not noted.recorder.closed:
-            noted.recorder.synchronize()
+            noted.recorder.queue.synchronize()
             with noted.recorder.guard("comparing a tensor that was kept for the backward"):
                 self._state.unseen(self._findings.compare, noted, saved.kept)
         saved.refuse_changed(self.writes)
