@@ -119,9 +119,10 @@ def main():
         what, *rest = sys.argv[1:]
         print(json.dumps({"entries": entries, "peak": peak, "constructed": constructed}[what](*map(int, rest))))
         return
-    few, many = run("entries", "2000"), run("entries", "20000")
-    for name, key in (("time", "added_ms"), ("bytes written", "written")):
-        print(f"2,000 -> 20,000 calls: {name} x{many[key] / few[key]:.2f} ({few[key]:.0f} -> {many[key]:.0f})")
+    for count in (100, 1000, 10_000, 20_000):
+        many = run("entries", str(count))
+        each = f"{1e3 * many['added_ms'] / count:.1f} us and {many['written'] / count:.0f} bytes written for each"
+        print(f"{count} calls: {many['added_ms']:.1f} ms more, {each}", flush=True)
     print(f"bytes written / size of the documents: {many['written'] / many['documents']:.2f}")
     bare, watched = run("peak", "0"), run("peak", "1")
     extra = watched["peak_mb"] - bare["peak_mb"]

@@ -101,7 +101,7 @@ def simulate(ranks, processes):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--ranks", type=int, nargs="+", default=[16, 64, 256])
+    parser.add_argument("--ranks", type=int, nargs="+", default=[1, 16, 64, 256])
     parser.add_argument("--rounds", type=int, default=3, help="how often each number of ranks has its turn")
     parser.add_argument("--processes", type=int, default=os.cpu_count())
     parser.add_argument("--writer", nargs=2, help=argparse.SUPPRESS)
