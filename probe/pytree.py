@@ -150,11 +150,12 @@ class TensorTree:
         self, tensor: type, values: Sequence[Any], is_input: bool, keywords: Mapping[str, Any] | None = None
     ) -> None:
         found = [value for value in values if type(value) not in _SCALARS]
+        self.tensors: list[Any] = found  # the leaves
         if not keywords and not [value for value in found if not isinstance(value, tensor)]:  # as nearly always
-            self.tensors, self.slot_layout = found, _flat_layout(len(found), is_input)
+            self.slot_layout = _flat_layout(len(found), is_input)  # the places of their gradients, no tensor
             return
         self._tensor, self._is_input = tensor, is_input  # gradients of a call's outputs are inputs of its backward
-        self.tensors: list[Any] = []  # the leaves
+        self.tensors = []
         slots: list[Slot] = []
         layout: list[Any] = []
         is_flat = True
@@ -171,9 +172,9 @@ class TensorTree:
                 layout.append(inner)
         named: dict[str, Any] = {}
         if keywords:
-            found = {name: self._inner(value, f"output_kwargs.{name}", slots) for name, value in keywords.items()}
-            named = {name: inner for name, inner in found.items() if inner is not None}
-        self.slot_layout = SlotLayout(slots, layout, named, is_flat)  # the places of their gradients, no tensor
+            inside = {name: self._inner(value, f"output_kwargs.{name}", slots) for name, value in keywords.items()}
+            named = {name: inner for name, inner in inside.items() if inner is not None}
+        self.slot_layout = SlotLayout(slots, layout, named, is_flat)
 
     def _inner(self, value: Any, place: str, slots: list[Slot]) -> Any:
         """Add the tensors inside a value and return its layout; positions count the items that hold tensors."""

@@ -154,7 +154,7 @@ class TensorReader:
         return self._bytes(address, size) if address and size else None
 
     def single(self, tensor: Any, size: int) -> Array | None:
-        """Return the values of a tensor of float32, of so many bytes, as ``flat`` does, faster; only if ``is_direct``."""
+        """Return the values of a tensor of float32, of so many bytes, faster than ``flat``; only if ``is_direct``."""
         address = self._address(tensor) if self._contiguous(tensor) else 0
         if not address or address & 3:
             return None

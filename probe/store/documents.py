@@ -32,8 +32,8 @@ class JsonDocuments:
     The ``header`` has the keys that stand before "data" in dump.json. At level "debug" the document is debug.json,
     whose entries are values, not parts. ``stack_texts`` are the formatted stacks, by number; more may come. ``extra``
     asks for stack.json and construct.json, ``journal`` for a journal of every entry until the documents are written.
-    Entries become text ``MOST_WAITING`` at a time, which is quicker; if ``each``, one at a time. Errors of an entry or of
-    the journal are reported to ``errors``, and raised where there is none.
+    Entries become text ``MOST_WAITING`` at a time, which is quicker; if ``each``, one at a time. Errors of an entry or
+    of the journal are reported to ``errors``, and raised where there is none.
     """
 
     def __init__(

@@ -214,7 +214,8 @@ def test_debug_documents(debug):
 
 def test_a_journal_that_was_not_recovered(tmp_path):
     folder = tmp_path / "step0" / "rank3"
-    documents = JsonDocuments(str(folder), HEADER, [["File a, line 1, in f, \n x()"]], extra=True, journal=True, each=True)
+    stacks = [["File a, line 1, in f, \n x()"]]
+    documents = JsonDocuments(str(folder), HEADER, stacks, extra=True, journal=True, each=True)
     name = "Functional.relu.0.forward"
     documents.entry(name, {"input_args": [1.5], "input_kwargs": {}}, 0, [(name, "Cell.a.A.forward.0")])
     documents.entry(name, {"output": [2.5]})
