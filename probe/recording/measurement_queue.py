@@ -24,11 +24,10 @@ class TrainingWork:
 
     def finish(self) -> None:
         """Wait for it. Raises errors of the training."""
-        try:
-            self._wait()
-        except Exception:
+        error = self.failure()
+        if error is not None:
             self.has_raised = True
-            raise
+            raise error
 
     def failure(self) -> Exception | None:
         """Wait; return the error of the training that this raised. A device that has failed raises it every time."""

@@ -22,6 +22,8 @@ from probe.recording.measurement_queue import MeasurementQueue
 from probe.snapshot.snapshot import Snapshot
 from probe.store.error_log import ErrorGuard, ErrorLog
 
+_RECORDING = "recording a call"
+
 
 class NameFilter:
     """Decides by name, for one step.
@@ -141,37 +143,38 @@ class StepRecorder:
         a recomputed Cell runs again; ``stack`` the formatted stack, where it is not that of the caller. Raises a
         pending error of the training; never one of ours.
         """
-        call = repeats
-        try:
-            if call is None:
-                call = Call(kind, key, next(self._counters[key]), cell)
-                call.recorded = (not self._filter.is_active or self._filter.begin(call)) and self.task.records_forward
-            wants_gradients = self.task.gradients is not GradientUse.NONE
-            call.watched = wants_gradients and (not self._filter.is_active or self._filter.may_record_backward(call))
-            if kind is Kind.API and not (call.recorded or call.watched):
-                self._filter.end(call.forward)  # its end is not seen, and may be that of the scope
-        except Exception as error:
-            self.absorb("recording a call", error, key=key)
+        call: Call | None = self.safely(_RECORDING, None, self._number, kind, key, cell, repeats, key=key)
         if call is None or not (call.recorded or call.watched):
             return call
         self.queue.synchronize()
         if repeats is None and call.recorded:
-            try:
-                if self._has_stacks:
-                    self._note_stack(call, stack)
-                call.parts = self.task.inputs(call, args, kwargs)
-                if self._models:
-                    call.parts.update(self._model_parameters(call))
-            except Exception as error:
-                self.absorb("recording a call", error, call)
+            self.safely(_RECORDING, call, self._note_inputs, call, args, kwargs, stack)
         return call
 
-    def _note_stack(self, call: Call, stack: tuple[str, ...] | None) -> None:
-        with self.queue.lock:
-            if stack is None:
-                call.stack, call.frame = self._stacks.number(sys._getframe(2), call.cell)
-            else:
-                call.stack = self._stacks.add(stack)
+    def _number(self, kind: Kind, key: str, cell: Call | None, repeats: Call | None) -> Call:
+        """Return the call that begins, and decide what is recorded of it."""
+        call, names = repeats, self._filter
+        if call is None:
+            call = Call(kind, key, next(self._counters[key]), cell)
+            call.recorded = (not names.is_active or names.begin(call)) and self.task.records_forward
+        wants_gradients = self.task.gradients is not GradientUse.NONE
+        call.watched = wants_gradients and (not names.is_active or names.may_record_backward(call))
+        if kind is Kind.API and not (call.recorded or call.watched):
+            names.end(call.forward)  # its end is not seen, and may be that of the scope
+        return call
+
+    def _note_inputs(
+        self, call: Call, args: tuple[Any, ...], kwargs: Mapping[str, Any], stack: tuple[str, ...] | None
+    ) -> None:
+        if self._has_stacks:
+            with self.queue.lock:
+                if stack is None:
+                    call.stack, call.frame = self._stacks.number(sys._getframe(3), call.cell)
+                else:
+                    call.stack = self._stacks.add(stack)
+        call.parts = self.task.inputs(call, args, kwargs)
+        if self._models:
+            call.parts.update(self._model_parameters(call))
 
     def _model_parameters(self, call: Call) -> dict[str, Any]:
         if not any(self._models.values()):
@@ -210,14 +213,8 @@ class StepRecorder:
 
     def end(self, call: Call, result: Any, parameters: Mapping[str, Any] | None = None) -> None:
         """End a call: record its outputs, and a Cell's parameters, as they are now. Raises ``queue.pending_error``."""
-        try:
-            self._record_outputs(call, result, parameters)
-        except Exception as error:
-            self.absorb("recording a result", error, call)
-        try:
-            self._finish_forward(call)
-        except Exception as error:
-            self.absorb("recording a result", error, call)
+        self.safely("recording a result", call, self._record_outputs, call, result, parameters)
+        self.safely("recording a result", call, self._finish_forward, call)
         if self.queue.pending_error is not None:
             self.queue.raise_pending()
 
@@ -332,12 +329,17 @@ class StepRecorder:
         """Return the context in which an error of ours ends: it is reported, and noted in the call's entry."""
         return ErrorGuard(self.report, operation, call, backward, key)  # the key is for a call that has no number yet
 
-    def absorb(
-        self, operation: str, error: Exception, call: Call | None = None, backward: bool = False, key: str = ""
-    ) -> None:
-        """End an error of ours, as ``guard`` does: for code that runs so often that a context is dear."""
-        if not self.guard(operation, call, backward, key).__exit__(None, error, None):
-            raise error
+    def safely(
+        self, operation: str, call: Call | None, function: Callable[..., Any], *args: Any, backward: bool = False,
+        key: str = "", **kwargs: Any,
+    ) -> Any:  # fmt: skip
+        """Return the result of a function, or None where an error of ours ends, as in ``guard``; quicker than this."""
+        try:
+            return function(*args, **kwargs)
+        except Exception as error:
+            if not self.guard(operation, call, backward, key).__exit__(None, error, None):
+                raise
+            return None
 
     def report(self, operation: str, error: BaseException, call: Call | None, backward: bool, key: str) -> None:
         """Report an error once per kind: on the log, in dump_error_info.log, and in the call's entry. Never raises."""

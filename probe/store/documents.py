@@ -40,14 +40,11 @@ class JsonDocuments:
         self, folder: str, header: Mapping[str, Any], stack_texts: Sequence[Sequence[str]], extra: bool, journal: bool,
         errors: ErrorLog | None = None, each: bool = False,
     ) -> None:  # fmt: skip
-        self.folder, self.has_journal, self._errors = folder, journal, errors
-        self._waiting: list[Any] = []  # entries that are no text yet, as ``entry`` was given them
-        self._most, self._since = 1 if each else MOST_WAITING, 0.0  # so many wait, the oldest since then
+        self.folder, self._errors, self._waiting = folder, errors, WaitingEntries(1 if each else MOST_WAITING)
         self._header, self._stack_texts, self._extra = dict(header), stack_texts, extra
         self._debug = header.get("level") == "debug"
-        #: nothing opens it where none is wanted
-        self.journal = Journal(folder, json.dumps({"header": self._header, "extra_info": extra, "debug": self._debug}))
-        self._journaled: set[int] = set()  # the stacks that the journal has
+        first = {"header": self._header, "extra_info": extra, "debug": self._debug}
+        self.journal = Journal(folder, json.dumps(first), stack_texts, journal)
         self._entries: dict[str, dict[str, str]] = {}  # a value of debug.json has one text, under ""
         self._stacks: dict[int, list[str]] = {}
         self._construct: dict[str, str | None] = {}
@@ -56,7 +53,7 @@ class JsonDocuments:
     @property
     def is_empty(self) -> bool:
         """Whether no entry came."""
-        return not (self._entries or self._waiting or self._stacks or self._construct)
+        return not (self._entries or self._waiting.entries or self._stacks or self._construct)
 
     def accept(self, entry: Entry) -> None:
         """Add an entry with the stack of its call, if it is that of a forward."""
@@ -74,16 +71,12 @@ class JsonDocuments:
         """
         self._construct.update(construct)
         self._unwritten += 1
-        waiting, now = self._waiting, monotonic()
-        if not waiting:
-            self._since = now
-        waiting.append((name, parts, stack, construct))
-        if len(waiting) >= self._most or now - self._since > _LONGEST_WAIT:
+        if self._waiting.add((name, parts, stack, construct)):
             self._settle()
 
     def _settle(self) -> None:
         """Make the text of the entries that wait, and append it to the journal."""
-        records, waiting = [], self._waiting
+        records, waiting = [], self._waiting.entries
         while waiting:
             name, parts, stack, construct = waiting[0]
             try:
@@ -95,14 +88,13 @@ class JsonDocuments:
                 texts = self._texts({"error": message_of(error)})
             if texts is not None:
                 self._entries.setdefault(name, {}).update(texts)
-            if self.has_journal:
+            if self.journal.is_wanted:
                 records.append(self._record(name, texts, stack, construct))
             del waiting[:1]  # empty where a signal has ended the step meanwhile
         if records:
             try:
                 self.journal.append(*records)
             except (OSError, UsageError) as error:  # the documents keep the entries
-                self._journaled.clear()
                 if self._errors is None:
                     raise
                 self._errors.report("writing the journal", error)
@@ -116,6 +108,9 @@ class JsonDocuments:
         """Append an entry that goes on to the journal, now: a later record of its name replaces it."""
         self._settle()
         self.journal.append(self._record(name, self._texts(parts), stack, construct, ',"draft":true'))
+
+    def _record(self, name: str, texts: dict[str, str] | None, *more: Any) -> str:
+        return self.journal.record(name, None if texts is None else self._text(texts), *more)
 
     def stack(self, name: str, number: int) -> None:
         """Note the stack of a forward entry."""
@@ -146,7 +141,7 @@ class JsonDocuments:
     def begin_journal(self) -> None:
         """Append the entries so far to a journal, and each further one from now on; raise OSError where it fails."""
         self._settle()
-        self.has_journal = True
+        self.journal.is_wanted = True
         numbers = {name: number for number, names in self._stacks.items() for name in names}
         entries = [self._record(name, texts, numbers.get(name, -1), ()) for name, texts in self._entries.items()]
         places = [self._record(name, None, -1, [(name, parent)]) for name, parent in self._construct.items()]
@@ -164,7 +159,6 @@ class JsonDocuments:
             self._write()
         if ends:
             self.journal.remove()
-            self._journaled.clear()
         self._unwritten -= changes
         return changes > 0
 
@@ -189,21 +183,21 @@ class JsonDocuments:
         inner = ",\n".join(texts.values())
         return f"{{\n{inner}\n{_ENTRY}}}" if inner else "{}"
 
-    def _record(
-        self, name: str, texts: dict[str, str] | None, stack: int, construct: Iterable[Parent], mark: str = ""
-    ) -> str:
-        """Return the record of an entry for the journal."""
-        body = mark if texts is None else f'{mark},"entry":{self._text(texts)}'
-        if stack >= 0:
-            body += f',"stack":{stack}'
-            if mark or stack not in self._journaled:  # a reader may see others before a draft
-                body += f',"lines":{json.dumps(self._stack_texts[stack])}'
-        if construct:
-            places = [f"{_quote(place)}:{encode(parent, '')}" for place, parent in construct]
-            body += f',"construct":{{{",".join(places)}}}'
-        if not mark:
-            self._journaled.add(stack)
-        return f'{{"name":{_quote(name)}{body}}}'
+
+class WaitingEntries:
+    """Entries that are no text yet, at most so many."""
+
+    def __init__(self, most: int) -> None:
+        self.entries: list[tuple[str, Any, int, Iterable[Parent]]] = []  # as ``JsonDocuments.entry`` was given them
+        self._most, self._since = most, 0.0  # the time when the first of them came
+
+    def add(self, entry: tuple[str, Any, int, Iterable[Parent]]) -> bool:
+        """Add an entry; return whether all of them shall become text."""
+        now = monotonic()
+        if not self.entries:
+            self._since = now
+        self.entries.append(entry)
+        return len(self.entries) >= self._most or now - self._since > _LONGEST_WAIT
 
 
 @functools.lru_cache(256)

@@ -64,5 +64,5 @@ class DumpWriter:
 
     def open(self) -> None:
         """Begin the journal: this process alone writes into the folder now. Raise UsageError when another one does."""
-        if self.documents.has_journal:
+        if self.documents.journal.is_wanted:
             self.documents.journal.open()

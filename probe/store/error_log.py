@@ -62,7 +62,7 @@ class ErrorLog:
         try:
             file_io.make_dirs(self._folder)
             file_io.append(os.path.join(self._folder, file_names.ERRORS), f"{text}\n")
-        except Exception:
+        except (OSError, ValueError):  # the latter: a text that has no encoding
             if log_failure:
                 _log.error("%s", text)
 

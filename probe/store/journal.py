@@ -12,9 +12,13 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
+import json
 import os
 import struct
+from collections.abc import Iterable, Sequence
+from json.encoder import encode_basestring_ascii as _quote
 
+from probe.entry import Parent
 from probe.errors import UsageError
 from probe.store import file_io, file_names
 
@@ -30,9 +34,12 @@ FRAME = struct.Struct("<II")  # stands before each record: its length and CRC-32
 class Journal:
     """Appends to the journal of one rank folder. One process writes it: others find it locked."""
 
-    def __init__(self, folder: str, header: str) -> None:
+    def __init__(
+        self, folder: str, header: str, stack_texts: Sequence[Sequence[str]] = (), is_wanted: bool = True
+    ) -> None:
         self._path = os.path.join(folder, file_names.JOURNAL)
-        self._header = header  # the text of the first record
+        self._header, self.is_wanted = header, is_wanted  # the text of the first record
+        self._stack_texts, self._known = stack_texts, set[int]()  # the stacks that the file has
         self._file = -1
         self.size = 0
 
@@ -52,6 +59,19 @@ class Journal:
             self.append(self._header)
             cleanup.pop_all()
 
+    def record(self, name: str, entry: str | None, stack: int, construct: Iterable[Parent], mark: str = "") -> str:
+        """Return the record of an entry, whose text is that of dump.json. A stack that is new has its lines."""
+        body = mark if entry is None else f'{mark},"entry":{entry}'
+        if stack >= 0:
+            body += f',"stack":{stack}'
+            if mark or stack not in self._known:  # a reader may see others before a draft
+                body += f',"lines":{json.dumps(self._stack_texts[stack])}'
+        if construct:
+            body += f',"construct":{json.dumps(dict(construct))}'
+        if not mark:
+            self._known.add(stack)
+        return f'{{"name":{_quote(name)}{body}}}'
+
     def append(self, *texts: str) -> None:
         """Append records, in one write; raise OSError when one cannot be written. Half of it does not stay."""
         if self._file < 0:
@@ -64,6 +84,7 @@ class Journal:
                 return
             os.ftruncate(self._file, self.size)
         if len(texts) == 1:
+            self._known.clear()
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), self._path)
         for text in texts:  # the first ones may have room
             self.append(text)
@@ -75,6 +96,7 @@ class Journal:
                 os.remove(self._path)
             self.close()
             self.size = 0
+            self._known.clear()
 
     def close(self) -> None:
         """Let go of the file and leave it where it is."""

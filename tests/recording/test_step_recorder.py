@@ -88,8 +88,9 @@ def test_a_call_whose_gradients_are_watched_enters_it_no_more_often(debug, cross
     ms.grad(function)(X)
     backward.extend(crossings)
     debugger.step()
-    assert forward == ["begin", "end"]
-    assert backward == ["begin_backward", "end_backward"]
+    assert [name for name in forward if name != "safely"] == ["begin", "end"]
+    assert forward.count("safely") == 2
+    assert [name for name in backward if name != "safely"] == ["begin_backward", "end_backward"]
 
 
 def test_a_call_inside_a_call_does_not_enter_it(debug, crossings, monkeypatch):

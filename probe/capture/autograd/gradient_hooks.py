@@ -135,33 +135,32 @@ def _one_node(
     passes = -1
 
     def hook(gi: Any, go: Any) -> None:
+        if not recorder.closed:
+            recorder.queue.synchronize()
+            recorder.safely("reading a gradient", call, read, gi, go, backward=True)
+
+    def read(gi: Any, go: Any) -> None:
         nonlocal passes
-        if recorder.closed:
+        advance(sequence_nr)
+        passes += 1
+        if passes:
+            recorder.note_later_pass(call, passes)
             return
-        recorder.queue.synchronize()
-        try:
-            advance(sequence_nr)
-            passes += 1
-            if passes:
-                recorder.note_later_pass(call, passes)
-                return
-            found = places(len(gi)) if callable(places) else places
-            if not recorder.begin_backward(call):
-                return
-            gradient = recorder.task.gradient
-            arrived: list[Any] = [None] * len(in_layout.slots)
-            for leaf, index in arrivals:
-                if go[index] is not None:
-                    arrived[leaf] = gradient(call, in_layout.slots[leaf], go[index])
-            contributions: list[Any] = [None] * len(out_layout.slots)
-            if found is None:
-                recorder.note_unassigned_gradients(call)
-            for place, leaf in found or ():
-                if gi[place] is not None:
-                    contributions[leaf] = gradient(call, out_layout.slots[leaf], gi[place])
-            recorder.end_backward(call, in_layout, arrived, out_layout, contributions)
-        except Exception as error:
-            recorder.absorb("reading a gradient", error, call, backward=True)
+        found = places(len(gi)) if callable(places) else places
+        if not recorder.begin_backward(call):
+            return
+        gradient = recorder.task.gradient
+        arrived: list[Any] = [None] * len(in_layout.slots)
+        for leaf, index in arrivals:
+            if go[index] is not None:
+                arrived[leaf] = gradient(call, in_layout.slots[leaf], go[index])
+        contributions: list[Any] = [None] * len(out_layout.slots)
+        if found is None:
+            recorder.note_unassigned_gradients(call)
+        for place, leaf in found or ():
+            if gi[place] is not None:
+                contributions[leaf] = gradient(call, out_layout.slots[leaf], gi[place])
+        recorder.end_backward(call, in_layout, arrived, out_layout, contributions)
 
     return hook
 

@@ -67,19 +67,15 @@ class CaptureContext:
         elif not (call.recorded or call.watched):
             return None
         if call.watched:
-            try:
-                opened.graph_inputs = self._gradients.find_inputs(recorder, args, kwargs, cell, **flags)
-            except Exception as error:
-                recorder.absorb(_WATCHING, error, call)
+            find = self._gradients.find_inputs
+            opened.graph_inputs = recorder.safely(_WATCHING, call, find, recorder, args, kwargs, cell, **flags)
         return opened
 
     def watch_gradients(self, opened: OpenCall, result: Any) -> None:
         """Watch the gradients of a call that has returned."""
         if opened.graph_inputs is not None:
-            try:
-                self._gradients.attach(opened.recorder, opened.call, opened.graph_inputs, result)
-            except Exception as error:
-                opened.recorder.absorb(_WATCHING, error, opened.call)
+            recorder, call, attach = opened.recorder, opened.call, self._gradients.attach
+            recorder.safely(_WATCHING, call, attach, recorder, call, opened.graph_inputs, result)
 
     def end(self, opened: OpenCall, result: Any, parameters: Mapping[str, Any] | None = None) -> None:
         """End a call that has returned. Raises ``queue.pending_error``."""

@@ -177,7 +177,7 @@ def test_a_record_that_could_not_be_written_costs_no_other(tmp_path, monkeypatch
     documents = JsonDocuments(str(tmp_path / "a"), HEADER, STACKS, extra=True, journal=True, each=True)
     append = documents.journal.append
 
-    def fail(text):
+    def fail(*texts):
         raise OSError(28, "No space left on device")
 
     for i, write in enumerate((append, fail, append)):
