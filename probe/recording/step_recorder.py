@@ -330,8 +330,8 @@ class StepRecorder:
         return ErrorGuard(self.report, operation, call, backward, key)  # the key is for a call that has no number yet
 
     def safely(
-        self, operation: str, call: Call | None, function: Callable[..., Any], *args: Any, backward: bool = False,
-        key: str = "", **kwargs: Any,
+        self, operation: str, call: Call | None, function: Callable[..., Any], *args: Any,
+        backward: bool = False, key: str = "", **kwargs: Any,
     ) -> Any:  # fmt: skip
         """Return the result of a function, or None where an error of ours ends, as in ``guard``; quicker than this."""
         try:

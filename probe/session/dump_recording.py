@@ -263,7 +263,8 @@ class DumpRecording(Recording):
             "dump_data_dir": arrays.folder if saves_arrays else None, "run": run_header(self.parts.ranks),
         }  # fmt: skip
         has_stacks = settings.extra_info and settings.level != "debug"
-        errors, each = ErrorLog(folder, self._logged_kinds), settings.journal == "each"
+        errors = ErrorLog(folder, self._logged_kinds)
+        each = settings.journal == "each" or settings.level == "debug" or capture.journals_each
         texts = self._stacks.texts()
         documents = JsonDocuments(folder, header, texts, has_stacks, settings.journaled, errors, each)
         writer = DumpWriter(documents, arrays, errors)

@@ -127,7 +127,7 @@ def test_values_are_read_at_once_again_after_a_wait_that_raised(debug, monkeypat
             raise RuntimeError("the peer is gone")
 
     install(monkeypatch, distributed, "irecv", lambda given, src: comm_func.CommHandle(Lost()))
-    debugger = debug(level="L1")
+    debugger = debug(level="L1", journal="each")
     debugger.start()
     with pytest.raises(RuntimeError, match="gone"):
         distributed.irecv(tensor(), 1).wait()

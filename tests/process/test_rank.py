@@ -38,7 +38,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 def launched(tmp_path, how, rank=()):
     config = tmp_path / "config.json"
-    config.write_text(json.dumps({"rank": rank}))
+    config.write_text(json.dumps({"rank": rank, "journal": "each"}))
     environment = {**os.environ, "RANK_SIZE": "2", "RANK_ID": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, "-c", LAUNCHED, str(tmp_path / "dump"), how, str(config)]
     done = processes.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)

@@ -38,6 +38,7 @@ class CompiledGraphs:
     """
 
     select_measurers = staticmethod(select_measurers)
+    journals_each = True  # a value is safe as soon as its report has returned
     companion = None
 
     def __init__(self, is_split: bool, dump_path: str, watches: bool) -> None:

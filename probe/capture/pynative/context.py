@@ -39,7 +39,7 @@ class CaptureContext:
         self._gradients = gradients
 
     def begin(
-        self, key: str, args: tuple[Any, ...], kwargs: Mapping[str, Any], cell: Any = None, **flags: bool
+        self, key: str, args: tuple[Any, ...], kwargs: Mapping[str, Any], cell: Any = None, **flags: Any
     ) -> OpenCall | None:
         """Begin a call; return None if nothing of it is recorded. Raises errors of the training.
 

@@ -35,6 +35,7 @@ class PyNativeCapture:
     """Installs hooks at ``start``, removes them at ``stop``. Parameter hooks stay until the end of the step."""
 
     select_measurers = staticmethod(select_measurers)
+    journals_each = False
 
     def __init__(
         self, settings: Settings, companion: Any = None, functions: frozenset[str] | None = None, change: Any = None
