@@ -6,9 +6,11 @@ python -m tests.programs.killed_graph FOLDER forward|backward|updated|never grap
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sys
+from pathlib import Path
 
 import mindspore as ms
 import numpy as np
@@ -86,7 +88,10 @@ ms.set_seed(1)
 net = Net()
 optimizer = nn.Momentum(net.trainable_params(), 0.01, 0.9)
 gradient = ms.value_and_grad(net, None, optimizer.parameters)
-debugger = PrecisionDebugger(level="L0", dump_path=FOLDER)
+config = Path(FOLDER, "config.json")
+config.write_text(json.dumps({"level": "L0", "dump_path": FOLDER, "journal": "each"}))
+config.chmod(0o640)
+debugger = PrecisionDebugger(config_path=str(config))
 for i in range(3):
     debugger.start(net)
     loss, gradients = gradient(Tensor(np.random.RandomState(i).randn(4, 8).astype(np.float32)))
