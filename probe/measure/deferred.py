@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import deque
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any, TypeVar
 
@@ -32,6 +34,7 @@ class DeferredMeasurer:
     """
 
     is_immediate = False
+    moment: Callable[[], AbstractContextManager[Any]] = contextlib.nullcontext
 
     def __init__(self, measurer: Measurer) -> None:
         from mindspore.ops.auto_generate import copy_op
@@ -116,9 +119,9 @@ class DeferredMeasurer:
             tensor = self.own_operations.run(self._views.integers, tensor)
         return self.own_operations.run(self._copy_op, tensor)  # recorded for a gradient, the copy would hold the graph
 
-    def _later(self, measure: Callable[[], Any]) -> PendingRecord:
+    def _later(self, measure: Callable[[], Any], waiting: Any = None) -> PendingRecord:
         pending = PendingRecord()
-        self._waiting.append((pending, measure))
+        (self._waiting if waiting is None else waiting).append((pending, measure))
         return pending
 
     def _retry_to_find_culprit(self, operation: Callable[[Any], Result], tensor: Any, first: bool = True) -> Result:

@@ -154,7 +154,7 @@ class StepRecorder:
             return call
         self.synchronize()
         if repeats is None and call.recorded:
-            with self.guard("recording a call", call):
+            with self.guard("recording a call", call), self.queue.moment():
                 if self._has_stacks:
                     self._note_stack(call, stack)
                 call.parts = {**self.task.inputs(call, args, kwargs), **self._model_parameters(call)}
@@ -195,12 +195,14 @@ class StepRecorder:
 
     def note_scalars(self, call: Call, numbers: Callable[[ReadNumber], Mapping[str, Any]]) -> None:
         """Record the numbers of an optimizer's update; ``numbers`` receives the function that reads a tensor."""
-        call.parts.update(self.task.scalars(call, numbers))
+        with self.queue.moment():
+            call.parts.update(self.task.scalars(call, numbers))
 
     def note_states(self, call: Call, states: Mapping[str, Any], role: Role = Role.INPUT) -> None:
         """Record the states of an optimizer, or the parameters that a Cell has used, as they are now."""
         if call.recorded and not self.closed:
-            call.parts.update(self.task.named(call, "parameters", states, role))
+            with self.queue.moment():
+                call.parts.update(self.task.named(call, "parameters", states, role))
 
     def end(self, call: Call, result: Any, parameters: Mapping[str, Any] | None = None) -> None:
         """End a call: record its outputs, and a Cell's parameters, as they are now. Raises ``queue.pending_error``."""
@@ -221,7 +223,8 @@ class StepRecorder:
 
     def _record_outputs(self, call: Call, result: Any, parameters: Mapping[str, Any] | None) -> None:
         if call.recorded and not self.closed:
-            call.parts.update(self.task.outputs(call, result, parameters))
+            with self.queue.moment():
+                call.parts.update(self.task.outputs(call, result, parameters))
 
     def _finish_forward(self, call: Call) -> None:
         call.frame = None
