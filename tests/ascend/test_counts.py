@@ -130,7 +130,7 @@ def test_the_statistics_of_a_tensor_take_at_most_four_operations_and_no_wait(tmp
 
 
 def test_the_small_tensors_of_a_call_take_one_operation(tmp_path):
-    # the gradients, learning rate with momentum; the number of the step, the input that addn has three times, its output
+    # gradients; learning rate with momentum; the number of the step, the input that addn has three times, its output
     assert run("small", tmp_path) == {"aclnnCat": 2, "aclnnInplaceCopy": 3}
 
 

@@ -1,8 +1,8 @@
 # Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Forty ways to write a tensor between two calls: each call's record has the values of its own time.
 
-MindSpore counts writes (``Tensor._version``), and its counter misses most of these. So no tensor is measured once for two
-calls.
+MindSpore counts writes (``Tensor._version``), and its counter misses most of these. So no tensor is measured once for
+two calls.
 """
 
 from __future__ import annotations
