@@ -1,10 +1,12 @@
 # Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
-"""Launches, copies and waits per entry of a recorded step on the simulated Ascend, as the simulator counts them.
+"""Launches, copies and waits of a recorded step on the simulated Ascend, as the simulator counts them.
 
     python benchmarks/device_counts.py [--peer PYTHON_WITH_MSPROBE] [--levels L0,L1,mix] [--ways statistics,md5]
 
 A count is that of the second recorded step of lenet minus that of a bare step, divided by the entries of the step. It
-holds ``start``, ``stop`` and ``step``. A count is no time: the simulator says nothing about speed.
+holds ``start``, ``stop`` and ``step``. Two columns divide all launches by tensors: by those in dump.json, and by the
+larger ones of them, which are reduced where the others are copied. A count is no time: the simulator says nothing about
+speed.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import json
+import math
 import os
 import subprocess
 import sys
@@ -28,6 +31,8 @@ WAYS = {
     "tensor": {"task": "tensor"},
 }
 KINDS = ("launches", "copies", "waits")
+#: names of dtypes -> bytes of an element; tensors of up to so many bytes are copied
+ITEMS, SMALL = {"Float32": 4, "Int32": 4, "Int64": 8, "Bool": 1}, 1024
 
 
 def make(tool, level, way, folder):
@@ -41,6 +46,15 @@ def make(tool, level, way, folder):
     config.chmod(0o640)
     module = importlib.import_module("probe" if tool == "probe" else "msprobe.mindspore")
     return module.PrecisionDebugger(config_path=str(config))
+
+
+def records(value):
+    """Yield the records of tensors in a part of dump.json."""
+    if isinstance(value, dict) and value.get("type") == "mindspore.Tensor":
+        yield value
+    elif isinstance(value, (dict, list)):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from records(item)
 
 
 def count(tool, level, way, folder):
@@ -74,8 +88,10 @@ def count(tool, level, way, folder):
     if tool == "probe":
         debugger.close()
     (document,) = folder.glob("dump/step1/*/dump.json")
-    entries = len(json.loads(document.read_text())["data"])
-    return {"entries": entries, **{kind: recorded[kind] - bare[kind] for kind in KINDS}}
+    data = json.loads(document.read_text())["data"]
+    sizes = [math.prod(one["shape"]) * ITEMS[one["dtype"]] for one in records(data)]
+    tensors = {"recorded": len(sizes), "reduced": sum(size > SMALL for size in sizes)}
+    return {"entries": len(data), **tensors, **{kind: recorded[kind] - bare[kind] for kind in KINDS}}
 
 
 def start(python, tool, level, way):
@@ -90,9 +106,9 @@ def start(python, tool, level, way):
     return {"error": (done.stderr.strip().splitlines() or ["no output"])[-1]}
 
 
-def ratio(found, kind):
-    """Return a count over the entries as a text."""
-    return f"{found[kind] / found['entries']:.2f}" if kind in found else "-"
+def ratio(found, kind, over="entries"):
+    """Return a count over the entries, or over the tensors, as a text."""
+    return f"{found[kind] / found[over]:.2f}" if kind in found else "-"
 
 
 def main():
@@ -107,12 +123,14 @@ def main():
         print(json.dumps(count(tool, level, way, Path(folder))))
         return
     sides = {"probe": sys.executable, **({"msprobe": given.peer} if given.peer else {})}
-    print(f"each cell: {' / '.join(sides)}\n| level, task | entries | {' | '.join(KINDS)} |\n|---|---|---|---|---|")
+    heads = ["level, task", "entries", *KINDS, "launches a recorded tensor", "a reduced one"]
+    print(f"each cell: {' / '.join(sides)}\n| {' | '.join(heads)} |\n{'|---' * len(heads)}|")
     for way in given.ways.split(","):
         for level in given.levels.split(","):
             found = [start(os.path.abspath(python), tool, level, way) for tool, python in sides.items()]
             entries = " / ".join(str(one.get("entries", one.get("error"))) for one in found)
-            cells = [" / ".join(ratio(one, kind) for one in found) for kind in KINDS]
+            columns = [*((kind,) for kind in KINDS), ("launches", "recorded"), ("launches", "reduced")]
+            cells = [" / ".join(ratio(one, *column) for one in found) for column in columns]
             print(f"| {level} {way} | {entries} | {' | '.join(cells)} |", flush=True)
 
 

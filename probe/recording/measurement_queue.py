@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any
 
 from probe.entry import Entry
@@ -94,6 +95,10 @@ class MeasurementQueue:
             reason = f"MindSpore gives no bytes of {local._dtype}: {error}"
             record = unmeasured_record(local._dtype, local._shape, unread=reason)
         return record if local is tensor else record.with_key(layout_text(tensor))
+
+    def moment(self) -> AbstractContextManager[Any]:
+        """Return a context in which the training does not run. On a device, small tensors are copied at its end."""
+        return self._copier.moment()
 
     def new_sum(self) -> GradientSum:
         """Return a new sum of gradients."""

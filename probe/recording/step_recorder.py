@@ -172,9 +172,10 @@ class StepRecorder:
                     call.stack, call.frame = self._stacks.number(sys._getframe(3), call.cell)
                 else:
                     call.stack = self._stacks.add(stack)
-        call.parts = self.task.inputs(call, args, kwargs)
-        if self._models:
-            call.parts.update(self._model_parameters(call))
+        with self.queue.moment():
+            call.parts = self.task.inputs(call, args, kwargs)
+            if self._models:
+                call.parts.update(self._model_parameters(call))
 
     def _model_parameters(self, call: Call) -> dict[str, Any]:
         if not any(self._models.values()):
@@ -204,12 +205,14 @@ class StepRecorder:
 
     def note_scalars(self, call: Call, numbers: Callable[[ReadNumber], Mapping[str, Any]]) -> None:
         """Record the numbers of an optimizer's update; ``numbers`` receives the function that reads a tensor."""
-        call.parts.update(self.task.scalars(call, numbers))
+        with self.queue.moment():
+            call.parts.update(self.task.scalars(call, numbers))
 
     def note_states(self, call: Call, states: Mapping[str, Any], role: Role = Role.INPUT) -> None:
         """Record the states of an optimizer, or the parameters that a Cell has used, as they are now."""
         if call.recorded and not self.closed:
-            call.parts.update(self.task.named(call, "parameters", states, role))
+            with self.queue.moment():
+                call.parts.update(self.task.named(call, "parameters", states, role))
 
     def end(self, call: Call, result: Any, parameters: Mapping[str, Any] | None = None) -> None:
         """End a call: record its outputs, and a Cell's parameters, as they are now. Raises ``queue.pending_error``."""
@@ -228,7 +231,8 @@ class StepRecorder:
 
     def _record_outputs(self, call: Call, result: Any, parameters: Mapping[str, Any] | None) -> None:
         if call.recorded and not self.closed:
-            call.parts.update(self.task.outputs(call, result, parameters))
+            with self.queue.moment():
+                call.parts.update(self.task.outputs(call, result, parameters))
 
     def _finish_forward(self, call: Call) -> None:
         call.frame = None
