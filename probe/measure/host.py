@@ -42,24 +42,34 @@ class HostMeasurer:
         self._shortest = not md5 and chosen is None
         self._float = mindspore.float32
         self.read = TensorReader()
-        self._memo: dict[tuple[bytes, Any, tuple[int, ...]], TensorRecord] = {}
+        self._memo: dict[Any, TensorRecord] = {}  # by the bytes, dtype and shape of a tensor, or by its file
         self._name: Callable[[Any], str] = functools.lru_cache(maxsize=None)(str)
 
     def tensor(self, tensor: Any, name: str, sink: ArraySink | None, role: Role) -> TensorRecord:
         """Return the record of one tensor."""
         dtype = tensor._dtype
-        if sink is None:
-            if tensor._nbytes <= _SMALL:
-                content = self.read.content(tensor)
-                if content is not None:
-                    key = (content, dtype, tensor._shape)
-                    return self._memo.get(key) or self._remember(key, tensor)
-            elif dtype is self._float and self._shortest:  # the same as below, by the shortest way
-                flat = self.read.flat(tensor, SINGLE)
-                four = None if flat is None else finite_statistics(flat)
-                if four is not None:
-                    return finite_record("Float32", tensor._shape, *four)
+        if sink is not None:
+            flat = self.read.flat(tensor, SINGLE) if dtype is self._float and self._shortest else None
+            if flat is not None and self._kept is None:
+                return self._saved(flat, tensor._shape, name, sink)
+        elif tensor._nbytes <= _SMALL:
+            content = self.read.content(tensor)
+            if content is not None:
+                key = (content, dtype, tensor._shape)
+                return self._memo.get(key) or self._remember(key, tensor)
+        elif dtype is self._float and self._shortest:  # the same as below, by the shortest way
+            flat = self.read.flat(tensor, SINGLE)
+            four = None if flat is None else finite_statistics(flat)
+            if four is not None:
+                return finite_record("Float32", tensor._shape, *four)
         return self.array(self.read(tensor), self._name(dtype), name, sink)
+
+    def _saved(self, flat: Array, shape: tuple[int, ...], name: str, sink: ArraySink) -> TensorRecord:
+        saved, file = sink(name, flat.reshape(shape))  # first: equal arrays are measured once
+        record = self._memo.get(file) or tensor_record("Float32", shape, statistics(flat))
+        if saved:
+            self._memo[file] = record
+        return record.with_key(f'"data_name": "{saved}"') if saved else record
 
     def _remember(self, key: tuple[bytes, Any, tuple[int, ...]], tensor: Any) -> TensorRecord:
         if len(self._memo) >= _REMEMBERED:
@@ -79,7 +89,7 @@ class HostMeasurer:
         array = to_storable(array, self._exact)
         texts = {"md5": crc32(array)} if self._md5 else {}
         if sink is not None and (self._kept is None or self._kept.wants(array)):
-            saved = sink(name, array if self._kept is None else self._kept.part(array))
+            saved, _ = sink(name, array if self._kept is None else self._kept.part(array))
             if saved:
                 texts["data_name"] = saved
         return tensor_record(dtype, array.shape, {**numbers, **texts})
