@@ -40,7 +40,7 @@ class ArrayWriter:
     def save(self, name: str, array: np.ndarray) -> tuple[str, object]:  # type: ignore[type-arg]  # any dtype
         """Write an array in its own dtype; return the name of its file, and the one file of all equal arrays.
 
-        The name is "" where there is no room for it. Raise OSError when it cannot be written; a part of it does not stay.
+        The name is "" where there is no room for it. Raise OSError when it cannot be written; no part of it stays.
         """
         if not self._made:
             file_io.make_dirs(self.folder)

@@ -52,7 +52,8 @@ class DumpWriter:
 
     def array(self, name: str, array: Any) -> tuple[str, object]:
         """Write an array; see ``ArrayWriter.save``. One that cannot be written leaves its numbers."""
-        saved, budget = ("", None), self._arrays.budget
+        saved: tuple[str, object] = ("", None)
+        budget = self._arrays.budget
         was_exhausted = budget.exhausted_reason
         try:
             saved = self._arrays.save(name, array)
