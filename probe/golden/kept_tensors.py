@@ -36,7 +36,7 @@ class Held:
 
         def named(record: Any, place: str) -> Any:
             array = self._arrays.get(id(record))
-            saved = "" if array is None else sink(f"{self.entry.name}.{place}", array)
+            saved = "" if array is None else sink(f"{self.entry.name}.{place}", array)[0]
             return record.with_key(f'"data_name": {json.dumps(saved)}') if saved else record
 
         return self.entry.further(

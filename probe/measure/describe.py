@@ -116,9 +116,9 @@ def _array(value: np.ndarray[Any, Any], name: str, sink: ArraySink | None) -> Sh
         array = array.astype(np.float64 if array.dtype.char == "g" else np.complex128)
     numbers = statistics(array) if is_number else {}
     record.update((key, numbers.get(key)) for key in FOUR)
-    saved = sink(name, to_storable(array)) if sink is not None and (is_number or array.dtype.kind in "mM") else ""
-    if saved:
-        record["data_name"] = saved
+    if sink is not None and (is_number or array.dtype.kind in "mM"):
+        saved, _ = sink(name, to_storable(array))
+        record.update({"data_name": saved} if saved else {})
     return record
 
 

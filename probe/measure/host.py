@@ -42,26 +42,37 @@ class HostMeasurer:
         self._shortest = not md5 and chosen is None and self.read.is_direct
         self._float = mindspore.float32
         self._memo: dict[Any, dict[tuple[bytes, tuple[int, ...]], TensorRecord]] = {}  # by dtype
+        self._written: dict[Any, TensorRecord] = {}  # by what all equal arrays have in common
         self.forget()
         self._name: Callable[[Any], str] = functools.lru_cache(maxsize=None)(str)
 
     def tensor(self, tensor: Any, name: str, sink: ArraySink | None, role: Role) -> TensorRecord:
         """Return the record of one tensor."""
         dtype = tensor._dtype
-        if sink is None:
-            size = tensor._nbytes
-            if size <= _SMALL:
-                known = self._memo.get(dtype)
-                content = None if known is None else self.read.content(tensor, size)
-                if known is not None and content is not None:
-                    key = content, tensor._shape
-                    return known.get(key) or self._remember(known, key, tensor)
-            elif dtype is self._float and self._shortest:  # the same as below, by the shortest way
-                flat = self.read.single(tensor, size)
-                four = None if flat is None else finite_statistics(flat)
-                if four is not None:
-                    return FiniteRecord("Float32", tensor._shape, four)
+        size = tensor._nbytes
+        if sink is not None:
+            flat = self.read.single(tensor, size) if size and dtype is self._float and self._shortest else None
+            if flat is not None and self._kept is None:
+                return self._saved(flat, tensor._shape, name, sink)
+        elif size <= _SMALL:
+            known = self._memo.get(dtype)
+            content = None if known is None else self.read.content(tensor, size)
+            if known is not None and content is not None:
+                key = content, tensor._shape
+                return known.get(key) or self._remember(known, key, tensor)
+        elif dtype is self._float and self._shortest:  # the same as below, by the shortest way
+            flat = self.read.single(tensor, size)
+            four = None if flat is None else finite_statistics(flat)
+            if four is not None:
+                return FiniteRecord("Float32", tensor._shape, four)
         return self.array(self.read(tensor), self._name(dtype), name, sink)
+
+    def _saved(self, flat: Array, shape: tuple[int, ...], name: str, sink: ArraySink) -> TensorRecord:
+        saved, file = sink(name, flat.reshape(shape))  # first: equal arrays are measured once
+        record = self._written.get(file) or tensor_record("Float32", shape, statistics(flat))
+        if saved:
+            self._written[file] = record
+        return record.with_key(f'"data_name": "{saved}"') if saved else record
 
     def _remember(self, known: dict[Any, TensorRecord], key: Any, tensor: Any) -> TensorRecord:
         if len(known) >= _REMEMBERED:
@@ -71,7 +82,7 @@ class HostMeasurer:
 
     def forget(self) -> None:
         """Release remembered records; the step is over."""
-        self._memo = {dtype: {} for dtype in self.read.direct_dtypes}
+        self._memo, self._written = {dtype: {} for dtype in self.read.direct_dtypes}, {}
 
     def array(self, array: Array, dtype: str, name: str, sink: ArraySink | None) -> TensorRecord:
         """Return the record of the values of a tensor of this dtype."""
@@ -81,7 +92,7 @@ class HostMeasurer:
         array = to_storable(array, self._exact)
         texts = {"md5": crc32(array)} if self._md5 else {}
         if sink is not None and (self._kept is None or self._kept.wants(array)):
-            saved = sink(name, array if self._kept is None else self._kept.part(array))
+            saved, _ = sink(name, array if self._kept is None else self._kept.part(array))
             if saved:
                 texts["data_name"] = saved
         return tensor_record(dtype, array.shape, {**numbers, **texts})

@@ -147,8 +147,9 @@ def _text(value: Any) -> str:
     return json.dumps(value)
 
 
-#: writes one array under a name (without ending) and returns the file's name, or "" where it was not written
-ArraySink = Callable[[str, Array], str]
+#: writes one array under a name (without ending); returns the name of its file, or "" where it was not written, and
+#: what all arrays of the step have in common that are equal to it
+ArraySink = Callable[[str, Array], tuple[str, object]]
 #: place of an operation -> the context in which an error of the tool ends
 Guard = Callable[[str], AbstractContextManager[Any]]
 

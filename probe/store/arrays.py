@@ -14,8 +14,10 @@ import io
 import itertools
 import os
 import sys
+from collections import deque
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -35,23 +37,24 @@ class ArrayWriter:
         self._equal = EqualArrays() if link_equal else None  # arrays of equal bytes share one file
         self._made, self._names = False, set[str]()
 
-    def save(self, name: str, array: np.ndarray) -> str:  # type: ignore[type-arg]  # any dtype
-        """Write an array in its own dtype and return the name of its file, or "" where there is no room for it.
+    def save(self, name: str, array: np.ndarray) -> tuple[str, object]:  # type: ignore[type-arg]  # any dtype
+        """Write an array in its own dtype; return the name of its file, and the one file of all equal arrays.
 
-        Raise OSError when it cannot be written; a part of it does not stay.
+        The name is "" where there is no room for it. Raise OSError when it cannot be written; no part of it stays.
         """
-        if not (self._made and os.path.isdir(self.folder)):  # else somebody may have removed it
+        if not self._made:
             file_io.make_dirs(self.folder)
             self._made = True
         name = self._unused(clean(name).replace("/", "_")) + _ENDING
         file_name = name if len(name) <= _LONGEST else _short(name)
-        if not self._link_or_write(f"{self.folder}/{file_name}", np.asarray(array, order="C")):
-            return ""
+        file = self._link_or_write(f"{self.folder}/{file_name}", np.asarray(array, order="C"))
+        if file is None:
+            return "", None
         if file_name != name:
             row = io.StringIO()
             csv.writer(row, lineterminator="\n").writerow([file_name, name])
             file_io.append(os.path.join(self.folder, file_names.MAPPING), row.getvalue())
-        return file_name
+        return file_name, file
 
     def _unused(self, name: str) -> str:
         """Return a name that no array of the step has yet: the keys "a b" and "a_b" would have the same."""
@@ -62,18 +65,16 @@ class ArrayWriter:
         self._names.add(found)
         return found
 
-    def _link_or_write(self, path: str, array: np.ndarray) -> bool:  # type: ignore[type-arg]
+    def _link_or_write(self, path: str, array: np.ndarray) -> WrittenFile | None:  # type: ignore[type-arg]
         header, content = _header(array.dtype, array.shape), array.reshape(-1).view(np.uint8)
         if not self.budget.allows_file(self.folder):
-            return False
-        if self._equal is not None and self._equal.link(header, content, path):
-            return True
-        if not self.budget.reserve(self.folder, array.nbytes):
-            return False
-        status = file_io.write(path, header, content.data)
-        if self._equal is not None:
-            self._equal.add(header, content, path, status)
-        return True
+            return None
+        file = None if self._equal is None else self._equal.link(header, content, path)
+        if file is None and self.budget.reserve(self.folder, array.nbytes):
+            file = WrittenFile(path, _identity(file_io.write(path, header, content.data)))
+            if self._equal is not None:
+                self._equal.add(header, content, file)
+        return file
 
 
 def _short(name: str) -> str:
@@ -99,9 +100,17 @@ _SAMPLES, _MOST_FILES = 64, 4
 _NO_LINKS = frozenset((errno.EPERM, errno.EACCES, errno.EXDEV, errno.ENOSYS, errno.ENOTSUP))
 
 
-class _WrittenFile(NamedTuple):
+#: bytes of the copies of arrays that are kept: comparing with a copy costs a third of comparing with its file
+_MOST_KEPT = 16 << 20
+
+
+@dataclass(eq=False)
+class WrittenFile:
+    """A file that was written to its end."""
+
     path: str
-    identity: tuple[int, ...]
+    identity: tuple[int, ...]  # its state after the last byte
+    copy: bytearray | None = None  # of its array, while it is kept
 
 
 class EqualArrays:
@@ -112,21 +121,33 @@ class EqualArrays:
     """
 
     def __init__(self) -> None:
-        self._files: dict[tuple[bytes, bytes], list[_WrittenFile]] = {}
+        self._files: dict[tuple[bytes, bytes], list[WrittenFile]] = {}
         self._works = True
+        self._kept, self._bytes = deque[WrittenFile](), 0  # those with a copy, the oldest first; bytes of the copies
 
-    def add(self, header: bytes, content: _Bytes, path: str, status: os.stat_result) -> None:
-        """Remember a file that was written to its end: its first bytes, the others, and its state after the last."""
-        self._files.setdefault(_key(header, content), []).append(_WrittenFile(path, _identity(status)))
+    def add(self, header: bytes, content: _Bytes, file: WrittenFile) -> None:
+        """Remember a file, its first bytes and the others."""
+        self._files.setdefault(_key(header, content), []).append(file)
+        if content.size > _MOST_KEPT:
+            return
+        self._bytes += content.size
+        while self._bytes > _MOST_KEPT and self._kept:
+            oldest = self._kept.popleft()
+            self._bytes -= len(oldest.copy or b"")
+            oldest.copy = None
+        file.copy = bytearray(content.data)
+        self._kept.append(file)
 
-    def link(self, header: bytes, content: _Bytes, path: str) -> bool:
-        """Make ``path`` a name of an equal file; return False where there is none, or links are impossible."""
+    def link(self, header: bytes, content: _Bytes, path: str) -> WrittenFile | None:
+        """Make ``path`` a name of an equal file and return this; None where there is none, or links are impossible."""
         files = self._files.get(_key(header, content), ()) if self._works else ()
-        return any(self._link(file, header, content, path) for file in files[-_MOST_FILES:])
+        return next((file for file in files[-_MOST_FILES:] if self._link(file, header, content, path)), None)
 
-    def _link(self, file: _WrittenFile, header: bytes, content: _Bytes, path: str) -> bool:
+    def _link(self, file: WrittenFile, header: bytes, content: _Bytes, path: str) -> bool:
+        copy = file.copy
         try:
-            if not _is_equal(file, len(header), content):
+            # a bytearray is compared at the speed of memory, an array or bytes several times slower
+            if not (_is_equal(file, len(header), content) if copy is None else copy == content.data):
                 return False
             if file.path != path:
                 _name_too(file.path, path)
@@ -152,7 +173,7 @@ def _identity(status: os.stat_result) -> tuple[int, ...]:
     return status.st_ino, status.st_dev, status.st_size, status.st_mtime_ns
 
 
-def _is_equal(file: _WrittenFile, start: int, content: _Bytes) -> bool:
+def _is_equal(file: WrittenFile, start: int, content: _Bytes) -> bool:
     """Return whether a file still is as it was written, and holds this content after its header."""
     handle = os.open(file.path, os.O_RDONLY | os.O_NOFOLLOW)
     try:
@@ -163,7 +184,6 @@ def _is_equal(file: _WrittenFile, start: int, content: _Bytes) -> bool:
             part = content[begin : begin + _CHUNK]
             if part.size < len(buffer):
                 del buffer[part.size :]
-            # a bytearray is compared at the speed of memory, an array or bytes several times slower
             if os.preadv(handle, [buffer], start + begin) != part.size or buffer != part.data:
                 return False
         return True

@@ -34,9 +34,10 @@ class DumpWriter:
         """Append an entry that is not finished to the journal."""
         self.documents.draft(entry.name, entry.parts, -1 if entry.is_backward else entry.stack, entry.parents)
 
-    def array(self, name: str, array: Any) -> str:
-        """Write an array and return the name of its file, or "": one that cannot be written leaves its numbers."""
-        saved, budget = "", self._arrays.budget
+    def array(self, name: str, array: Any) -> tuple[str, object]:
+        """Write an array; see ``ArrayWriter.save``. One that cannot be written leaves its numbers."""
+        saved: tuple[str, object] = ("", None)
+        budget = self._arrays.budget
         was_exhausted = budget.exhausted_reason
         try:
             saved = self._arrays.save(name, array)

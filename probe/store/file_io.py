@@ -45,6 +45,9 @@ def write(path: str, *parts: bytes | memoryview) -> os.stat_result:
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
     try:
         file = os.open(path, flags, FILE_MODE)
+    except FileNotFoundError:  # somebody has removed the folder
+        make_dirs(os.path.dirname(path))
+        file = os.open(path, flags, FILE_MODE)
     except FileExistsError:
         if os.path.islink(path):
             raise OSError(errno.ELOOP, "a symbolic link is in the way", path) from None

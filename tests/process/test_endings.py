@@ -39,6 +39,7 @@ def test_sigkill_loses_no_call_that_the_journal_promises(journal, kills, capsys)
         )
     assert len(found) == kills
     assert len(cut) > kills // 3
+    assert any(one["arrays"] for one in cut)
     assert [one for one in found if one["lost"] or one["wrong"]] == []
     assert [one["left"] for one in found if one["left"]] == []
     assert all("nothing to recover" in one["again"][0] for one in found)

@@ -15,6 +15,7 @@ import contextlib
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import tempfile
@@ -26,16 +27,17 @@ import numpy as np
 from probe import PrecisionDebugger
 from probe.reading.dumps.journal_reader import recover
 from probe.store.documents import MOST_WAITING
+from probe.store.file_names import ARRAYS
 
 COUNTS = (10, 100, 1000, 5000)
 
 
-def child(folder, journal, count, rewrite, told):
+def child(folder, journal, task, count, rewrite, told):
     """Record ``count`` calls, telling of each that has returned; every ``rewrite`` calls the documents are written."""
     ms.set_context(mode=ms.PYNATIVE_MODE, pynative_synchronize=True)
     ms.set_device("CPU")
     config = Path(folder, "config.json")
-    config.write_text(json.dumps({"task": "statistics", "dump_path": folder, "level": "L1", "journal": journal}))
+    config.write_text(json.dumps({"task": task, "dump_path": folder, "level": "L1", "journal": journal}))
     config.chmod(0o640)
     debugger = PrecisionDebugger(config_path=str(config))
     x = ms.Tensor(np.arange(8, dtype=np.float32))
@@ -50,16 +52,22 @@ def child(folder, journal, count, rewrite, told):
     os.write(told, b"e")
 
 
+def files_of(data):
+    """Return the names of the arrays in these entries."""
+    return re.findall(r'"data_name": "([^"]*)"', json.dumps(data))
+
+
 def kill_one(folder, journal, generator):
     """Fork, kill, recover; return what came of it."""
     count = generator.choice(COUNTS)
     rewrite = generator.choice((0, 0, 7, 50))
+    task = generator.choice(("statistics", "tensor"))
     reading, told = os.pipe()
     pid = os.fork()
     if not pid:
         os.close(reading)
         with contextlib.suppress(BaseException):
-            child(folder, journal, count, rewrite, told)
+            child(folder, journal, task, count, rewrite, told)
         os._exit(0)
     os.close(told)
     enough = 1 + int(generator.random() ** 2 * count)
@@ -89,10 +97,11 @@ def kill_one(folder, journal, generator):
         if name in data
         and (data[name]["output"][0]["Max"], data[name]["input_args"][1]["value"]) != (i + 7.0, float(i))
     ]
-    left = sorted(name for name in os.listdir(rank) if not name.endswith((".json", ".jsonl")))
+    wrong += [file for file in files_of(data) if np.load(os.path.join(rank, ARRAYS, file)).shape != (8,)]
+    left = sorted(name for name in os.listdir(rank) if name != ARRAYS and not name.endswith((".json", ".jsonl")))
     whole = heard.endswith(b"e")
-    return {"count": count, "returned": returned, "lost": lost, "wrong": wrong, "left": left, "whole": whole,
-            "said": said, "again": again}  # fmt: skip
+    return {"count": count, "task": task, "arrays": len(files_of(data)), "returned": returned, "lost": lost,
+            "wrong": wrong, "left": left, "whole": whole, "said": said, "again": again}  # fmt: skip
 
 
 def main():

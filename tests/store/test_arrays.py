@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 
 import ml_dtypes
 import numpy as np
@@ -15,13 +16,19 @@ from probe.store.arrays import ArrayWriter, DiskBudget
 RANDOM = np.random.RandomState(0).randn(300, 1000).astype(np.float32)
 
 
+@pytest.fixture(autouse=True, params=[None, 0], ids=["copies are kept", "files are read"])
+def _kept(request, monkeypatch):
+    if request.param is not None:
+        monkeypatch.setattr("probe.store.arrays._MOST_KEPT", request.param)
+
+
 def writer(folder, most=None, **settings):
     return ArrayWriter(str(folder), DiskBudget(most), **settings)
 
 
 def saved(arrays, name, array):
     """Save an array; return its path."""
-    file_name = arrays.save(name, array)
+    file_name, _ = arrays.save(name, array)
     assert file_name
     return os.path.join(arrays.folder, file_name)
 
@@ -89,6 +96,29 @@ def test_linking_can_be_switched_off(tmp_path):
     assert not os.path.samefile(saved(arrays, "a", RANDOM), saved(arrays, "b", RANDOM))
 
 
+def test_an_array_whose_copy_was_given_up_is_still_another_name_of_its_file(tmp_path, monkeypatch):
+    monkeypatch.setattr("probe.store.arrays._MOST_KEPT", 2 * RANDOM.nbytes)
+    arrays = writer(tmp_path)
+    firsts = [saved(arrays, f"first{i}", RANDOM + i) for i in range(5)]
+    seconds = [saved(arrays, f"second{i}", RANDOM + i) for i in range(5)]
+    assert all(map(os.path.samefile, firsts, seconds))
+    assert len({os.stat(path).st_ino for path in firsts}) == 5
+
+
+def test_equal_arrays_have_one_file_in_common_and_others_do_not(tmp_path):
+    arrays = writer(tmp_path)
+    files = [arrays.save(name, array)[1] for name, array in (("a", RANDOM), ("b", RANDOM.copy()), ("c", RANDOM + 1))]
+    assert files[0] is files[1]
+    assert files[2] not in files[:2]
+
+
+def test_a_folder_that_somebody_removes_is_made_again(tmp_path):
+    arrays = writer(tmp_path)
+    saved(arrays, "a", RANDOM)
+    shutil.rmtree(tmp_path / "dump_tensor_data")
+    assert bytes_of(np.load(saved(arrays, "b", RANDOM))) == bytes_of(RANDOM)
+
+
 def test_steps_share_no_files(tmp_path):
     first, second = (saved(writer(tmp_path / step), "a", RANDOM) for step in ("step0", "step1"))
     assert not os.path.samefile(first, second)
@@ -152,8 +182,8 @@ def test_a_file_system_without_links_gets_copies(tmp_path, monkeypatch, number):
 
 def test_max_disk_counts_equal_bytes_once(tmp_path):
     arrays = writer(tmp_path, most=RANDOM.nbytes + 1000)
-    assert [bool(arrays.save(name, RANDOM)) for name in "abc"] == [True] * 3
-    assert arrays.save("d", RANDOM + 1) == ""
+    assert [bool(arrays.save(name, RANDOM)[0]) for name in "abc"] == [True] * 3
+    assert arrays.save("d", RANDOM + 1) == ("", None)
 
 
 def test_a_short_name_of_a_linked_array_is_listed(tmp_path):

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import tarfile
 
 import numpy as np
@@ -38,6 +40,21 @@ def test_files_are_the_same_with_and_without_links(debug, tmp_path):
     assert contents(linked) == contents(written)
     assert bytes_on_disk(linked) < 0.5 * bytes_on_disk(written)
     assert bytes_on_disk(written) == sum(map(len, contents(written).values()))
+
+
+@pytest.mark.parametrize("net", ["gpt", "lenet"])
+def test_records_have_the_numbers_of_task_statistics(debug, tmp_path, net):
+    found = []
+    for task in ("statistics", "tensor"):
+        model, train = build(net)
+        debugger = debug(level="mix", task=task, dump_path=str(tmp_path / task))
+        debugger.start(model)
+        train(0)
+        debugger.stop()
+        debugger.step()
+        text = (tmp_path / task / "step0" / "rank" / "dump.json").read_text()
+        found.append(json.loads(re.sub(r',\s*"data_name": "[^"]*"', "", text))["data"])
+    assert found[0] == found[1]
 
 
 def test_a_dump_survives_tar(debug, tmp_path):
