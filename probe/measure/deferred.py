@@ -6,7 +6,6 @@ from __future__ import annotations
 import contextlib
 from collections import deque
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any, TypeVar
 
@@ -34,7 +33,7 @@ class DeferredMeasurer:
     """
 
     is_immediate = False
-    moment: Callable[[], AbstractContextManager[Any]] = contextlib.nullcontext
+    moment: Callable[[], Any] = contextlib.nullcontext  # a context in which the training does not run
 
     def __init__(self, measurer: Measurer) -> None:
         from mindspore.ops.auto_generate import copy_op
