@@ -39,8 +39,7 @@ class _Reduced:
     dtype: str
     shape: tuple[int, ...]
     kind: str
-    #: floats and integers for the four numbers, then those of each other statistic; or the copy of small tensors
-    parts: list[tuple[str, list[Any]]] = field(default_factory=list)
+    parts: list[tuple[str, list[Any]]] = field(default_factory=list)  # of the four, of each other; or one copy
     start: int = -1  # the place of a small tensor in the copy
     copy: Any = None  # for the user's own statistics
     waiting: list[Any] = field(default_factory=list)  # its records, each with the function that makes it
@@ -54,12 +53,11 @@ class DeviceMeasurer(DeferredMeasurer):
     all unless ``reduces``: a checksum needs more than numbers, and so does an own statistic of an array.
     """
 
-    _measurer: HostMeasurer
-
     def __init__(self, host: HostMeasurer, reduces: bool, reductions: Reductions) -> None:
         import mindspore
 
         super().__init__(host)
+        self._measurer: HostMeasurer = host
         self._moment = threading.local()  # groups: dtype of small tensors, or None -> id -> a tensor and its numbers
         self._table = () if host.chosen is None else host.chosen.table
         reduces = reduces and (host.chosen is None or host.chosen.own.on_device)

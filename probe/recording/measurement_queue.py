@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from typing import Any
 
 from probe.entry import Entry
@@ -96,7 +95,7 @@ class MeasurementQueue:
             record = unmeasured_record(local._dtype, local._shape, unread=reason)
         return record if local is tensor else record.with_key(layout_text(tensor))
 
-    def moment(self) -> AbstractContextManager[Any]:
+    def moment(self) -> Any:
         """Return a context in which the training does not run. On a device, small tensors are copied at its end."""
         return self._copier.moment()
 
