@@ -73,7 +73,7 @@ class DeferredMeasurer:
     def _of_bytes(self, copy: Any, dtype: str, name: str, sink: ArraySink | None) -> Any:
         return self._measurer.array(self.read(copy).copy().view(numpy_dtype(dtype)), dtype, name, sink)
 
-    def moment(self) -> AbstractContextManager[Any]:
+    def moment(self) -> Any:
         """Return a context in which the training does not run; see ``MeasurementQueue``."""
         return _NOTHING
 

@@ -15,17 +15,13 @@ import fcntl
 import json
 import os
 import struct
+import zlib  # with isal each record slowed the training by 15 us; alone it is faster
 from collections.abc import Iterable, Sequence
 from json.encoder import encode_basestring_ascii as _quote
 
 from probe.entry import Parent
 from probe.errors import UsageError
 from probe.store import file_io, file_names
-
-try:
-    from isal.isal_zlib import crc32  # the extra "fast": the same bits, many times faster
-except ImportError:
-    from zlib import crc32
 
 MAGIC = b"probe journal 1\n"
 FRAME = struct.Struct("<II")  # stands before each record: its length and CRC-32
@@ -77,7 +73,7 @@ class Journal:
         if self._file < 0:
             self.open()
         payloads = [text.encode() for text in texts]
-        data = b"".join([FRAME.pack(len(payload), crc32(payload)) + payload for payload in payloads])
+        data = b"".join([FRAME.pack(len(payload), zlib.crc32(payload)) + payload for payload in payloads])
         for _ in range(2):  # a disk that was full for a moment
             if os.write(self._file, data) == len(data):
                 self.size += len(data)
