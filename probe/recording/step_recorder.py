@@ -347,14 +347,15 @@ class StepRecorder:
 
     def report(self, operation: str, error: BaseException, call: Call | None, backward: bool, key: str) -> None:
         """Report an error once per kind: on the log, in dump_error_info.log, and in the call's entry. Never raises."""
-        if self.queue.claim(error):  # an error of the training: it is raised at the next occasion
-            return
-        self.sink.errors.report(operation, error, key if call is None else call.name(backward))
-        note = {"error": naming.message_of(error)}
-        if call is not None and not backward:
-            call.parts.update(note)
-        elif call is not None:
-            self._put(call.entry(note, backward=True))
+        with self.sink.errors.guard("reporting an error"):
+            if self.queue.claim(error):  # an error of the training: it is raised at the next occasion
+                return
+            self.sink.errors.report(operation, error, key if call is None else call.name(backward))
+            note = {"error": naming.message_of(error)}
+            if call is not None and not backward:
+                call.parts.update(note)
+            elif call is not None:
+                self._put(call.entry(note, backward=True))
 
     # -- helpers ------------------------------------------------------------------------------------------------
 

@@ -76,20 +76,17 @@ class JsonDocuments:
 
     def _settle(self) -> None:
         """Make the text of the entries that wait, and append it to the journal."""
-        records, waiting = [], self._waiting.entries
+        records, waiting = list[str](), self._waiting.entries
         while waiting:
-            name, parts, stack, construct = waiting[0]
+            name = waiting[0][0]
             try:
-                texts = self._texts(parts)
+                records += self._take(*waiting[0])
             except Exception as error:
                 if self._errors is None:
                     raise
                 self._errors.report("writing an entry", error, name)
-                texts = self._texts({"error": message_of(error)})
-            if texts is not None:
-                self._entries.setdefault(name, {}).update(texts)
-            if self.journal.is_wanted:
-                records.append(self._record(name, texts, stack, construct))
+                with self._errors.guard("writing an entry", name):
+                    records += self._take(name, {"error": message_of(error)}, -1, ())
             del waiting[:1]  # empty where a signal has ended the step meanwhile
         if records:
             try:
@@ -98,6 +95,13 @@ class JsonDocuments:
                 if self._errors is None:
                     raise
                 self._errors.report("writing the journal", error)
+
+    def _take(self, name: str, parts: Any, stack: int, construct: Iterable[Parent]) -> list[str]:
+        """Keep the text of an entry; return its record for the journal."""
+        texts = self._texts(parts)
+        if texts is not None:
+            self._entries.setdefault(name, {}).update(texts)
+        return [self._record(name, texts, stack, construct)] if self.journal.is_wanted else []
 
     def _texts(self, parts: Any) -> dict[str, str] | None:
         if self._debug:
