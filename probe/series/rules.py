@@ -8,17 +8,19 @@ series to ``series_hits`` and ``layer_hits``.
 from __future__ import annotations
 
 import itertools
+import json
 import math
 import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from probe.findings.sentence import NOTHING, Finding, Sentence, say
 from probe.series import looks, series_name
 from probe.series.looks import LEAST_STEPS, WINDOW, History, Look, Now, Point, is_far, missing
-from probe.series.series_name import ACTIVATION, GRADIENT, PARAMETER, kind_of, kinds_of_tensor, layer_kind, state_kind
+from probe.series.series_name import kind_of, kinds_of_tensor, layer_kind, state_kind
 from probe.store.file_names import Rank
 
 
@@ -40,63 +42,16 @@ class Rule(NamedTuple):
     online: Condition | None = None  # its condition in the monitor; likewise
 
 
-def _on(threshold: float, kinds: str, warm_up: int, *look: Any, least: int = LEAST_STEPS) -> Condition:
-    return Condition(threshold, frozenset(kinds.split()), warm_up, partial(look[0], *look[1:]) if look else None, least)
+def _condition(row: dict[str, Any] | None) -> Condition | None:
+    if row is None:
+        return None
+    look = partial(getattr(looks, row["look"][0]), *row["look"][1:]) if row["look"] else None
+    return Condition(**{**row, "kinds": frozenset(row["kinds"].split()), "look": look})
 
 
-def _live(source: str, *condition: Any) -> Rule:
-    return Rule(source, None, _on(*condition))
-
-
-_ANY, _FEW = "any", LEAST_STEPS - 1
-_STRANGE = "cell loss grad grad_in param update state logged total"
-RULES = {
-    "NaN/Inf": Rule("smdebug ExplodingTensor",
-        _on(0.0, _ANY, 0, looks.not_a_number, "trend.nan", least=0),
-        _on(0.0, _STRANGE, 0, looks.not_a_number, "alarm.nan")),
-    "spike": Rule("ZClip, llm.c",
-        _on(6.0, _ANY, _FEW, looks.spike, "trend.spike", False),
-        _on(4.0, "loss total logged", 20, looks.spike, "alarm.spike", True)),
-    "gradient spike": _live("ZClip", 30.0, "grad", 20, looks.gradient_spike, "alarm.spike"),
-    "rising": _live("probe", 2.0, "loss", 40, looks.rising, "alarm.rising"),
-    "growing": Rule("probe",
-        _on(10.0, GRADIENT, _FEW, looks.growing, "trend.growing", 0.0),
-        _on(10.0, "grad total", 20, looks.growing, "alarm.growing", 2.0)),
-    "vanishing": Rule("smdebug VanishingGradient",
-        _on(1e-7, GRADIENT, 0, looks.vanishing, "trend.vanishing", False),
-        _on(1e-4, "grad", 20, looks.vanishing, "alarm.vanishing", True)),
-    "update ratio": Rule("smdebug WeightUpdateRatio",
-        _on(10.0, PARAMETER, 1, looks.update_ratio, "trend.update_ratio", False),
-        _on(20.0, "update", 4, looks.update_ratio, "alarm.update_ratio", True)),
-    "unchanged": Rule("smdebug UnchangedTensor",
-        _on(3.0, _ANY, 0, looks.unchanged, "trend.unchanged", False),
-        _on(2.0, "update", 2, looks.unchanged, "alarm.zeros", True)),
-    "missing": Rule("OLMo issue 266",
-        _on(1.0, GRADIENT, 0, looks.zero_gradient, "trend.zero_gradient"),
-        _on(3.0, "grad", 10)),
-    "zeros": _live("smdebug DeadRelu", 3.0, "grad grad_in", 2, looks.unchanged, "alarm.zeros", True),
-    "never": _live("probe", 20.0, "grad", 19, looks.never, "alarm.never"),
-    "no gradient": _live("probe", 1.0, "total", 0, looks.no_gradient, "alarm.no_gradient"),
-    "constant": _live("probe", 10.0, "loss", 9, looks.unchanged, "alarm.constant", False),
-    "dead units": Rule("smdebug DeadRelu", _on(0.99, ACTIVATION, 0, looks.dead_units, "trend.dead_units")),
-    "saturation": Rule("probe", _on(0.9, _ANY, 0, looks.saturation, "trend.saturation", least=0)),
-    "one layer apart": Rule("OLMo issue 266", _on(6.0, "", 0)),
-    "weight drift": Rule("probe",
-        _on(2.0, PARAMETER, 1, looks.weight_drift, "trend.weight_drift", False),
-        _on(3.0, "param", 10, looks.weight_drift, "alarm.weight_drift", True)),
-    "setting": _live("probe", 5.0, "scalar", 20, looks.setting, "alarm.setting"),
-    "reset": _live("probe", 20.0, "state", 2),
-    "scaled": _live("probe", 100.0, "grad_in", 20),
-    "stuck": _live("probe", 4.0, "loss", 20, looks.stuck, "alarm.stuck"),
-    "collapse": _live("probe", 64.0, "scale", 5, looks.collapse, "alarm.collapse", math.inf),
-    "attention entropy": _live("arXiv 2303.06296", 4.0, "attention_entropy", 2, looks.collapse, "alarm.collapse", 0.25),
-    "attention logits": _live("arXiv 2309.14322, 2507.20534", 1e2, "attention_logits", 1, looks.swollen,
-        "alarm.swollen"),
-    "expert": _live("arXiv 2101.03961", 0.1, "expert_smallest", 4, looks.beyond, "alarm.expert_least", 5, False),
-    "expert takes all": _live("arXiv 2101.03961", 0.9, "expert_largest", 4, looks.beyond, "alarm.expert_most", 5, True),
-    "stable rank": _live("arXiv 2510.04212", 5.0, "stable_rank", 2, looks.collapse, "alarm.stable_rank", 3.0),
-    "table update": _live("smdebug WeightUpdateRatio", 0.1, "update_ratio", 1, looks.swollen, "alarm.table"),
-}  # fmt: skip
+#: a rule in rules.json is its source, and its conditions in dumps and in the monitor; ``look`` is one of ``looks``
+_ROWS = json.loads(Path(__file__).with_name("rules.json").read_text("utf-8")).items()
+RULES = {name: Rule(source, _condition(dump), _condition(online)) for name, (source, dump, online) in _ROWS}
 #: the rules of msprobe's key "alert": the numbers that each looks at, none for all, and its function
 MSPROBE: dict[str, tuple[tuple[str, ...], Callable[[float, float, Any], bool]]] = {
     "AnomalyTurbulence": (("norm", "mean"), looks.is_above),
