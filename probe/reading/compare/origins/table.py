@@ -11,12 +11,13 @@ Parameters that only one side has are those that the model itself holds, in none
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from probe.reading.compare.dataflow.graph import Graph
 from probe.reading.compare.judging.verdicts import Slot, Verdict
-from probe.reading.compare.origins.origin import Kind
 from probe.reading.compare.pairing.alignment import NONE
 from probe.reading.dumps.entry_name import BACKWARD, GRADIENT, parse
 from probe.reading.dumps.flow import content_key
@@ -79,58 +80,20 @@ class OriginRow(NamedTuple):
 
     why: str  # the name of the rule, for ``--json``
     kind: str  # the kind of the origin; NOTHING, or EARLIER for the change that it follows from
-    holds: Callable[..., bool]
+    facts: tuple[str, ...]
+
+    def holds(self, facts: Any) -> bool:
+        """Return whether all facts of the row hold."""
+        return all(getattr(facts, name) for name in self.facts)
 
 
 EARLIER_CHANGE = "an earlier change that alone changes no value"
 MADE_ALONE = "the input comes from a call that one side lacks"
-INPUT_RULES = (
-    OriginRow("a Cell's parameter is named by the calls in it", NOTHING, lambda f: f.of_container),
-    OriginRow("a moving statistic differs before its use", Kind.PARAMETER, lambda f: f.is_state),
-    OriginRow("a parameter differs before its first use", Kind.PARAMETER, lambda f: f.is_parameter),
-    OriginRow(MADE_ALONE, Kind.CALLS, lambda f: f.made_alone),
-    OriginRow("the input comes from two calls that are no partners", Kind.WIRING, lambda f: f.made_by_others),
-    OriginRow(
-        "the input is another output of the same call", Kind.WIRING, lambda f: f.made_by_partners and f.other_output
-    ),
-    OriginRow("an earlier change reaches this input", EARLIER, lambda f: f.made_by_partners and f.follows),
-    OriginRow(
-        "the call that made the input agrees, a view between them does not", Kind.WIRING, lambda f: f.made_by_partners
-    ),
-    OriginRow("the batch differs", Kind.DATA, lambda f: f.is_data),
-    OriginRow("no recorded call made the input", Kind.OUTSIDE, lambda f: True),
-)
-CALL_RULES = (
-    OriginRow(EARLIER_CHANGE, EARLIER, lambda f: f.follows),
-    OriginRow("the outputs differ by no more than the inputs do", NOTHING, lambda f: f.carried),
-    OriginRow("an argument differs", Kind.ARGUMENT, lambda f: f.argument),
-    OriginRow("a random call", Kind.RANDOM, lambda f: f.is_random),
-    OriginRow("a collective gives another result", Kind.COMMUNICATION, lambda f: f.is_collective),
-    OriginRow("the inputs agree, the output does not", Kind.COMPUTATION, lambda f: True),
-)
-FROZEN = OriginRow("a parameter has no gradient on one side", Kind.GRADIENT, lambda f: f.missing and f.at_parameter)
-LACKING = OriginRow("the optimizer lacks the parameter", Kind.OPTIMIZER, lambda f: f.missing and f.not_updated)
-GRADIENT_RULES = (
-    LACKING,
-    OriginRow("the gradient ends at a call that one side lacks", Kind.CALLS, lambda f: f.missing and f.ended_alone),
-    FROZEN,
-    OriginRow(EARLIER_CHANGE, EARLIER, lambda f: f.follows),
-    OriginRow("one side has no gradient", Kind.GRADIENT, lambda f: f.missing),
-    OriginRow("the gradient differs by no more than those that arrive", NOTHING, lambda f: f.carried),
-    OriginRow("the forward agrees, the gradient does not", Kind.GRADIENT, lambda f: True),
-)
-OTHER_CLASS = OriginRow("the optimizers are of two classes", Kind.OPTIMIZER, lambda f: f.other_class)
-MISSING = OriginRow("a parameter is missing in the optimizer", Kind.OPTIMIZER, lambda f: f.missing)
-UPDATE_RULES = (
-    OriginRow("a number of the update differs", Kind.OPTIMIZER, lambda f: f.is_number),
-    OTHER_CLASS,
-    MISSING,
-    OriginRow("a call between gradients and optimizer that one side lacks", Kind.OPTIMIZER, lambda f: f.made_alone),
-    OriginRow(EARLIER_CHANGE, EARLIER, lambda f: f.follows),
-    OriginRow("the gradients agree, those that enter do not", Kind.OPTIMIZER, lambda f: f.is_gradient),
-    OriginRow("a state differs before the update", Kind.OPTIMIZER, lambda f: f.is_state),
-    OriginRow("all that enters agrees, the results do not", Kind.OPTIMIZER, lambda f: True),
-)
+_ROWS = json.loads(Path(__file__).with_name("rules.json").read_text("utf-8")).values()
+_TABLES = [tuple(OriginRow(why, kind, tuple(facts.split())) for why, kind, facts in rows) for rows in _ROWS]
+INPUT_RULES, CALL_RULES, GRADIENT_RULES, UPDATE_RULES = _TABLES
+LACKING, FROZEN = GRADIENT_RULES[0], GRADIENT_RULES[2]
+OTHER_CLASS, MISSING = UPDATE_RULES[1:3]
 
 
 def first_rule(rules: Sequence[OriginRow], facts: InputFacts | CallFacts | GradientFacts | UpdateFacts) -> OriginRow:
