@@ -158,23 +158,15 @@ class TensorTree:
         self.tensors = []
         slots: list[Slot] = []
         layout: list[Any] = []
-        is_flat = True
         for value in found:
-            slot = _slot(len(layout), is_input)
-            if isinstance(value, tensor):
-                layout.append(len(self.tensors))
-                self.tensors.append(value)
-                slots.append(slot)
-                continue
-            inner = self._inner(value, slot.place, slots)
+            inner = self._inner(value, _slot(len(layout), is_input).place, slots)
             if inner is not None:
-                is_flat = False
                 layout.append(inner)
         named: dict[str, Any] = {}
         if keywords:
             inside = {name: self._inner(value, f"output_kwargs.{name}", slots) for name, value in keywords.items()}
             named = {name: inner for name, inner in inside.items() if inner is not None}
-        self.slot_layout = SlotLayout(slots, layout, named, is_flat)
+        self.slot_layout = SlotLayout(slots, layout, named, is_flat=False)
 
     def _inner(self, value: Any, place: str, slots: list[Slot]) -> Any:
         """Add the tensors inside a value and return its layout; positions count the items that hold tensors."""

@@ -161,7 +161,7 @@ CHECKS = (
     DoctorCheck("compiled calls", "calls:compiled"),
     DoctorCheck("bits", "training:bits"),
     DoctorCheck("numbers", "memory:numbers"),
-    DoctorCheck("launches", "counting:launches"),
+    DoctorCheck("launches", "calls:launches"),
     DoctorCheck("two processes", "environment:two_processes"),
     DoctorCheck("time", "training:time_per_call"),
 )

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections import deque
 from collections.abc import Callable
 from functools import partial
@@ -23,9 +22,6 @@ _MOST_BYTES = 64 << 20  # and when its copies have this many bytes, as they wait
 _FILLS = "Tensor.assign_value."  # the names of the API that fills a tensor of an initializer
 #: and of the API whose outputs share the memory of MindSpore's random generator
 _SHARES = "Functional.speed_fusion_attention."
-
-
-_NOTHING = contextlib.nullcontext()
 
 
 class DeferredMeasurer:
@@ -72,10 +68,6 @@ class DeferredMeasurer:
 
     def _of_bytes(self, copy: Any, dtype: str, name: str, sink: ArraySink | None) -> Any:
         return self._measurer.array(self.read(copy).copy().view(numpy_dtype(dtype)), dtype, name, sink)
-
-    def moment(self) -> Any:
-        """Return a context in which the training does not run; see ``MeasurementQueue``."""
-        return _NOTHING
 
     def is_untouchable(self, tensor: Any, name: str) -> bool:
         """Whether no operation may take a tensor. To ask others than these might wait.
@@ -124,9 +116,9 @@ class DeferredMeasurer:
             tensor = self.own_operations.run(self._views.integers, tensor)
         return self.own_operations.run(self._copy_op, tensor)  # recorded for a gradient, the copy would hold the graph
 
-    def _later(self, measure: Callable[[], Any], waiting: Any = None) -> PendingRecord:
+    def _later(self, measure: Callable[[], Any]) -> PendingRecord:
         pending = PendingRecord()
-        (self._waiting if waiting is None else waiting).append((pending, measure))
+        self._waiting.append((pending, measure))
         return pending
 
     def _retry_to_find_culprit(self, operation: Callable[[Any], Result], tensor: Any, first: bool = True) -> Result:

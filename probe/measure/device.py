@@ -3,15 +3,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import itertools
 import math
 import operator
-import threading
 from collections import deque
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -39,10 +36,9 @@ class _Reduced:
     dtype: str
     shape: tuple[int, ...]
     kind: str
-    parts: list[tuple[str, list[Any]]] = field(default_factory=list)  # of the four, of each other; or one copy
-    start: int = -1  # the place of a small tensor in the copy
+    parts: list[tuple[str, list[Any]]]  # floats and integers for the four numbers, then those of each other statistic
+    values: list[Any]
     copy: Any = None  # for the user's own statistics
-    waiting: list[Any] = field(default_factory=list)  # its records, each with the function that makes it
 
 
 class DeviceMeasurer(DeferredMeasurer):
@@ -57,14 +53,13 @@ class DeviceMeasurer(DeferredMeasurer):
         import mindspore
 
         super().__init__(host)
-        self._measurer: HostMeasurer = host
-        self._moment = threading.local()  # groups: dtype of small tensors, or None -> id -> a tensor and its numbers
+        self._host = host
         self._table = () if host.chosen is None else host.chosen.table
         reduces = reduces and (host.chosen is None or host.chosen.own.on_device)
         named = [(name, kind) for kind, names in _KINDS.items() if reduces for name in names.split()]
         self._kinds = {getattr(mindspore, name): kind for name, kind in named if hasattr(mindspore, name)}
         self._reductions = reductions
-        self._reduced: deque[list[tuple[str, list[Any]]]] = deque()  # the parts of those that are not fetched
+        self._reduced: deque[_Reduced] = deque()
 
     def tensor(self, tensor: Any, name: str, sink: ArraySink | None, role: Role) -> Any:
         """Return the record of one tensor, known after ``complete``."""
@@ -73,40 +68,16 @@ class DeviceMeasurer(DeferredMeasurer):
             return self._measurer.tensor(tensor, name, sink, role)
         if sink is not None or dtype not in self._kinds or self.is_untouchable(tensor, name):
             return super().tensor(tensor, name, sink, role)
-        groups = getattr(self._moment, "groups", None)
-        if groups is None:
-            with self.moment():
-                return self.tensor(tensor, name, sink, role)
+        one = _Reduced(str(dtype), tensor._shape, self._kinds[dtype], [], [])
         if dtype in self._views.dtypes:
             tensor = self._retry_to_find_culprit(partial(self.own_operations.run, self._reductions.plain), tensor)
-        group = groups.setdefault(tensor._dtype if size <= _SMALL else None, {})
-        if id(tensor) not in group:  # else it is there twice, as in x * x
-            one = _Reduced(str(dtype), tensor._shape, self._kinds[dtype])
-            if size > _SMALL:
-                self._retry_to_find_culprit(partial(self.own_operations.run, self._reduce, one), tensor)
-                one.copy = self.copy(tensor) if self._measurer.chosen and self._measurer.chosen.own.chosen else None
-            group[id(tensor)] = tensor, one
-        one = group[id(tensor)][1]
-        return self._later(partial(self._record, one), one.waiting)
-
-    @contextlib.contextmanager
-    def moment(self) -> Iterator[None]:
-        """Copy the small tensors that are measured inside, those of a dtype together, at the end."""
-        groups = self._moment.groups = dict[Any, dict[int, Any]]()
-        try:
-            yield
-        finally:
-            self._moment.groups = None
-            for dtype, group in groups.items():
-                tensors, ones = [tensor for tensor, _ in group.values()], [one for _, one in group.values()]
-                if dtype is not None:
-                    join = partial(self.own_operations.run, self._reductions.joined)
-                    copy = self._retry_to_find_culprit(join, tensors) if len(ones) > 1 else self.copy(tensors[0])
-                    parts, starts = [(ones[0].kind, [copy])], itertools.accumulate([0, *(it._size for it in tensors)])
-                    for one, start in zip(ones, starts):
-                        one.parts, one.start = parts, start
-                self._reduced.extend({id(one.parts): one.parts for one in ones}.values())  # before they wait
-                self._waiting.extend([record for one in ones for record in one.waiting])
+        if size <= _SMALL:
+            one.values = [self.copy(tensor)]
+        else:
+            self._retry_to_find_culprit(partial(self.own_operations.run, self._reduce, one), tensor)
+            one.copy = self.copy(tensor) if self._host.chosen and self._host.chosen.own.chosen else None
+        self._reduced.append(one)
+        return self._later(partial(self._record, one))
 
     def sum_later(self, total: GradientSum, name: str, sink: ArraySink | None) -> Any:
         """Return the record of a sum. Its terms are added on the device, so that it needs no fetch of its own."""
@@ -145,25 +116,29 @@ class DeviceMeasurer(DeferredMeasurer):
         own = [("int" if entry.is_whole else "float", entry.take(taken)) for entry in chosen if entry.take]
         one.parts = [*zip(("float", "int"), four), *own]
 
-    def _fetch(self, reduced: list[list[tuple[str, list[Any]]]]) -> None:
-        every = [(kind, scalars, scalars.copy()) for parts in reduced for kind, scalars in parts]
-        for _, scalars, _ in every:
+    def _fetch(self, reduced: list[_Reduced]) -> None:
+        fetch = self._reductions.fetch
+        parts = [(kind, scalars, scalars.copy()) for one in reduced for kind, scalars in one.parts]
+        for _, scalars, _ in parts:
             scalars.clear()  # a failed fetch leaves no tensors where numbers are expected
-        for wanted in _KINDS:
-            chosen = [(scalars, given) for kind, scalars, given in every if kind == wanted]
-            found = iter(self._reductions.fetch([scalar for _, given in chosen for scalar in given], wanted))
+        for wanted in ("float", "int"):
+            chosen = [(scalars, given) for kind, scalars, given in parts if kind == wanted]
+            found = iter(fetch([scalar for _, given in chosen for scalar in given], wanted))
             for scalars, given in chosen:
-                scalars.extend(itertools.islice(found, len(given)))
+                scalars += [number.item() for number in itertools.islice(found, len(given))]
+        for kind in _KINDS:
+            small = [one for one in reduced if one.values and one.kind == kind]
+            for one, array in zip(small, fetch([item.values[0] for item in small], kind)):
+                one.values = [array]
 
     def _record(self, one: _Reduced) -> TensorRecord:
-        if one.start >= 0:
-            values = one.parts[0][1][0].reshape(-1)[one.start : one.start + math.prod(one.shape)]
-            return self._measurer.array(values.reshape(one.shape), one.dtype, "", None)
-        floats, integers, *others = [[number.item() for number in scalars] for _, scalars in one.parts]
+        if one.values:
+            return self._host.array(one.values[0], one.dtype, "", None)
+        floats, integers, *others = [scalars for _, scalars in one.parts]
         four, found, size = self._four(one, floats, integers), iter(others), math.prod(one.shape)
-        if self._measurer.chosen is not None:
+        if self._host.chosen is not None:
             four = {it.key: it.finish(next(found), size) if it.take else four.get(it.key) for it in self._table}
-            four.update(self._measurer.chosen.own.of_tensor(one.copy) if one.copy is not None else {})
+            four.update(self._host.chosen.own.of_tensor(one.copy) if one.copy is not None else {})
         return tensor_record(one.dtype, one.shape, four)
 
     def _four(self, one: _Reduced, floats: list[float], integers: list[int]) -> Numbers:

@@ -105,11 +105,6 @@ class Reductions:
             operands = self.views.values(operands[0]), *operands[1:]
         return getattr(self._ops, name)(*operands)
 
-    def joined(self, tensors: list[Any]) -> Any:
-        """Return the elements of tensors of one dtype in one row. A single row is returned as it is."""
-        rows = [tensor if len(tensor._shape) == 1 else self._ops.Reshape(tensor, (-1,)) for tensor in tensors]
-        return self._ops.Concat(tuple(rows)) if len(rows) > 1 else rows[0]
-
     def fetch(self, tensors: list[Any], kind: str) -> list[Array]:
         """Return the values of small tensors, all of "float", "int" or "bool", with one fetch."""
         if self._on_cpu or not tensors:
@@ -118,8 +113,8 @@ class Reductions:
         places: dict[Any, list[int]] = {}
         for place, tensor in enumerate(tensors):
             places.setdefault(tensor._dtype, []).append(place)
-        groups = [ops.Cast(self.joined([tensors[place] for place in group]), wide) for group in places.values()]
-        flat = self.joined(groups).asnumpy()
+        groups = [tuple(ops.Reshape(tensors[place], (-1,)) for place in group) for group in places.values()]
+        flat = ops.Concat(tuple(ops.Cast(ops.Concat(group), wide) for group in groups)).asnumpy()
         found: dict[int, Array] = {}
         for place in (place for group in places.values() for place in group):
             tensor = tensors[place]

@@ -13,7 +13,7 @@ from typing import Any, Optional
 from probe.capture.pynative.cells import ModelAndLoss
 from probe.capture.training.events import Observer, TrainingHooks
 from probe.config.settings import Settings
-from probe.measure.own import OwnNumbers
+from probe.measure.statistics import OwnNumbers
 from probe.monitor.alarms import Alarms
 from probe.monitor.cell_values import CellTask, CellValues
 from probe.monitor.mechanisms import Mechanisms

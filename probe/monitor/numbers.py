@@ -17,9 +17,8 @@ from probe.capture.autograd.nodes import AutogradNodes
 from probe.capture.training.optimizer_values import OptimizerValues
 from probe.executor import OwnOperations
 from probe.measure.features import HostTensor
-from probe.measure.own import OwnNumbers
 from probe.measure.reductions import Reductions
-from probe.measure.statistics import statistics
+from probe.measure.statistics import OwnNumbers, statistics
 from probe.measure.tensor_reader import SINGLE, TensorReader, local_tensor, to_storable
 from probe.pytree import leaves
 from probe.recording.measurement_queue import TrainingWork

@@ -95,10 +95,6 @@ class MeasurementQueue:
             record = unmeasured_record(local._dtype, local._shape, unread=reason)
         return record if local is tensor else record.with_key(layout_text(tensor))
 
-    def moment(self) -> Any:
-        """Return a context in which the training does not run. On a device, small tensors are copied at its end."""
-        return self._copier.moment()
-
     def new_sum(self) -> GradientSum:
         """Return a new sum of gradients."""
         return GradientSum(self._measurer.read, self._copier.copy, lambda: self.may_read)

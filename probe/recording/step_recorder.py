@@ -172,10 +172,9 @@ class StepRecorder:
                     call.stack, call.frame = self._stacks.number(sys._getframe(3), call.cell)
                 else:
                     call.stack = self._stacks.add(stack)
-        with self.queue.moment():
-            call.parts = self.task.inputs(call, args, kwargs)
-            if self._models:
-                call.parts.update(self._model_parameters(call))
+        call.parts = self.task.inputs(call, args, kwargs)
+        if self._models:
+            call.parts.update(self._model_parameters(call))
 
     def _model_parameters(self, call: Call) -> dict[str, Any]:
         if not any(self._models.values()):
@@ -205,14 +204,12 @@ class StepRecorder:
 
     def note_scalars(self, call: Call, numbers: Callable[[ReadNumber], Mapping[str, Any]]) -> None:
         """Record the numbers of an optimizer's update; ``numbers`` receives the function that reads a tensor."""
-        with self.queue.moment():
-            call.parts.update(self.task.scalars(call, numbers))
+        call.parts.update(self.task.scalars(call, numbers))
 
     def note_states(self, call: Call, states: Mapping[str, Any], role: Role = Role.INPUT) -> None:
         """Record the states of an optimizer, or the parameters that a Cell has used, as they are now."""
         if call.recorded and not self.closed:
-            with self.queue.moment():
-                call.parts.update(self.task.named(call, "parameters", states, role))
+            call.parts.update(self.task.named(call, "parameters", states, role))
 
     def end(self, call: Call, result: Any, parameters: Mapping[str, Any] | None = None) -> None:
         """End a call: record its outputs, and a Cell's parameters, as they are now. Raises ``queue.pending_error``."""
@@ -231,8 +228,7 @@ class StepRecorder:
 
     def _record_outputs(self, call: Call, result: Any, parameters: Mapping[str, Any] | None) -> None:
         if call.recorded and not self.closed:
-            with self.queue.moment():
-                call.parts.update(self.task.outputs(call, result, parameters))
+            call.parts.update(self.task.outputs(call, result, parameters))
 
     def _finish_forward(self, call: Call) -> None:
         call.frame = None

@@ -27,8 +27,7 @@ from probe.recording.step_recorder import NameFilter, StepRecorder
 from probe.session.recording import OpenStep, Recording, SessionParts, State, wants_rank
 from probe.store import file_names
 from probe.store.arrays import ArrayWriter, DiskBudget
-from probe.store.documents import JsonDocuments
-from probe.store.dump_writer import DumpWriter
+from probe.store.documents import DumpWriter, JsonDocuments
 from probe.store.error_log import ErrorLog
 from probe.tasks.nan_check import FirstNonFinite, NanCheck
 from probe.tasks.values import DebugTask, ValuesTask

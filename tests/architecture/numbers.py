@@ -121,7 +121,7 @@ def numbers(modules: list[Module], baseline: int = BASELINE) -> list[Number]:
         _longest("longest module, lines", 400, ((module.lines, module.path) for module in modules)),
         _longest("longest function, lines", 45, _functions(modules)),
         _listed("modules in import cycles", 0, _cyclic(modules)),
-        Number("lines of code that record", records, 6640, largest),
+        Number("lines of code that record", records, 6710, largest),
         Number("lines of code that monitor", monitor - mechanisms, 1290, largest),
         Number("lines of code of the mechanisms", mechanisms, 150, largest),
         Number("lines of code beside a golden run", golden, 560, largest),

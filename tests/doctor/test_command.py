@@ -15,7 +15,7 @@ import mindspore as ms
 import pytest
 
 from probe.__main__ import main
-from probe.doctor import counting, environment
+from probe.doctor import calls, environment
 from probe.doctor.bench import CHECKS, Bench
 from probe.doctor.command import scrub
 from probe.private_names import PRIVATE_PARTS, TESTED
@@ -184,7 +184,7 @@ def test_a_counter_of_the_machine_is_asked(tmp_path, monkeypatch):
     (tmp_path / "counter.c").write_text(COUNTER)
     library = tmp_path / "counter.so"
     subprocess.run([compiler, "-shared", "-fPIC", "-o", library, tmp_path / "counter.c"], check=True)
-    monkeypatch.setenv(counting.COUNTERS, f"{library}:counted")
-    finding = counting.launches(Bench("CPU", "", str(tmp_path)))
+    monkeypatch.setenv(calls.COUNTERS, f"{library}:counted")
+    finding = calls.launches(Bench("CPU", "", str(tmp_path)))
     assert finding.details["counter"] == {"launches": 0, "waits": 0}  # as many in both steps
     assert finding.fact.endswith("; the counter of this machine has 0 more launches, 0 more waits")

@@ -9,7 +9,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from probe.doctor import counting, environment, memory
+from probe.doctor import calls, environment, memory
 from probe.doctor.bench import FAILED, OK, RecordedDump as Dump, read_error, told
 from probe.doctor.calls import _same
 from probe.doctor.environment import is_between
@@ -24,12 +24,12 @@ from probe.doctor.environment import is_between
 )  # fmt: skip
 def test_too_many_operations_and_any_wait_are_a_fault(operations, waits, device, result):
     """20 tensors are measured, by four operations each at most."""
-    assert counting._judge(False, {"operations": operations, "waits": waits}, device).result == result
+    assert calls._judge(False, {"operations": operations, "waits": waits}, device).result == result
 
 
 def test_the_cpu_may_take_one_operation_more():
-    assert counting._judge(True, {"operations": 100, "waits": 0}, {}).result == OK
-    assert counting._judge(True, {"operations": 101, "waits": 0}, {}).result == FAILED
+    assert calls._judge(True, {"operations": 100, "waits": 0}, {}).result == OK
+    assert calls._judge(True, {"operations": 101, "waits": 0}, {}).result == FAILED
 
 
 def record(array):

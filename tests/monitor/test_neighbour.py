@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
+from probe.monitor.alarms import Neighbour
 from probe.series.file import SeriesFile
-from probe.series.neighbour import Neighbour
 
 
 def ranks(tmp_path, count=2):
