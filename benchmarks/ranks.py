@@ -87,7 +87,7 @@ def simulate(ranks, processes):
     dump_path = tempfile.mkdtemp()
     try:
         jobs = []
-        for number in range(processes):
+        for number in range(min(processes, ranks)):
             mine = ",".join(map(str, range(number, ranks, processes)))
             command = [sys.executable, __file__, "--writer", dump_path, mine]
             jobs.append(subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ, "GLOG_v": "3"}))
