@@ -32,7 +32,7 @@ from probe.series.series import find_series
 from probe.session.dump_recording import DumpRecording
 from probe.session.recording import OpenStep, Recording, SessionParts
 from probe.store import file_io, file_names
-from probe.store.documents import DumpWriter
+from probe.store.arrays import DumpWriter
 
 _MOST_RANKS = 16  # so many ranks are compared together; of more each is compared alone
 

@@ -29,7 +29,8 @@ from probe.reading.dumps.folders import DumpFolder
 from probe.reading.dumps.values import is_tensor
 from probe.recording.measurement_queue import MeasurementQueue
 from probe.store import file_names
-from probe.store.documents import DumpWriter, encode
+from probe.store.arrays import DumpWriter
+from probe.store.documents import encode
 
 #: the numbers of a record; each stands on a line of its own
 _NUMBERS = re.compile(r'"Max": (.*),\n *"Min": (.*),\n *"Mean": (.*),\n *"Norm": ([^,\n]*)(?:,\n *"md5": "(\w*)")?')

@@ -26,8 +26,8 @@ from probe.recording.measurement_queue import MeasurementQueue
 from probe.recording.step_recorder import NameFilter, StepRecorder
 from probe.session.recording import OpenStep, Recording, SessionParts, State, wants_rank
 from probe.store import file_names
-from probe.store.arrays import ArrayWriter, DiskBudget
-from probe.store.documents import DumpWriter, JsonDocuments
+from probe.store.arrays import ArrayWriter, DiskBudget, DumpWriter
+from probe.store.documents import JsonDocuments
 from probe.store.error_log import ErrorLog
 from probe.tasks.nan_check import FirstNonFinite, NanCheck
 from probe.tasks.values import DebugTask, ValuesTask

@@ -21,7 +21,7 @@ from probe.process.rank import RankResolver
 from probe.process.signals import SigtermHandler
 from probe.recording.step_recorder import StepRecorder
 from probe.snapshot.snapshot import Snapshot
-from probe.store.documents import DumpWriter
+from probe.store.arrays import DumpWriter
 from probe.store.run_folders import RunFolders
 
 

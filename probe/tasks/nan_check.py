@@ -18,7 +18,7 @@ from probe.pytree import leaves
 from probe.recording.call import Call
 from probe.recording.call_stacks import CallStacks
 from probe.recording.measurement_queue import MeasurementQueue
-from probe.store.documents import DumpWriter
+from probe.store.arrays import DumpWriter
 from probe.tasks.values import ValuesTask
 
 _log = logging.getLogger("probe")
