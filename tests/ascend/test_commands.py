@@ -55,7 +55,8 @@ from probe import PrecisionDebugger
 from tests.ascend.trainings import mlp, write_settings
 
 net, step = mlp()
-debugger = PrecisionDebugger(write_settings(Path(sys.argv[1]), {"level": "mix", "measure": sys.argv[2]}))
+settings = {"level": "mix", "measure": sys.argv[2], "journal": "each"}
+debugger = PrecisionDebugger(write_settings(Path(sys.argv[1]), settings))
 for i in (0, 1):
     debugger.start(net)
     step(i)
