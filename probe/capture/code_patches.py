@@ -56,7 +56,6 @@ class Gate:
 
     def __init__(self) -> None:
         #: runs and records a call. The garbage collector does not look into code: a capture in it would never be freed.
-        # the garbage collector does not look into code: if code held the capture, neither would ever be freed
         self.call: RecordedCall | None = None
 
 

@@ -112,6 +112,7 @@ class _Errors(logging.Handler):
         self.texts: list[str] = []
 
     def emit(self, record: logging.LogRecord) -> None:
+        """Keep the first line of a message."""
         self.texts.append(record.getMessage().partition("\n")[0])
 
 

@@ -121,6 +121,7 @@ class _Forms(string.Formatter):
     """Formats facts; a text in the place of a number stays as it is."""
 
     def format_field(self, value: Any, format_spec: str) -> Any:
+        """Return a fact as its place in the sentence asks for it."""
         return value if isinstance(value, str) else super().format_field(value, format_spec)
 
 

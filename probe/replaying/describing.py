@@ -97,6 +97,7 @@ class _Describer:
         self.unsure = ""  # the places of values that the record does not hold
 
     def value(self, value: Any, place: str) -> Any:
+        """Return the description of a value of a record; note the place of one that the record does not hold."""
         if isinstance(value, list):
             return [self.value(item, f"{place}.{i}") for i, item in enumerate(value)]
         if not isinstance(value, dict):

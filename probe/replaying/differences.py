@@ -215,6 +215,7 @@ class _Check:
         self._gradient = np.asarray(sum(load(leaf).astype(np.float64) for leaf in program.gradients[number]))
 
     def judged(self) -> Iterator[Judged]:
+        """Yield the worst verdict on the gradient; none for an empty tensor."""
         if not self._x.size:
             return
         found: list[Judged] = []

@@ -113,10 +113,7 @@ def is_compiled(name: str) -> bool:
 
 
 class CompiledNodes:
-    """Reads the edges of compiled functions' nodes.
-
-    A hook that held its own node would keep it alive for ever: the nodes are held here until their hooks run.
-    """
+    """Reads the edges of compiled functions' nodes."""
 
     def __init__(self, nodes: AutogradNodes) -> None:
         import mindspore

@@ -99,7 +99,7 @@ class GradientHooks:
         self._compiled.release()
 
     def _places(self, node: Node, inputs: GraphInputs, outputs: Iterable[int]) -> FoundPlaces | None:
-        """Return where the gradients of the inputs are, or what finds them; None if a hook behind the node cannot."""
+        """Return the places of the inputs' gradients, or a function that finds them; None if one hook cannot know."""
         name = node.name()
         if is_compiled(name):
             return self._compiled.places(node, inputs) if inputs.is_compiled else None
@@ -165,7 +165,7 @@ def _one_node(
     return hook
 
 
-#: pairs, or what finds them by the number of gradients
+#: pairs, or a function that finds them by the number of gradients
 FoundPlaces = Union[Places, Callable[[int], Places]]
 
 #: two lists of (place of a gradient in a hook's ``gi``, leaf): gradients of inputs, gradients of results
