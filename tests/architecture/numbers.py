@@ -21,39 +21,6 @@ from tests.architecture.objects import ClassTable
 from tests.architecture.source import Module, read
 from tests.support.paths import ROOT
 
-#: code lines of probe/ without the part that reads dumps, before probe/ was rebuilt in rooms: 4,999 at commit cc5280c,
-#: and 204 for the gradients of compiled calls, the same numbers on every processor and mixed precision
-BASELINE = 5203
-#: the part of probe/ that reads dumps, which is counted apart
-READING = ("probe.reading", "probe.series", "probe.findings", "probe.door", "probe.__main__")
-#: level L2 and static graphs, where MindSpore records, are counted apart too
-OTHER_BACKENDS = ("probe.capture.kernel", "probe.session.kernel_recording", "probe.capture.graph")
-#: task monitor, which records no entry, has a limit of its own, with what it sees of a training
-MONITOR = ("probe.monitor", "probe.repeats", "probe.measure.features", "probe.capture.training.events")
-#: what the monitor knows of attention, routers and weights
-MECHANISMS = ("probe.monitor.mechanisms", "probe.measure.features")
-#: so has the comparison with a golden run
-GOLDEN = ("probe.golden",)
-#: and the snapshot of a run
-SNAPSHOT = ("probe.snapshot",)
-#: the guards: of saved tensors, and of memory
-GUARDS = tuple(
-    f"probe.{name}"
-    for name in (
-        "capture.autograd.saved_writes",
-        "capture.pynative.saved_tensors",
-        "measure.storage",
-    )
-)
-#: the numbers of narrow dtypes: floats of one byte, and what other tensors would lose in them
-NARROW = ("probe.measure.one_byte", "probe.measure.ranges")
-#: changes a training on purpose, and runs it in processes of their own
-INTERVENTION = ("probe.intervention",)
-#: no part of recording either: what calls start, stop and step, and what stands apart
-_BESIDE = (
-    "probe.seeding", "probe.doctor", "probe.launch", "probe.private_names", "probe.monitor.msprobe", "probe.replaying",
-    "probe.callbacks", "probe.process.isolated", *INTERVENTION,
-)  # fmt: skip
 _BROAD = ("Exception", "BaseException")
 #: the functions of re that take a pattern
 _OF_PATTERNS = ("compile", "fullmatch", "match", "search", "sub", "split", "findall", "finditer")
@@ -95,40 +62,18 @@ class Number:
         return self.value > self.limit
 
 
-def numbers(modules: list[Module], baseline: int = BASELINE) -> list[Number]:
-    """Return the numbers of a package.
-
-    Args:
-        modules: its modules.
-        baseline: code lines without reading/ to compare with.
-    """
-    recording = [module for module in modules if not module.name.startswith((*READING, *OTHER_BACKENDS))]
-    counts = sorted(((module.code_lines, module.path) for module in recording), reverse=True)
-    code = sum(count for count, _ in counts)
-    rest = [module for module in recording if not module.name.startswith(_BESIDE)]
-    monitor, mechanisms, snapshot, guards, golden, narrow = (
-        sum(module.code_lines for module in rest if module.name.startswith(names))
-        for names in (MONITOR, MECHANISMS, SNAPSHOT, GUARDS, GOLDEN, NARROW)
-    )
-    records = sum(module.code_lines for module in rest) - monitor - snapshot - guards - golden - narrow
-    largest = [f"{path}: {count} lines of code" for count, path in counts]
+def numbers(modules: list[Module]) -> list[Number]:
+    """Return the numbers of a package. Sizes have no limit: they are there to look at."""
     return [
         _attributes(modules),
         _listed("methods re-bound at run time", 0, _rebound(modules)),
         _listed("broad excepts", 16, _broad(modules)),
         _listed("regular expressions over names that probe makes", 0, _over_names(modules)),
         _what(modules),
-        _longest("longest module, lines", 400, ((module.lines, module.path) for module in modules)),
-        _longest("longest function, lines", 45, _functions(modules)),
+        _longest("longest module, lines", ((module.lines, module.path) for module in modules)),
+        _longest("longest function, lines", _functions(modules)),
         _listed("modules in import cycles", 0, _cyclic(modules)),
-        Number("lines of code that record", records, 6710, largest),
-        Number("lines of code that monitor", monitor - mechanisms, 1290, largest),
-        Number("lines of code of the mechanisms", mechanisms, 150, largest),
-        Number("lines of code beside a golden run", golden, 560, largest),
-        Number("lines of code of the snapshot", snapshot, 280, largest),
-        Number("lines of code of the guards", guards, 460, largest),
-        Number("lines of code of narrow dtypes", narrow, 110, largest),
-        Number(f"without reading/, as a part of {baseline} before", round(code / baseline, 3), math.inf, largest),
+        Number("lines of probe/", sum(module.lines for module in modules), math.inf, []),
     ]
 
 
@@ -137,17 +82,16 @@ def _listed(measure: str, limit: float, places: Iterator[str]) -> Number:
     return Number(measure, len(found), limit, found)
 
 
-def _longest(measure: str, limit: float, sizes: Iterator[tuple[int, str]]) -> Number:
+def _longest(measure: str, sizes: Iterator[tuple[int, str]]) -> Number:
     ranked = sorted(sizes, reverse=True)
-    return Number(
-        measure, ranked[0][0] if ranked else 0, limit, [f"{place}: {size}" for size, place in ranked if size > limit]
-    )
+    largest = ranked[0][0] if ranked else 0
+    return Number(measure, largest, math.inf, [f"{place}: {size}" for size, place in ranked])
 
 
 def _attributes(modules: list[Module]) -> Number:
     table = ClassTable(modules)
     sizes = ((len(table.attributes(node)), f"{it.path}: {node.name}") for it in modules for node in it.classes)
-    return _longest("largest object, attributes through self", 12, sizes)
+    return _longest("largest object, attributes through self", sizes)
 
 
 def _functions(modules: list[Module]) -> Iterator[tuple[int, str]]:
