@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, cast
 
+from probe.capture.method_event import Listener
 from probe.capture.patches import HookGroup, Patch, around
 from probe.capture.pynative.thread_state import ThreadState
-from probe.capture.training.events import KnownOptimizers, Listener, updates
+from probe.capture.training.events import KnownOptimizers, updates
 from probe.entry import Kind
 from probe.intervention.change import Change
 from probe.intervention.values import Treatment, treatments

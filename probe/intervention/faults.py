@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from probe.capture.method_event import Listener
 from probe.capture.patches import HookGroup, Patch, around
-from probe.capture.training.events import Listener, updates
+from probe.capture.training.events import updates
 from probe.executor import pynative_executor
 from probe.intervention.change import Change
 from probe.intervention.changing import Planting

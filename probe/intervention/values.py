@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from probe.capture.autograd.nodes import remove_hooks
+from probe.capture.autograd.leaf_hooks import LeafHooks
 from probe.errors import UsageError
 from probe.executor import OwnOperations, pynative_executor
 from probe.intervention.change import Change
@@ -197,7 +197,9 @@ class Golden(Treatment):
 
     def __init__(self, known: Mapping[str, Any], names: Iterable[str], path: str) -> None:
         super().__init__(known, names)
-        self._run, self._step, self._handles = open_run(path), 0, list[Any]()
+        self._run = open_run(path)
+        self._step = 0
+        self._hooks = LeafHooks()
 
     def before(self, call: Call, cell: Any, value: Any) -> Any:
         """Let the gradients of inputs become those of the golden's backward, and those of a Cell's parameters."""
@@ -212,7 +214,7 @@ class Golden(Treatment):
                 held = below._params.get(place.partition(".")[0])
                 if held is not None and array is not None:
                     value_of = functools.partial(lambda gradient, golden: golden, golden=_tensor(array, held.dtype))
-                    self._handles.append(held.register_hook(value_of))
+                    self._hooks.register([(held, value_of)])
         return mapped(lambda leaf: passed.get(id(leaf), leaf), value)
 
     def after(self, call: Call, result: Any, inputs: Any) -> Any:
@@ -235,7 +237,7 @@ class Golden(Treatment):
 
     def end_step(self) -> None:
         """Release the parameters."""
-        remove_hooks(self._handles)
+        self._hooks.remove()
         self._step += 1
 
     def _arrays(self, name: str) -> dict[str, Any]:

@@ -14,8 +14,9 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from probe.capture.backend import is_graph_mode
+from probe.capture.method_event import Listener
 from probe.capture.patches import HookGroup, Patch, around, holding
-from probe.capture.training.events import Listener, optimizer_kinds, updates
+from probe.capture.training.events import optimizer_kinds, updates
 from probe.executor import found_in
 from probe.launch.models import CellRole, ModelFinder, Rounds, reached
 from probe.launch.perturb import Perturbation

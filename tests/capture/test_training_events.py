@@ -8,7 +8,8 @@ import pytest
 from mindspore import Parameter, Tensor, experimental, nn
 
 from probe import TrainerMon
-from probe.capture.training.events import Listener, updates
+from probe.capture.method_event import Listener
+from probe.capture.training.events import updates
 
 KINDS = [nn.Optimizer, experimental.optim.Optimizer]
 

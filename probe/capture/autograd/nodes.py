@@ -124,7 +124,7 @@ def preserve_hook_version() -> Iterator[None]:
     """Register and remove hooks without a trace in the count that MindSpore keys its compiled functions with.
 
     Optimizers are such functions: otherwise each step would compile them again and keep the result (2.8 and 2.9). Our
-    hooks are never compiled: hooks of Cells are removed during a compilation, and hooks of parameters run outside.
+    hooks are never compiled: hooks of Cells and of parameters are removed during a compilation.
     """
     from mindspore.common import hook_handle
 

@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from probe.capture.autograd.nodes import LEAF, AutogradNodes, preserve_hook_version, remove_hooks
+from probe.capture.autograd.leaf_hooks import Hook, LeafHooks
+from probe.capture.autograd.nodes import LEAF, AutogradNodes
 from probe.measure.measurer import PendingRecord
 from probe.pytree import tree_map
 from probe.recording.call import GradientUse
@@ -27,13 +28,13 @@ class ParameterHooks:
         self._micro = micro  # returns the number of the micro-batch that runs, or None
         self._hooked: dict[tuple[str, str], Any] = {}
         self._registered: dict[tuple[str, str, int], Callable[[], Any]] = {}  # in this step, by weak references
-        self._handles: list[Any] = []
+        self._hooks = LeafHooks()
         self._called: set[str] = set()
         self._stale = False
 
     def begin(self, recorder: StepRecorder) -> None:
         """Register the hooks of the last step again, unless they are registered."""
-        if not self._handles:
+        if not self._hooks:
             self._register(recorder, self._hooked, lasting=True)
 
     def watch(self, recorder: StepRecorder, key: str, parameters: Mapping[str, Any], lasting: bool = True) -> None:
@@ -46,25 +47,31 @@ class ParameterHooks:
 
     def _register(self, recorder: StepRecorder, parameters: Mapping[tuple[str, str], Any], lasting: bool) -> None:
         if recorder.task.gradients is not GradientUse.NONE:
-            with preserve_hook_version():
-                for (key, name), parameter in parameters.items():
-                    if getattr(parameter, "requires_grad", False):
-                        self._registered[key, name, id(parameter)] = weakref.ref(parameter)
-                        if lasting:
-                            self._hooked[key, name] = parameter
-                        self._handles.append(parameter.register_hook(self._hook(recorder, key, name)))
+            self._hooks.register(self._new_hooks(recorder, parameters, lasting))
+
+    def _new_hooks(
+        self, recorder: StepRecorder, parameters: Mapping[tuple[str, str], Any], lasting: bool
+    ) -> Iterator[tuple[Any, Hook]]:
+        for (key, name), parameter in parameters.items():
+            if getattr(parameter, "requires_grad", False):
+                self._registered[key, name, id(parameter)] = weakref.ref(parameter)
+                if lasting:
+                    self._hooked[key, name] = parameter
+                yield parameter, self._hook(recorder, key, name)
 
     def remove(self) -> None:
         """Remove every hook."""
-        handles, self._handles = self._handles, []
-        self._called, self._registered = set(), {}
-        if self._stale:
-            self.forget()
-        remove_hooks(handles)
+        self._called = set()
+        self._registered = {}
+        try:
+            self._hooks.remove()
+        finally:
+            if self._stale:
+                self.forget()
 
     def forget(self) -> None:
         """Release the parameters: now, or at the end of the step if hooks are registered on them."""
-        self._stale = bool(self._handles)
+        self._stale = bool(self._hooks)
         if not self._stale:
             self._hooked = {}
 
@@ -86,7 +93,7 @@ class DebugValueHooks:
 
     def __init__(self, nodes: AutogradNodes) -> None:
         self._nodes, self._tensor = nodes, nodes.tensor
-        self._handles: list[Any] = []
+        self._hooks = LeafHooks()
 
     def save(self, recorder: StepRecorder, task: DebugTask, variable: Any, name: str, backward: bool) -> None:
         """Record a value as it is now, and its gradients as soon as they arrive."""
@@ -108,7 +115,7 @@ class DebugValueHooks:
 
     def remove(self) -> None:
         """Remove the hooks on leaves of the graph. All others are freed with the graph."""
-        remove_hooks(self._handles)
+        self._hooks.remove()
 
     def _watch(
         self, recorder: StepRecorder, task: DebugTask, tensor: Any, place: str, update: Callable[[], None]
@@ -127,8 +134,7 @@ class DebugValueHooks:
         if node is None:
             return pending
         if node._sequence_nr() == LEAF:
-            with preserve_hook_version():
-                self._handles.append(tensor.register_hook(arrived))
+            self._hooks.register([(tensor, arrived)])
         else:
             index = tensor._output_index
             node.register_prehook(lambda go: arrived(go[index]))

@@ -9,11 +9,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from probe.capture.autograd.parameter_hooks import ParameterHooks
+from probe.capture.method_event import Listener
 from probe.capture.patches import HookGroup, Patch, around
 from probe.capture.pynative.context import CaptureContext
 from probe.capture.pynative.jit import RECOMPUTE_MODULE
 from probe.capture.pynative.thread_state import OpenCall
-from probe.capture.training.events import KnownOptimizers, Listener, optimizer_kinds, updates
+from probe.capture.training.events import KnownOptimizers, optimizer_kinds, updates
 from probe.capture.training.optimizer_values import OptimizerValues
 from probe.entry import Kind
 from probe.measure.measurer import Role

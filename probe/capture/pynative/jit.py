@@ -14,32 +14,31 @@ import importlib
 from collections.abc import Callable
 from typing import Any
 
-from probe.capture.patches import HookGroup, Patch, around
+from probe.capture.compilation import cells_compiled, functions_to_compile, is_announced
+from probe.capture.method_event import Listener
+from probe.capture.patches import HookGroup, Hooks, Patch, around
 from probe.capture.pynative.context import ApiHooks, CaptureContext
 from probe.capture.pynative.thread_state import ReplayLog
 from probe.executor import found_in
 from probe.naming import JIT, clean
-
-_BEFORE = "_set_compile_cache_dep_files"  # the executor method that is called right before a compilation
 
 RECOMPUTE_MODULE = "mindspore.common.recompute"
 
 
 def jit_patches(context: CaptureContext) -> HookGroup:
     """Return the patches of MindSpore's ways to compile."""
-    patches = []
+    hooks: list[Hooks] = [
+        Listener(functions_to_compile(), functools.partial(_about_to_compile, context)),
+        Listener(cells_compiled(), functools.partial(_undisturbed, context)),
+    ]
     executor = found_in("_JitExecutor")
     if executor is not None:
-        patches.append(Patch(executor, "__call__", functools.partial(_wrap_executor, context)))
-        patches.append(Patch(executor, _BEFORE, around(functools.partial(_about_to_compile, context))))
-    compiler = found_in("_CellGraphExecutor")
-    if compiler is not None:  # Cell.compile, export, and a Cell called in GRAPH_MODE
-        patches.append(Patch(compiler, "compile", around(functools.partial(_undisturbed, context))))
+        hooks.append(Patch(executor, "__call__", functools.partial(_wrap_executor, context)))
     modules = ("mindspore.graph._utils.pijit_context", "mindspore.common._pijit_context")
     capture = found_in("PIJitCaptureContext", *modules)
     if capture is not None:  # it neither begins nor ends
-        patches += [Patch(capture, name, around(lambda *_: None)) for name in ("__enter__", "__exit__")]
-    return HookGroup(patches)
+        hooks += [Patch(capture, name, around(lambda *_: None)) for name in ("__enter__", "__exit__")]
+    return HookGroup(hooks)
 
 
 def _undisturbed(context: CaptureContext, original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -66,8 +65,7 @@ def _wrap_executor(context: CaptureContext, original: Any) -> Any:
     from mindspore import nn
 
     apis, state = ApiHooks(context, is_compiled=True), context.state
-    announces_compile = hasattr(found_in("_JitExecutor"), _BEFORE)
-    run = functools.partial(_unseen if announces_compile else _undisturbed, context, original)
+    run = functools.partial(_unseen if is_announced() else _undisturbed, context, original)
 
     def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:
         owner = args[0] if args and isinstance(args[0], nn.Cell) else None

@@ -5,52 +5,20 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Protocol
 
-from probe.capture.autograd.nodes import preserve_hook_version, remove_hooks
+from probe.capture.autograd.leaf_hooks import LeafHooks
+from probe.capture.method_event import Event, Listener
 from probe.capture.patches import HookGroup, Patch, around
 from probe.capture.training.optimizer_values import OptimizerValues
 from probe.executor import pynative_executor
 from probe.store.error_log import ErrorLog
 
 
-class Listener(NamedTuple):
-    """Runs ``run(original, *args, **kwargs)`` around an event, between ``install`` and ``remove``."""
-
-    event: Event
-    run: Callable[..., Any]
-
-    def install(self) -> None:
-        """Begin to listen."""
-        self.event.tell([*self.event.listeners, self])
-
-    def remove(self) -> None:
-        """Listen no longer."""
-        self.event.tell([other for other in self.event.listeners if other != self])
-
-
-class Event:
-    """A method of MindSpore that runs, seen by one patch while somebody listens.
-
-    The first listener is the outermost. One that comes while the method runs hears of it too, inside of the others:
-    `probe run` begins a step with an update, which the dump of this step records.
-    """
-
-    def __init__(self, owners: Iterable[type], name: str) -> None:
-        self._patches = HookGroup(Patch(owner, name, around(functools.partial(self._run, ()))) for owner in owners)
-        self.listeners: list[Listener] = []
-
-    def tell(self, listeners: list[Listener]) -> None:
-        """Tell these listeners from now on."""
-        self.listeners = listeners
-        (self._patches.install if listeners else self._patches.remove)()
-
-    def _run(self, told: tuple[Listener, ...], original: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
-        for listener in self.listeners:
-            if listener not in told:
-                return listener.run(functools.partial(self._run, (*told, listener), original), *args, **kwargs)
-        return original(*args, **kwargs)
+def _note(arrived: list[tuple[str, Any]], name: str, gradient: Any) -> None:
+    """Note the gradient of a parameter."""
+    arrived.append((name, gradient))
 
 
 @functools.cache
@@ -146,16 +114,16 @@ class TrainingHooks:
     def _grad(self, original: Callable[..., Any], executor: Any, *args: Any, **kwargs: Any) -> Any:
         """Run a backward. Its gradients are those that it returns; a hook on each parameter costs twice as much."""
         arrived: list[tuple[str, Any]] = []
-        handles: list[Any] = []
+        hooks = LeafHooks()
         weights = args[2] if len(args) > 2 else None  # behind the function and the operation
         with self._errors.guard("watching a backward"):
             if weights is None:  # which parameters the gradients belong to is not told
-                self._register(handles, arrived)
+                hooks.register(self._receivers(arrived))
         try:
             result = original(executor, *args, **kwargs)
         finally:
             with self._errors.guard("removing the hooks"):
-                remove_hooks(handles)
+                hooks.remove()
         with self._errors.guard("noting the gradients of a backward"):
             if weights is not None:
                 arrived += self._returned(weights, result)
@@ -163,13 +131,11 @@ class TrainingHooks:
             self._observer.gradients(arrived)
         return result
 
-    def _register(self, handles: list[Any], arrived: list[tuple[str, Any]]) -> None:
-        with preserve_hook_version():
-            for name, parameter in self._parameters.values():
-                if parameter.requires_grad:
-                    handles.append(
-                        parameter.register_hook(lambda gradient, name=name: arrived.append((name, gradient)))
-                    )
+    def _receivers(self, arrived: list[tuple[str, Any]]) -> Iterator[tuple[Any, Callable[[Any], None]]]:
+        """Yield each parameter that is watched with a hook, which adds its gradient to those that arrived."""
+        for name, parameter in self._parameters.values():
+            if parameter.requires_grad:
+                yield parameter, functools.partial(_note, arrived, name)
 
     def _returned(self, weights: Any, result: Any) -> Iterator[tuple[str, Any]]:
         """Yield the gradients of the parameters that are watched. Gradients of inputs stand before them."""

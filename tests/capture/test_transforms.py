@@ -1,0 +1,100 @@
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
+"""MindSpore's compiler never meets a hook of probe: trainings with each transform are bitwise as without probe."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import mindspore as ms
+import pytest
+
+from tests.support.thorough import thorough_but
+from tests.support.transforms import NAMES, Net, Transforms, X, train
+
+pytestmark = pytest.mark.slow
+
+#: those that do not compile a gradient, or take seconds to compile
+_OFTEN = "jvp vjp jit_of_gradient jit_of_a_parameter jit_in_a_cell gradient_of_jit custom_vjp hessian".split()
+
+
+@pytest.fixture(scope="module")
+def bare():
+    """Return the results of a training without probe, made once for each transform."""
+    known = {}
+
+    def results(name):
+        if name not in known:
+            known[name] = train(name)
+        return known[name]
+
+    return results
+
+
+def _skip_where_absent(name):
+    if name == "jit_of_bytecode" and sys.version_info >= (3, 12):
+        pytest.skip("MindSpore's bytecode capture does not support Python 3.12")
+
+
+@pytest.mark.parametrize("name", thorough_but(_OFTEN, NAMES))
+@pytest.mark.parametrize("level", thorough_but(["mix"], ["L0", "L1", "mix"]))
+def test_a_training_with_a_transform_is_as_without_probe(debug, bare, name, level):
+    _skip_where_absent(name)
+    assert train(name, debug(level=level, step=[0, 1])) == bare(name)
+    assert debug.dump(1).names("parameters_grad") if level != "L1" else debug.dump(1).names("forward")
+
+
+TASKS = {
+    "nan_check": {"task": "nan_check"},
+    "monitor": {"task": "monitor", "level": "L1"},
+    "tensor": {"task": "tensor"},
+    "guard": {"saved_tensors": True},
+    "debug": {"level": "debug"},
+}
+
+
+@pytest.mark.parametrize("name", thorough_but(["jvp"], NAMES))
+@pytest.mark.parametrize("task", TASKS)
+def test_a_training_with_a_transform_is_as_without_probe_in_each_task(debug, bare, name, task):
+    _skip_where_absent(name)
+    assert train(name, debug(**{"level": "mix", **TASKS[task]})) == bare(name)
+
+
+@pytest.mark.parametrize("name", thorough_but(["jvp"], NAMES))
+def test_a_training_with_a_transform_is_as_without_probe_beside_a_golden_run(debug, bare, name):
+    _skip_where_absent(name)
+    golden = debug(level="mix", dump_path=str(debug.path / "golden"))
+    assert train(name, golden) == bare(name)
+    assert train(name, debug(level="mix", golden=str(debug.path / "golden"))) == bare(name)
+
+
+def test_a_parameter_that_is_saved_at_level_debug_can_be_compiled(debug):
+    net = Net()
+    x = ms.Tensor(X, ms.float32)
+    transforms = Transforms(net)
+    expected = transforms.jit_of_gradient(x).asnumpy().tobytes()
+    debugger = debug(level="debug")
+    gradient = ms.grad(transforms.total, None, [net.first.weight])
+    gradient(x)
+    debugger.save(net.first.weight, "weight")
+    assert transforms.jit_of_gradient(x).asnumpy().tobytes() == expected
+    (found,) = gradient(x)
+    debugger.step()
+    saved = json.loads((debug.dump_path / "step0" / "rank" / "debug.json").read_text())["data"]
+    assert saved["weight_grad.0.debug"]["Max"] == pytest.approx(found.asnumpy().max())
+
+
+def test_gradients_are_recorded_after_a_compilation(debug):
+    """The hooks are back: each gradient that arrives after the compilation has its record."""
+    train("jvp", debug(level="L0", task="statistics", step=[0]), steps=1)
+    places = {place for name in debug.dump().names("parameters_grad") for place in debug.dump().data[name]}
+    assert places == {"weight", "bias"}
+
+
+def test_after_step_the_compiler_has_its_own_methods(debug):
+    from probe.executor import found_in
+
+    executors = [found_in("_JitExecutor"), found_in("_CellGraphExecutor")]
+    before = [dict(vars(executor)) for executor in executors]
+    train("jvp", debug(level="mix", step=[0]))
+    assert [dict(vars(executor)) for executor in executors] == before
