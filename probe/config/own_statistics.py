@@ -25,6 +25,7 @@ class OwnStatistic:
 
     function: Callable[[Any], Any]
     device: Callable[[Any], Any] | None
+    source: str = ""  # "module:function", where a setting has named it so
     has_failed: bool = False
 
 
@@ -66,4 +67,5 @@ def registered(text: str) -> str:
     name = text.rpartition(":")[2].rpartition(".")[2]
     if name not in own_statistics():
         register_statistic(name, lambda given: function_of(text)(given))  # noqa: PLW0108 - imported when it is called
+        own_statistics()[name].source = text
     return name

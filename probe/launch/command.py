@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from probe.config.settings import ConfigFile, Settings, meanings
 from probe.errors import ProbeError
+from probe.launch.trial import try_settings
 
 if TYPE_CHECKING:
     from probe.launch.launcher import Launcher
@@ -39,7 +40,10 @@ def main(words: Sequence[str]) -> int:
     count = count_of_options(words, parser)
     given = vars(parser.parse_args(words[:count]))
     path, config, module = "", given.pop("config"), ""
-    at_model, as_msprobe, perturb = given.pop("step_at") == "model", given.pop("as_msprobe"), given.pop("perturb") or ""
+    at_model = given.pop("step_at") == "model"
+    as_msprobe = given.pop("as_msprobe")
+    perturb = given.pop("perturb") or ""
+    first_step = given.pop("first_step")
     rest = list(words[count:])
     if rest and rest[0].startswith("-m"):
         module = rest.pop(0)[2:] or (rest.pop(0) if rest else "")
@@ -47,6 +51,7 @@ def main(words: Sequence[str]) -> int:
         path = rest.pop(0)
     if not path and not module:
         parser.error("a program is missing: a file, or -m MODULE")
+    _tell_of_options_behind(rest, parser, path or f"-m {module}")
     settings = {name: value for name, value in given.items() if value is not None}
     config = os.path.abspath(config) if config else ""
     try:
@@ -55,16 +60,26 @@ def main(words: Sequence[str]) -> int:
         settings["dump_path"] = loaded.dump_path
         if "golden" in settings:
             settings["golden"] = loaded.golden
+        try_settings(loaded, os.path.dirname(os.path.realpath(path)))
     except ProbeError as error:
         print(f"probe: {error}", file=sys.stderr)
         return 2
-    join(path, module, rest, config, settings, at_model, as_msprobe, perturb).run()
+    join(path, module, rest, config, settings, at_model, as_msprobe, perturb, first_step).run()
     return 0
+
+
+def _tell_of_options_behind(rest: Sequence[str], parser: argparse.ArgumentParser, program: str) -> None:
+    """Say which options of this command stand behind the program, and so are the program's."""
+    own = {option for action in parser._actions for option in action.option_strings if option.startswith("--")}
+    found = [word for word in rest if word.partition("=")[0] in own - {"--help"}]
+    if found:
+        told = f"probe: {', '.join(found)} behind {program} is the program's own; options of probe run stand before it"
+        print(told, file=sys.stderr)
 
 
 def join(
     path: str, module: str, rest: list[str], config: str, settings: dict[str, Any], at_model: bool, as_msprobe: bool,
-    perturb: str = "",
+    perturb: str = "", first_step: int | None = None,
 ) -> Launcher:  # fmt: skip
     """Begin to watch this process: the one of the command, or one that the program spawns."""
     from probe.launch.launcher import Launcher
@@ -72,8 +87,9 @@ def join(
     from probe.launch.program import Program
 
     has_settings, source = bool(config) or len(settings) > 1 or bool(perturb), ConfigFile(config or None, **settings)
-    launcher = Launcher(Program(path, module, rest), source, at_model, has_settings, Perturbation(perturb, source))
-    given = (path, module, rest, config, settings, at_model, as_msprobe, perturb)
+    changes = Perturbation(perturb, source)
+    launcher = Launcher(Program(path, module, rest), source, at_model, has_settings, changes, first_step)
+    given = (path, module, rest, config, settings, at_model, as_msprobe, perturb, first_step)
     launcher.install(as_msprobe, f"from probe.launch.command import join; join(*{given!r})")
     return launcher
 
@@ -85,6 +101,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--config", metavar="FILE", help="a settings file; the options win over it")
     add("--step-at", choices=("optimizer", "model"), default="optimizer", help="model: each call of it is a step")
     add("--as-msprobe", action="store_true", help="import probe in place of msprobe, also where that is installed")
+    add("--first-step", type=_step, metavar="N", help="the number of the first step, for a resumed run; default: 0")
     add(
         "--perturb", nargs="?", const="parameters", choices=("parameters", "batch"), help="CHANGES THE TRAINING: moves "
         "each parameter (with =batch each input of the model) by one rounding at its first use, for compare --noise"
@@ -122,6 +139,12 @@ def _words(text: str) -> list[str]:
 
 def _word_or_words(text: str) -> str | list[str]:
     return _words(text) if "," in text else text
+
+
+def _step(text: str) -> int:
+    if not text.isascii() or not text.isdigit():
+        raise argparse.ArgumentTypeError(f"{text!r} is not allowed. Allowed: a whole number from 0")
+    return int(text)
 
 
 def _value(text: str) -> Any:

@@ -28,10 +28,12 @@ class Launcher:
     """Records a program that does not know probe. ``at_model`` makes each outermost call of a model a step."""
 
     def __init__(
-        self, program: Program, source: ConfigFile, at_model: bool, has_settings: bool, perturbation: Perturbation
-    ) -> None:
+        self, program: Program, source: ConfigFile, at_model: bool, has_settings: bool, perturbation: Perturbation,
+        first_step: int | None = None,
+    ) -> None:  # fmt: skip
         self._program, self._source, self._perturbation = program, source, perturbation
         self._at_model, self._has_settings = at_model, has_settings
+        self._first_step = first_step  # the number of the first step, of a resumed run
         self._is_quiet = source.load().quiet
         self._debugger: PrecisionDebugger | None = None
         self._process = os.getpid()
@@ -72,6 +74,8 @@ class Launcher:
 
     def _new_debugger(self) -> PrecisionDebugger:
         self._debugger = PrecisionDebugger.of(self._source)
+        if self._first_step is not None:
+            self._debugger.set_init_step(self._first_step)
         return self._debugger
 
     # -- a debugger of the program's own ------------------------------------------------------------------------------

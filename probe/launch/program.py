@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import functools
+import linecache
 import os
 import runpy
 import sys
@@ -40,6 +41,8 @@ class Program:
         # the program's globals live until the process ends, as with Python
         main = sys.modules["__main__"] = ModuleType("__main__")
         main.__builtins__ = __builtins__  # type: ignore[attr-defined]
+        if self.path:
+            show_runpy()
         if is_file:
             self._run_file(main)
         else:
@@ -61,6 +64,17 @@ class Program:
         main.__file__, main.__loader__ = path, loader
         main.__dict__.update(__cached__=None, __annotations__={})
         exec(code, main.__dict__)
+
+
+def show_runpy() -> None:
+    """Let ``inspect.stack`` find the source of the frame that ``python -m probe`` has, and ``python FILE`` has not.
+
+    MindSpore's capture by trace (2.10) raises at a frame without source. The entry has the form of ``linecache``.
+    """
+    name = "<frozen runpy>"
+    lines = linecache.getlines(runpy.__file__ or "")
+    if lines and name not in linecache.cache:
+        linecache.cache[name] = (sum(map(len, lines)), None, lines, name)
 
 
 def _show(shown: Callable[..., Any], kind: type, error: BaseException, trace: TracebackType | None) -> None:

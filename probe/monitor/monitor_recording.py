@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import copy
 import logging
-import os
 import shlex
 import sys
 from collections import deque
@@ -21,11 +20,11 @@ from probe.monitor.alarms import AlarmFunction
 from probe.monitor.monitor import Monitor
 from probe.process.rank import world_size
 from probe.repeats.repeat import Run, again
-from probe.series.file import last_step
 from probe.series.rules import Alarm
 from probe.session.dump_recording import DumpRecording
-from probe.session.recording import OpenStep, Recording, SessionParts
-from probe.store.file_names import MONITOR, SERIES, rank_name
+from probe.session.recording import OpenStep, Recording, SessionParts, tell
+from probe.store import file_io
+from probe.store.file_names import rank_name
 
 _log = logging.getLogger("probe")
 
@@ -82,13 +81,16 @@ class MonitorRecording(Recording):
         parts.unless_disabled("monitoring", self._begin)  # last: the capture differentiates to test itself
 
     def _make(self) -> None:
-        settings, window = self.settings, self.parts.window
+        settings = self.settings
         if self._monitor is None:
-            path, rank = settings.dump_path, rank_name(self.parts.ranks.rank())
-            last = last_step(os.path.join(path, MONITOR, rank, SERIES))
-            self.parts.folders.claim_monitor(path, rank, window.init_step, last, settings.overwrite)
-            self._monitor = Monitor(path, rank, settings)
-            self._monitor.alarms.function = self._function
+            folders = self.parts.folders
+            is_new = self.parts.choose_root(settings)
+            monitor = Monitor(self.parts.root, rank_name(self.parts.ranks.rank()), settings)
+            folders.note(monitor.folder)
+            if is_new:
+                folders.lock(file_io.make_dirs(monitor.folder))
+            monitor.alarms.function = self._function
+            self._monitor = monitor
 
     def _begin(self) -> None:
         if self._monitor is not None:
@@ -201,8 +203,9 @@ class MonitorRecording(Recording):
         if monitor is not None and monitor.file.count and not report.said and not self.settings.quiet:
             report.said = True
             if not self.parts.ranks.rank():
-                path = shlex.quote(self.settings.dump_path)
-                _log.info("%d steps in %s; look with: probe watch %s", monitor.file.count, monitor.folder, path)
+                count = monitor.file.count
+                steps = f"{count} step{'s' * (count != 1)}"
+                tell(f"{steps} in {monitor.folder}; look with: probe watch {shlex.quote(self.parts.root)}")
 
     def detach(self) -> None:
         """Release everything in a forked child; see ``Recording``."""

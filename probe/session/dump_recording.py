@@ -19,7 +19,7 @@ from probe.errors import ProbeError, UsageError
 from probe.measure.device import Measurers
 from probe.measure.host import ExtremaMeasurer
 from probe.measure.storage import StorageNotes
-from probe.process.rank import has_siblings, run_header
+from probe.process.rank import run_header
 from probe.recording.call import GradientUse, Task
 from probe.recording.call_stacks import CallStacks
 from probe.recording.measurement_queue import MeasurementQueue
@@ -171,9 +171,11 @@ class DumpRecording(Recording):
             _log.warning("nothing matched these names of scope, list, exclude or tensor_list: %s", ", ".join(unmatched))
         for measurers in self._measurers.values():
             measurers.copier.forget()  # and with it the measurer
-        if self.settings.task == "nan_check" and recorder.task.should_write():
-            self._hits += 1
-            self._is_finished = self._hits == self.settings.max_hits
+        if isinstance(recorder.task, NanCheck):
+            self.parts.report.add_look(recorder.task.looked_at)
+            if recorder.task.should_write():
+                self._hits += 1
+                self._is_finished = self._hits == self.settings.max_hits
         for warning in filter(None, (*recorder.task.end_step(), self.parts.ranks.disagreement())):
             self.parts.log_once(warning)
 
@@ -223,13 +225,7 @@ class DumpRecording(Recording):
         """
         settings, folders, window = self.settings, self.parts.folders, self.parts.window
         path, name = settings.dump_path, file_names.rank_name(self.parts.ranks.rank())
-        root, is_new = folders.root(
-            path, name, window.step, window.init_step, settings.overwrite, steps_aside=not has_siblings()
-        )
-        self.parts.root = root
-        if is_new and root != path:
-            aside = '%s holds the dump of another run; this run writes into %s ("overwrite": true would replace it)'
-            _log.warning(aside, path, root)
+        is_new, root = self.parts.choose_root(settings), self.parts.root
         captures: list[CaptureBackend] = [capture, *filter(None, [capture.companion])]
         roots = [root] if len(captures) == 1 else [os.path.join(root, tree) for tree in file_names.TREES]
         places = [folders.step_folder(place, window.step, name) for place in roots]

@@ -54,6 +54,7 @@ class KernelRecording(Recording):
         import mindspore
 
         self._dump.configure(rank, self.parts.window.step)
+        self.parts.folders.note(self._dump.rank_folder)
         if mindspore.get_context("mode") == mindspore.PYNATIVE_MODE:
             text = "level L2 in PyNative mode: MindSpore dumps the kernels of compiled functions and optimizers only"
             self.parts.log_once(text)

@@ -17,12 +17,15 @@ from probe.config.settings import Settings
 from probe.errors import ProbeError, UsageError
 from probe.naming import ranges
 from probe.private_names import installed_parts
-from probe.process.rank import RankResolver
+from probe.process.rank import RankResolver, has_siblings
 from probe.process.signals import SigtermHandler
 from probe.recording.step_recorder import StepRecorder
+from probe.series.file import last_step
 from probe.snapshot.snapshot import Snapshot
+from probe.store import file_names
 from probe.store.arrays import DumpWriter
-from probe.store.run_folders import RunFolders
+from probe.store.run_folders import RunFolders, aside
+from probe.tasks.nan_check import LookedAt
 
 
 class State(enum.Enum):
@@ -103,6 +106,18 @@ def wants_rank(settings: Settings, rank: int | None) -> bool:
 _log = logging.getLogger("probe")
 
 
+def tell(text: str) -> None:
+    """Log the line at the end of a run; print it where nobody listens to the log."""
+    if _log.hasHandlers() and _log.isEnabledFor(logging.INFO):
+        _log.info("%s", text)
+    else:
+        print(f"probe: {text}", file=sys.stderr)
+
+
+def _count(number: int, word: str, several: str = "") -> str:
+    return f"{number:,} {word if number == 1 else several or word + 's'}"
+
+
 class RunReport:
     """Collects what one session has seen."""
 
@@ -114,6 +129,7 @@ class RunReport:
         self.said = False  # the line was said, or is not needed
         self.token_range: object = None  # the last one that start() was given
         self._folders: dict[str, int] = {}
+        self._looks: list[LookedAt] = []  # the steps of task nan_check
         self._lost: list[int] = []
         self._has_lost = False
 
@@ -127,28 +143,48 @@ class RunReport:
         if len(self._lost) == 1:
             _log.warning("step %d has no documents: they could not be written", step)
 
+    def add_look(self, found: LookedAt) -> None:
+        """Count a step of task nan_check."""
+        if found.forward or found.backward:
+            self._looks.append(found)
+
     def say(self, settings: Settings, rank: int | None) -> None:
         """Log or print the line, once per process, on rank 0 only. Steps without documents are said on each rank."""
         if self._lost:
             _log.warning("these steps have no documents, they could not be written: %s", ", ".join(ranges(self._lost)))
             self._lost = []
-        if self.said or settings.quiet or rank or settings.level == "debug" or settings.task == "nan_check":
+        if self.said or settings.quiet or rank:
             return
         self.said = True
-        if not self._folders:
-            _log.warning("nothing was recorded: %s", self._reason(settings, rank))
-            return
         for folder, steps in self._folders.items():
-            text = f"{steps} step{'s' * (steps != 1)} in {folder}; look with: probe show {shlex.quote(folder)}"
+            command = "nan" if settings.task == "nan_check" else "show"
+            text = f"{_count(steps, 'step')} in {folder}; look with: probe {command} {shlex.quote(folder)}"
             if not self.steps:
                 text += " (step() was never called: everything counts as one step)"
-            if _log.hasHandlers() and _log.isEnabledFor(logging.INFO):
-                _log.info("%s", text)
-            else:
-                print(f"probe: {text}", file=sys.stderr)
+            tell(text)
+        if self._looks and not self._folders:
+            tell(self._looked_at())
+        elif not self._folders:
+            _log.warning("nothing was recorded: %s", self._reason(settings, rank))
+
+    def _looked_at(self) -> str:
+        """Return the line of task nan_check that found nothing: it says how much was looked at."""
+        steps = _count(len(self._looks), "step")
+        forward = sum(look.forward for look in self._looks)
+        backward = sum(look.backward for look in self._looks)
+        entries = f"{_count(forward, 'forward entry', 'forward entries')} and {backward} backward"
+        if any(look.saw_nonfinite for look in self._looks):
+            found = (
+                "no call turned finite inputs into NaN/Inf, but there was NaN/Inf: a mask of -inf, or see the warnings"
+            )
+        else:
+            found = "no NaN/Inf"
+        return f"{steps} looked at, {entries}: {found}"
 
     def _reason(self, settings: Settings, rank: int | None) -> str:
         has_no_cells = settings.level == "L0" and not (settings.scope or settings.list or settings.exclude)
+        if settings.level == "debug":
+            return "save() was never called in a step of the setting step"
         reasons = {
             "the documents could not be written": self._has_lost,
             "start() was never called": not self.starts,
@@ -172,7 +208,7 @@ class SessionParts:
     """
 
     def __init__(self, root: str, sigterm: SigtermHandler, before: SessionParts | None, continues: bool) -> None:
-        self.folders: RunFolders = before.folders if before else RunFolders()
+        self.folders: RunFolders = before.folders if before else RunFolders(last_step)
         #: the kernel dump of this process, or None: MindSpore reads its dump configuration once
         self.kernels: KernelDump | None = before.kernels if before else None
         self.backends: Backends = Backends(before.backends if before else None, continues)
@@ -183,6 +219,21 @@ class SessionParts:
         self.logged: set[str] = set()  # messages that were logged already
         self.root = root  # the folder of the run: ``dump_path``, or one beside it
         self.last_folder = ""  # the rank folder of the last step with statistics
+
+    def choose_root(self, settings: Settings) -> bool:
+        """Choose the folder that this run writes, as ``root``; return whether it is chosen just now.
+
+        It is ``dump_path``, or one beside it where another run is in ``dump_path``: one warning says so. Raise
+        UsageError where that is not allowed, or another process writes there.
+        """
+        path, window = settings.dump_path, self.window
+        name = file_names.rank_name(self.ranks.rank())
+        self.root, is_new = self.folders.root(
+            path, name, window.step, window.init_step, settings.overwrite, steps_aside=not has_siblings()
+        )
+        if is_new and self.root != path:
+            _log.warning("%s", aside(path, self.root))
+        return is_new
 
     def unless_disabled(self, doing: str, action: Callable[[], None]) -> None:
         """Run an action. An error of ours is logged once; the training continues without a dump of this step."""

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import re
 from typing import Union
@@ -47,6 +48,15 @@ def rank_folder(dump_path: str, step: int | str, name: str) -> str:
     return os.path.join(dump_path, f"step{step}", name)
 
 
+def monitor_folder(dump_path: str, name: str) -> str:
+    """Return the folder of the monitor's files of a rank.
+
+    >>> monitor_folder("/d", "rank0")
+    '/d/monitor/rank0'
+    """
+    return os.path.join(dump_path, MONITOR, name)
+
+
 def kernel_folders(dump_path: str, name: str) -> list[str]:
     """Return the folders in which MindSpore writes the kernels of a rank: on CPU it gives every rank the number 0.
 
@@ -56,6 +66,13 @@ def kernel_folders(dump_path: str, name: str) -> list[str]:
     number = name[len("rank") :]
     own = [os.path.join(dump_path, name, "rank_0")] if number else []
     return [os.path.join(dump_path, f"rank_{number or 0}"), *own]
+
+
+def kernel_steps(folder: str) -> list[int]:
+    """Return the steps of the kernels in such a folder: names of folders, below a net and a graph."""
+    found = glob.glob(os.path.join(glob.escape(folder), "*", "[0-9]*", "[0-9]*"))
+    steps = (number_of(os.path.basename(path), "") for path in found)
+    return [step for step in steps if step is not None]
 
 
 def number_of(name: str, *words: str) -> int | None:

@@ -8,16 +8,20 @@ import glob
 import itertools
 import os
 import shutil
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from probe.errors import UsageError
 from probe.store import file_names as names, journal
 
 
 class RunFolders:
-    """Finds the folder of each step, and locks the first one while the process lives or until ``release``."""
+    """Finds the folder of each step, and locks the first one while the process lives or until ``release``.
 
-    def __init__(self) -> None:
+    ``last_row`` returns the last step of a file of the monitor, or -1.
+    """
+
+    def __init__(self, last_row: Callable[[str], int]) -> None:
+        self._last_row = last_row
         self._roots: dict[tuple[str, str], str] = {}  # dump_path, name of the rank folder -> where this run writes
         self._written: set[str] = set()
         self._locks: list[int] = []
@@ -27,8 +31,9 @@ class RunFolders:
     ) -> tuple[str, bool]:
         """Return the folder that this run writes in place of ``dump_path``, and whether it is chosen just now.
 
-        ``first_step`` is the number that set_init_step() gave, or -1. Above every step on disk the run continues there.
-        ``overwrite`` replaces the dump of another run; ``steps_aside`` writes beside it: ``{dump_path}-2``, ``-3``, …
+        Another run has left a dump there, rows of the monitor, or kernels. ``first_step`` is the number that
+        set_init_step() gave, or -1. Above every step on disk the run continues there. ``overwrite`` replaces the other
+        run; ``steps_aside`` writes beside it: ``{dump_path}-2``, ``-3``, …
         Raise UsageError when neither is allowed, or its process lives.
         """
         known = self._roots.get((dump_path, name))
@@ -48,26 +53,20 @@ class RunFolders:
         self._roots[dump_path, name] = root
         return root, True
 
-    def claim_monitor(self, root: str, name: str, first_step: int, last_row: int, overwrite: bool) -> None:
-        """Take the folder of the monitor. With ``overwrite`` all of another run is replaced.
-
-        ``first_step`` is that of ``root``, and ``last_row`` the last step of the monitor's file, or -1.
-        """
-        folder = os.path.join(root, names.MONITOR, name)
-        if overwrite and folder not in self._written:
-            found = self._of_other_runs(root, name)
-            if first_step <= max((last_row, *found.values())):
-                self._replace(root, name, found)
+    def note(self, folder: str) -> None:
+        """Note a folder that this process writes: files in it are of this run."""
         self._written.add(folder)
 
-    def _replace(self, root: str, name: str, dumps: Iterable[str]) -> None:
+    def _replace(self, root: str, name: str, found: Iterable[str]) -> None:
         """Remove all that another run has left of a rank: dumps of steps and kernels, and the monitor's files."""
-        for folder in dumps:
-            _remove_dump(folder)
+        for folder in found:
+            if _is_step(folder):
+                _remove_dump(folder)
         for folder in names.kernel_folders(root, name):
-            if os.path.isfile(os.path.join(folder, names.KERNEL_RUN)) and not os.path.islink(folder):
+            is_ours = folder in self._written or os.path.islink(folder)
+            if not is_ours and os.path.isfile(os.path.join(folder, names.KERNEL_RUN)):
                 shutil.rmtree(folder)
-        monitor = os.path.join(root, names.MONITOR, name)
+        monitor = names.monitor_folder(root, name)
         if monitor not in self._written and not any(map(os.path.islink, (monitor, os.path.dirname(monitor)))):
             _remove_files(monitor, [file for file in names.MONITOR_FILES if os.path.lexists(f"{monitor}/{file}")])
 
@@ -110,29 +109,62 @@ class RunFolders:
         return folder not in self._written and os.path.isdir(folder) and bool(_dump_files(folder))
 
     def _of_other_runs(self, root: str, name: str) -> dict[str, int]:
-        """Return the rank folders with dumps that this process has not written, and their steps."""
+        """Return the folders of a rank that this process has not written, each with its last step."""
         found = {}
         roots = [os.path.join(glob.escape(root), tree) for tree in ("", *names.TREES, *names.REPEATS)]
         for folder in itertools.chain(*(glob.glob(names.rank_folder(root, "*", name)) for root in roots)):
             step = names.step_of(os.path.basename(os.path.dirname(folder)))
-            is_link = os.path.islink(folder) or os.path.islink(os.path.dirname(folder))  # it may lead anywhere
-            if step is None or is_link or folder in self._written or not os.path.isdir(folder):
-                continue  # a locked folder may still be empty
+            if step is None or not self._may_be_of_other_run(folder):
+                continue
             if _is_locked(folder) or _is_locked(os.path.join(folder, names.JOURNAL)):
                 raise UsageError(journal.another_process(folder))
             if self._is_of_other_run(folder):
                 found[folder] = step
+        monitor = names.monitor_folder(root, name)
+        if self._may_be_of_other_run(monitor):
+            if _is_locked(monitor):
+                raise UsageError(journal.another_process(monitor))
+            rows = os.path.join(monitor, names.SERIES)
+            if os.path.isfile(rows):
+                found[monitor] = self._last_row(rows)
+        for folder in names.kernel_folders(root, name):
+            if self._may_be_of_other_run(folder) and os.path.isfile(os.path.join(folder, names.KERNEL_RUN)):
+                found[folder] = max(names.kernel_steps(folder), default=-1)
         return found
+
+    def _may_be_of_other_run(self, folder: str) -> bool:
+        """Return whether a folder is there, and not of this process. A link may lead anywhere."""
+        is_link = os.path.islink(folder) or os.path.islink(os.path.dirname(folder))
+        return not is_link and folder not in self._written and os.path.isdir(folder)
 
 
 def refusal(folder: str) -> str:
-    """Return the message for a folder that holds the dump of another run."""
+    """Return the message for a folder that holds files of another run."""
     crashed = os.path.exists(os.path.join(folder, names.JOURNAL))
     return (
-        f"{folder} holds the dump of another run. Choose another dump_path, remove the folder, or set "
+        f"{folder} holds {_content(folder)} of another run. Choose another dump_path, remove the folder, or set "
         '"overwrite": true: it replaces the dump, or with set_init_step() above its last step continues it.'
         + (" That run was killed: run `probe recover` to complete its last step." if crashed else "")
     )
+
+
+def aside(dump_path: str, root: str) -> str:
+    """Return the message of a run that writes into ``root``, as ``dump_path`` holds another run."""
+    has_dump = bool(glob.glob(names.rank_folder(glob.escape(dump_path), "*", "*")))
+    content = "the dump" if has_dump else "files"
+    return (
+        f'{dump_path} holds {content} of another run; this run writes into {root} ("overwrite": true would replace it)'
+    )
+
+
+def _content(folder: str) -> str:
+    if os.path.basename(os.path.dirname(folder)) == names.MONITOR:
+        return "the monitor's rows"
+    return "the dump" if _is_step(folder) else "the kernels"
+
+
+def _is_step(folder: str) -> bool:
+    return names.step_of(os.path.basename(os.path.dirname(folder))) is not None
 
 
 def _is_locked(path: str) -> bool:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from probe.config.settings import Settings
 from probe.entry import Entry, Kind
@@ -29,6 +29,14 @@ _OUTPUTS = ("output",), ("output", "output_kwargs")
 _MASK_APIS = re.compile(r"(?i)\.(_{0,2}[ri]?(add|sub|mul)_{0,2}|cast|astype|to|type_as|half|float|bfloat16)$")
 
 
+class LookedAt(NamedTuple):
+    """How much of a step was looked at, and whether NaN/Inf was seen anywhere: on purpose, or unexplained."""
+
+    forward: int  # entries
+    backward: int
+    saw_nonfinite: bool
+
+
 class NanCheck(ValuesTask):
     """Describes calls like task "tensor", and hands the entries to a ``FirstNonFinite``."""
 
@@ -46,6 +54,11 @@ class NanCheck(ValuesTask):
     def should_write(self) -> bool:
         """Return whether a call was found."""
         return bool(self._finder.found)
+
+    @property
+    def looked_at(self) -> LookedAt:
+        """How much of the step was looked at."""
+        return self._finder.looked_at
 
     def end_step(self) -> list[str]:
         """Return warnings where NaN/Inf was seen, but no recorded call produced it."""
@@ -92,9 +105,16 @@ class FirstNonFinite:
         self._first_inf: Entry | None = None  # the first that made Inf on purpose, as far as is known
         self._warnings: list[str] = []
         self.found = ""  # the name of the entry that was found
+        self._counts = {False: 0, True: 0}  # entries that came, by is_backward
+
+    @property
+    def looked_at(self) -> LookedAt:
+        """How much of the step was looked at."""
+        return LookedAt(self._counts[False], self._counts[True], self._measurer.saw_nonfinite)
 
     def accept(self, entry: Entry) -> None:
         """Check a finished entry."""
+        self._counts[entry.is_backward] += 1
         with self._writer.errors.guard("looking for NaN/Inf", entry.name):
             if not self.found and isinstance(entry.parts, dict):
                 self._accept(entry, entry.parts)

@@ -9,6 +9,7 @@ import sys
 import mindspore as ms
 import pytest
 
+from probe.launch.program import show_runpy
 from tests.support.thorough import thorough_but
 from tests.support.transforms import NAMES, Net, Transforms, X, train
 
@@ -31,7 +32,10 @@ def bare():
     return results
 
 
-def _skip_where_absent(name):
+def _prepare(name):
+    """Skip a transform that this Python lacks; let the trace find the source of each frame of ``python -m pytest``."""
+    if name == "jit_by_trace":
+        show_runpy()
     if name == "jit_of_bytecode" and sys.version_info >= (3, 12):
         pytest.skip("MindSpore's bytecode capture does not support Python 3.12")
 
@@ -39,7 +43,7 @@ def _skip_where_absent(name):
 @pytest.mark.parametrize("name", thorough_but(_OFTEN, NAMES))
 @pytest.mark.parametrize("level", thorough_but(["mix"], ["L0", "L1", "mix"]))
 def test_a_training_with_a_transform_is_as_without_probe(debug, bare, name, level):
-    _skip_where_absent(name)
+    _prepare(name)
     assert train(name, debug(level=level, step=[0, 1])) == bare(name)
     assert debug.dump(1).names("parameters_grad") if level != "L1" else debug.dump(1).names("forward")
 
@@ -56,13 +60,13 @@ TASKS = {
 @pytest.mark.parametrize("name", thorough_but(["jvp"], NAMES))
 @pytest.mark.parametrize("task", TASKS)
 def test_a_training_with_a_transform_is_as_without_probe_in_each_task(debug, bare, name, task):
-    _skip_where_absent(name)
+    _prepare(name)
     assert train(name, debug(**{"level": "mix", **TASKS[task]})) == bare(name)
 
 
 @pytest.mark.parametrize("name", thorough_but(["jvp"], NAMES))
 def test_a_training_with_a_transform_is_as_without_probe_beside_a_golden_run(debug, bare, name):
-    _skip_where_absent(name)
+    _prepare(name)
     golden = debug(level="mix", dump_path=str(debug.path / "golden"))
     assert train(name, golden) == bare(name)
     assert train(name, debug(level="mix", golden=str(debug.path / "golden"))) == bare(name)

@@ -10,6 +10,7 @@ import sys
 import pytest
 
 from probe.errors import UsageError
+from probe.series.file import last_step
 from probe.store.journal import Journal
 from probe.store.run_folders import RunFolders
 from tests.support import processes
@@ -18,7 +19,7 @@ from tests.support.paths import environment
 
 @pytest.fixture
 def locks():
-    made = RunFolders()
+    made = RunFolders(last_step)
     yield made
     made.release()
 
@@ -161,7 +162,7 @@ def test_a_path_is_taken_as_it_is_written(locks, tmp_path, name):
 @pytest.mark.parametrize("overwrite", [False, True])
 @pytest.mark.parametrize("held", ["folder", "journal"])
 def test_a_folder_that_a_living_run_writes_is_refused_and_free_when_it_has_ended(locks, tmp_path, overwrite, held):
-    other, folder = RunFolders(), make_dump(tmp_path, **{"notes.txt": ""})
+    other, folder = RunFolders(last_step), make_dump(tmp_path, **{"notes.txt": ""})
     make_dump(tmp_path, 5)
     journal = Journal(str(folder), "{}")
     if held == "folder":
@@ -180,7 +181,7 @@ def test_a_folder_that_a_living_run_writes_is_refused_and_free_when_it_has_ended
 HOLDS = """
 import sys
 from probe.store.run_folders import RunFolders
-locks = RunFolders()
+locks = RunFolders(lambda path: -1)
 locks.lock(sys.argv[1])
 print("locked", flush=True)
 sys.stdin.readline()
@@ -209,7 +210,7 @@ def test_a_lock_goes_with_its_process(locks, tmp_path):
 
 def test_release_may_be_called_twice_and_closes_every_folder(tmp_path):
     before = len(os.listdir("/proc/self/fd"))
-    made = RunFolders()
+    made = RunFolders(last_step)
     for step in range(3):
         made.lock(str(make_dump(tmp_path, step)))
     assert len(os.listdir("/proc/self/fd")) == before + 3

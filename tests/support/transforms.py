@@ -74,6 +74,8 @@ class Transforms:
         self._compiled = ms.jit(self.total)
         self._cell = Compiled(net)
         self._with_weight = ms.jit(_weighted)
+        self._bytecode = ms.jit(self._function(self.total), capture_mode="bytecode")
+        self._traced = ms.jit(self._function(self.total), capture_mode="trace")
 
     def total(self, x):
         return self.net(x).sum()
@@ -116,10 +118,10 @@ class Transforms:
         return self._with_weight(x, self.net.first.weight)
 
     def jit_of_bytecode(self, x):
-        return ms.jit(self._function(self.total), capture_mode="bytecode")(x)
+        return self._bytecode(x)
 
     def jit_by_trace(self, x):
-        return ms.jit(self._function(self.total), capture_mode="trace")(x)
+        return self._traced(x)
 
     def gradient_operation(self, x):
         return ops.GradOperation()(self._compiled)(x)

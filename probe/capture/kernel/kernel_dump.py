@@ -22,8 +22,9 @@ from probe.errors import UsageError
 from probe.executor import found_in, pynative_executor
 from probe.process.rank import RankResolver, has_siblings, run_header
 from probe.reading.dumps.kernels.tables import RUN
+from probe.series.file import last_step
 from probe.store import file_io, file_names, journal
-from probe.store.run_folders import refusal
+from probe.store.run_folders import aside, refusal
 
 _log = logging.getLogger("probe")
 
@@ -47,7 +48,7 @@ class KernelDump:
         self.settings, self.root = settings, ""  # the folder of the run, from the first start on
         self.is_foreign = bool(os.environ.get(VARIABLE))  # the user's own configuration is in force
         self.is_configured, self.is_empty = False, True  # MindSpore has its configuration; no kernel was dumped yet
-        self._rank_folder, self._net_name = "", "Net"
+        self.rank_folder, self._net_name = "", "Net"
         self._described: Any = self  # no model yet
         self._watcher: FolderWatcher | None = None
         self._lock = -1
@@ -76,18 +77,17 @@ class KernelDump:
         of_cpu = rank is not None and platform.device == CPU  # on CPU MindSpore gives every rank the number 0
         path = os.path.join(root, f"rank{rank}") if of_cpu else root
         found = configuration(settings, platform, path)
-        self._rank_folder = os.path.join(path, f"rank_{0 if of_cpu else rank or 0}")
+        self.rank_folder = os.path.join(path, f"rank_{0 if of_cpu else rank or 0}")
         self._net_name = found.common["net_name"]
-        self._lock = lock(self._rank_folder)
+        self._lock = lock(self.rank_folder)
         if root != settings.dump_path:
-            aside = '%s holds the dump of another run; this run writes into %s ("overwrite": true would replace it)'
-            _log.warning(aside, settings.dump_path, root)
+            _log.warning("%s", aside(settings.dump_path, root))
         self._load(found, path, step, platform)
         self.root, self.is_configured = root, True
         measures = settings.task == "statistics" and found.common["saved_data"] == "tensor"
         if measures or settings.max_disk is not None:
             measurer = ArrayMeasurer(found.common["statistic_category"]) if measures else None
-            folder = os.path.join(self._rank_folder, self._net_name)
+            folder = os.path.join(self.rank_folder, self._net_name)
             self._watcher = FolderWatcher(folder, measurer, settings.keep_arrays, self._note_size)
 
     def _load(self, found: Configuration, path: str, step: int, platform: Platform) -> None:
@@ -126,7 +126,7 @@ class KernelDump:
             "run": run_header(ranks),
             "cells": {path: type(cell).__name__ for path, cell in cells if id(cell) not in roots},
         }
-        with file_io.atomic_write(os.path.join(self._rank_folder, RUN)) as file:
+        with file_io.atomic_write(os.path.join(self.rank_folder, RUN)) as file:
             json.dump(content, file, indent=1)
 
     # -- the steps --------------------------------------------------------------------------------------------------
@@ -166,7 +166,7 @@ class KernelDump:
         return bool(folders)
 
     def _folders(self, step: int) -> list[str]:
-        return step_folders(os.path.join(self._rank_folder, self._net_name), step)
+        return step_folders(os.path.join(self.rank_folder, self._net_name), step)
 
     def _note_size(self, size: int) -> None:
         """Let MindSpore write no more arrays where this many further bytes are beyond ``max_disk``."""
@@ -248,12 +248,12 @@ def _kernel_folders(root: str) -> list[str]:
 
 
 def _steps(root: str) -> list[int]:
-    """Return the steps that are in a folder, of kernels and of other levels."""
+    """Return the steps that are in a folder, of kernels, of other levels and of the monitor."""
     found = glob.glob(file_names.rank_folder(glob.escape(root), "*", "*"))
-    names = [os.path.basename(os.path.dirname(folder)) for folder in found]
-    for folder in _kernel_folders(root):
-        names += map(os.path.basename, glob.glob(os.path.join(glob.escape(folder), "*", "[0-9]*", "[0-9]*")))
-    return [step for name in names if (step := file_names.number_of(name, "step", "")) is not None]
+    steps = [file_names.step_of(os.path.basename(os.path.dirname(folder))) for folder in found]
+    kernels = itertools.chain(*map(file_names.kernel_steps, _kernel_folders(root)))
+    rows = glob.glob(os.path.join(file_names.monitor_folder(glob.escape(root), "*"), file_names.SERIES))
+    return [step for step in (*steps, *kernels, *map(last_step, rows)) if step is not None]
 
 
 def _remove(root: str, has_steps: bool) -> None:
