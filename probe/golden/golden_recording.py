@@ -29,7 +29,7 @@ from probe.reading.dumps.values import record_sharer
 from probe.recording.measurement_queue import MeasurementQueue
 from probe.series.series import find_series
 from probe.session.dump_recording import DumpRecording
-from probe.session.recording import OpenStep, Recording, SessionParts, tell
+from probe.session.recording import OpenStep, Recording, SessionParts
 from probe.store import file_io, file_names
 from probe.store.arrays import DumpWriter
 
@@ -240,14 +240,11 @@ class GoldenRecording(Recording):
         """Discard earlier calls; see ``Recording``."""
         return self._dump.begin_training(network, loss)
 
-    def close(self) -> None:
-        """Say how many steps agree."""
-        report, settings = self.parts.report, self.settings
-        if settings.golden is None:
-            return
-        if not report.said and report.is_reached and not settings.quiet and not self.parts.ranks.rank():
-            tell(str(say("golden.end", agreed=self._agreed, differ=self._found, golden=str(settings.golden))))
-        report.said = True
+    def last_line(self) -> str:
+        """Say how many steps agree; see ``Recording``."""
+        if self.settings.golden is None or not self.parts.report.is_reached:
+            return ""
+        return str(say("golden.end", agreed=self._agreed, differ=self._found, golden=str(self.settings.golden)))
 
     def detach(self) -> None:
         """Release everything in a forked child; see ``Recording``."""

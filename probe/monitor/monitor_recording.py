@@ -22,7 +22,7 @@ from probe.process.rank import world_size
 from probe.repeats.repeat import Run, again
 from probe.series.rules import Alarm
 from probe.session.dump_recording import DumpRecording
-from probe.session.recording import OpenStep, Recording, SessionParts, tell
+from probe.session.recording import OpenStep, Recording, SessionParts
 from probe.store import file_io
 from probe.store.file_names import rank_name
 
@@ -197,15 +197,14 @@ class MonitorRecording(Recording):
         if self._monitor is not None:
             self._monitor.alarms.function = function
 
-    def close(self) -> None:
-        """Say where the rows are."""
-        monitor, report = self._monitor, self.parts.report
-        if monitor is not None and monitor.file.count and not report.said and not self.settings.quiet:
-            report.said = True
-            if not self.parts.ranks.rank():
-                count = monitor.file.count
-                steps = f"{count} step{'s' * (count != 1)}"
-                tell(f"{steps} in {monitor.folder}; look with: probe watch {shlex.quote(self.parts.root)}")
+    def last_line(self) -> str:
+        """Say where the rows are; see ``Recording``."""
+        monitor = self._monitor
+        if monitor is None or not monitor.file.count:
+            return ""
+        count = monitor.file.count
+        steps = f"{count} step{'s' * (count != 1)}"
+        return f"{steps} in {monitor.folder}; look with: probe watch {shlex.quote(self.parts.root)}"
 
     def detach(self) -> None:
         """Release everything in a forked child; see ``Recording``."""

@@ -7,7 +7,6 @@ import contextlib
 import copy
 import logging
 import os
-import sys
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -24,7 +23,7 @@ from probe.recording.call import GradientUse, Task
 from probe.recording.call_stacks import CallStacks
 from probe.recording.measurement_queue import MeasurementQueue
 from probe.recording.step_recorder import NameFilter, StepRecorder
-from probe.session.recording import OpenStep, Recording, SessionParts, State, wants_rank
+from probe.session.recording import OpenStep, Recording, SessionParts, State, is_notebook, wants_rank
 from probe.store import file_names
 from probe.store.arrays import ArrayWriter, DiskBudget, DumpWriter
 from probe.store.documents import JsonDocuments
@@ -74,7 +73,7 @@ class DumpRecording(Recording):
             parts.backends.prepare(settings, parts.models, token_range)
         wanted = settings.step
         report.is_reached |= settings.dump_enable and (not wanted or step in wanted)
-        runs_again = report.is_made_again or "ipykernel" in sys.modules
+        runs_again = report.is_made_again or is_notebook()
         if runs_again and isinstance(wanted, frozenset) and wanted and step > max(wanted):
             parts.log_once(f"the setting step ends with {max(wanted)}: no more is recorded. set_init_step(n) goes back")
         parts.unless_disabled("recording", lambda: self._begin(token_range))

@@ -114,6 +114,11 @@ def tell(text: str) -> None:
         print(f"probe: {text}", file=sys.stderr)
 
 
+def is_notebook() -> bool:
+    """Return whether the program is a notebook: it has no end at which something could be said."""
+    return "ipykernel" in sys.modules
+
+
 def _count(number: int, word: str, several: str = "") -> str:
     return f"{number:,} {word if number == 1 else several or word + 's'}"
 
@@ -148,14 +153,20 @@ class RunReport:
         if found.forward or found.backward:
             self._looks.append(found)
 
-    def say(self, settings: Settings, rank: int | None) -> None:
-        """Log or print the line, once per process, on rank 0 only. Steps without documents are said on each rank."""
+    def say(self, settings: Settings, rank: int | None, last_line: str = "") -> None:
+        """Log or print the line, once per process, on rank 0 only. Steps without documents are said on each rank.
+
+        ``last_line`` is that of a recording which has one of its own.
+        """
         if self._lost:
             _log.warning("these steps have no documents, they could not be written: %s", ", ".join(ranges(self._lost)))
             self._lost = []
         if self.said or settings.quiet or rank:
             return
         self.said = True
+        if last_line:
+            tell(last_line)
+            return
         for folder, steps in self._folders.items():
             command = "nan" if settings.task == "nan_check" else "show"
             text = f"{_count(steps, 'step')} in {folder}; look with: probe {command} {shlex.quote(folder)}"
@@ -179,7 +190,8 @@ class RunReport:
             )
         else:
             found = "no NaN/Inf"
-        return f"{steps} looked at, {entries}: {found}"
+        later = ". NaN/Inf in a later step is told at once" if is_notebook() else ""
+        return f"{steps} looked at, {entries}: {found}{later}"
 
     def _reason(self, settings: Settings, rank: int | None) -> str:
         has_no_cells = settings.level == "L0" and not (settings.scope or settings.list or settings.exclude)
@@ -294,8 +306,12 @@ class Recording:
     def set_alarm_function(self, function: Any) -> None:
         """Set the function that is called for each alarm."""
 
+    def last_line(self) -> str:
+        """Return the line at the end of the run; "" where the report of the session has it."""
+        return ""
+
     def close(self) -> None:
-        """Say where the files are, after the last step."""
+        """Release the files, after the last step."""
 
     def detach(self) -> None:
         """Release everything in a forked child: the files are the parent's."""

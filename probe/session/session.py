@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import logging
-import sys
 import threading
 import weakref
 from collections.abc import Callable
@@ -18,7 +17,7 @@ from probe.errors import ProbeError, SettingsError, UsageError
 from probe.naming import custom_key
 from probe.process.rank import has_siblings, is_scheduler
 from probe.process.signals import SigtermHandler, call_in_forked_child
-from probe.session.recording import Recording, SessionParts, State, serialized, wants_rank
+from probe.session.recording import Recording, SessionParts, State, is_notebook, serialized, tell, wants_rank
 from probe.snapshot.snapshot import Snapshot
 from probe.store import file_io, file_names
 
@@ -67,9 +66,14 @@ class Session:
         return self._parts.root
 
     def continue_again(self) -> None:
-        """Log warnings once more: the program makes its debugger again, as a notebook does."""
+        """Log warnings once more, and say the step: the program makes its debugger again, as a notebook does."""
         self._parts.report.is_made_again = True
         self._parts.logged.clear()
+        said = f"the debugger is made again with equal settings: it goes on with step {self._parts.window.step}"
+        if not is_notebook():
+            _log.info("%s", said)
+        elif not self.settings.quiet and not self._parts.ranks.rank():
+            tell(said)
 
     def _check_dump_path(self, settings: Settings) -> None:
         """Make sure that ``dump_path`` can be written, if this rank records; else raise SettingsError.
@@ -119,7 +123,7 @@ class Session:
                 self._recording.end_step()  # may raise a pending error of the training; the step is over nevertheless
             finally:
                 self._parts.window.advance()
-                if "ipykernel" in sys.modules and report.is_reached:  # a notebook has no end
+                if is_notebook() and report.is_reached:  # a notebook has no end
                     self._say()
 
     @serialized
@@ -159,7 +163,7 @@ class Session:
                     self._parts.backends.close()
 
     def _say(self) -> None:
-        self._parts.report.say(self.settings, self._parts.ranks.rank())
+        self._parts.report.say(self.settings, self._parts.ranks.rank(), self._recording.last_line())
 
     # -- further methods of PrecisionDebugger -----------------------------------------------------------------------
 
