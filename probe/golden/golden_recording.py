@@ -244,6 +244,9 @@ class GoldenRecording(Recording):
         """Say how many steps agree; see ``Recording``."""
         if self.settings.golden is None or not self.parts.report.is_reached:
             return ""
+        if not self._agreed and not self._found:
+            reason = say("golden.none.read" if self._is_over else "golden.none.steps")
+            return str(say("golden.none", golden=str(self.settings.golden), reason=reason))
         return str(say("golden.end", agreed=self._agreed, differ=self._found, golden=str(self.settings.golden)))
 
     def detach(self) -> None:

@@ -121,4 +121,4 @@ def _alarms(run: Run) -> list[Any]:
 
 def _findings(run: Run) -> set[str]:
     """Return what ``probe check`` finds in the dump of a run."""
-    return {str(item.said) for item in look_at_run(open(run.folder))[0] if item.weight != NOTE}
+    return {str(item.said) for item in look_at_run(open(run.folder)).findings if item.weight != NOTE}

@@ -39,20 +39,38 @@ def run_nan(given: argparse.Namespace) -> int:
     from probe.reading.one_run.nan import look_at_all
 
     only_summaries = arguments.wants_summaries(given)
+    if has_rows_alone(given.path):
+        return _nan_of_rows(given)
     units = look_at_all(open(given.path), arguments.workers(given))
-    return _write(given, units) if only_summaries else show_nan(units, given)
+    return _write(given, units) if only_summaries else show_nan(units, given, _nan_in_rows(given.path))
 
 
-def show_nan(units: list[Found], given: argparse.Namespace) -> int:
-    """Print the calls that make NaN or Inf in all steps and ranks, and findings of guards; return the exit status."""
-    from probe.reading.one_run.health.step import guarded
+def _nan_in_rows(path: str) -> list[HealthFinding]:
+    """Return the first NaN/Inf in rows of the monitor beside dumps."""
+    from probe.reading.one_run.rows import nonfinite_of
+    from probe.series.series import find_series, open_series
+
+    return nonfinite_of(open_series(path)) if find_series(path) else []
+
+
+def show_nan(units: list[Found], given: argparse.Namespace, rows: Sequence[HealthFinding] = ()) -> int:
+    """Print the calls that make NaN or Inf in all steps and ranks, and findings of guards; return the exit status.
+
+    ``rows`` has the first NaN/Inf in rows of the monitor, which see steps that no dump has.
+    """
+    from probe.reading.one_run.coverage import looked_at
+    from probe.reading.one_run.health.step import guarded, not_known
     from probe.reading.one_run.nan import in_order
 
-    origins, guards = in_order(units), [guarded(said, unit.step, unit.rank) for unit in units for said in unit.told]
+    origins = in_order(units)
+    guards = [guarded(said, unit.step, unit.rank) for unit in units for said in unit.told]
+    guards += [] if origins else rows
+    looked = looked_at((unit.step, unit.rank, unit.coverage) for unit in units if not unit.error)
+    gaps = list(looked.gaps())
     if given.json:
-        print(json.dumps([item.to_dict() for item in (*origins, *guards)], indent=1))
-    elif not origins:
-        print(say("nan.none").text(given.lang))
+        print(json.dumps([item.to_dict() for item in (*origins, *guards, *map(not_known, gaps))], indent=1))
+    elif not origins and looked.has_numbers:
+        print(say("nan.none", looked=looked.said).text(given.lang))
     for place, origin in enumerate(origins[:5] if not given.json else []):
         call = say("nan.in_cell", name=origin.name, cell=origin.cell) if origin.cell else origin.name
         where = say("list", parts=[*_where(origin), call])
@@ -67,10 +85,36 @@ def show_nan(units: list[Found], given: argparse.Namespace) -> int:
         print(text.safe(said.text(given.lang)))
     if len(guards) > arguments.ROWS and not given.json:
         print(say("trend.more", count=len(guards) - arguments.ROWS).text(given.lang))
-    is_unread = _show_errors(units)
+    is_unread = _show_errors(units) or bool(gaps)
+    for gap in gaps if not given.json else []:
+        print(text.safe(gap.text(given.lang)))
     for near in [near for unit in units for near in unit.near][:3]:
         print(f"probe: {text.safe(say('nan.close', near=near).text(given.lang))}", file=sys.stderr)
     return 1 if origins or guards else 2 * is_unread
+
+
+def has_rows_alone(path: str) -> bool:
+    """Return whether a folder has rows of the monitor and no dump."""
+    from probe.reading.dumps.run import open
+    from probe.series.series import find_series
+
+    return bool(find_series(path)) and not open(path).folders
+
+
+def _nan_of_rows(given: argparse.Namespace) -> int:
+    """Answer ``probe nan`` about rows of the monitor; return the exit status."""
+    from probe.reading.one_run.rows import nonfinite_of, said_of
+    from probe.series.series import open_series
+
+    ranks = open_series(given.path)
+    found = nonfinite_of(ranks)
+    if given.json:
+        print(json.dumps([item.to_dict() for item in found], indent=1))
+    for item in found if not given.json else []:
+        print(text.safe(say("guard.at", where=say("list", parts=_where(item)), said=item.said).text(given.lang)))
+    if not found and not given.json:
+        print(text.safe(say("rows.no_nan", looked=said_of(ranks)).text(given.lang)))
+    return int(bool(found))
 
 
 def _where(finding: Origin | HealthFinding) -> list[Sentence]:

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from probe.door import open_text
 from probe.errors import UsageError
+from probe.findings.sentence import say
 from probe.reading.commands import arguments
+from probe.reading.commands.findings import has_rows_alone
 from probe.reading.dumps import text
 from probe.reading.dumps.tables import create
 
@@ -113,6 +115,8 @@ def run_show(given: argparse.Namespace) -> int:
         default if given.rows < 0 else given.rows, given.stack,
     )  # fmt: skip
     run = open(given.path)
+    if not run.folders and has_rows_alone(given.path):
+        return _show_rows(given)
     if given.dtypes:
         from probe.reading.dumps.dtypes import show_dtypes
 
@@ -126,6 +130,18 @@ def run_show(given: argparse.Namespace) -> int:
     for note in notes:
         print(f"probe: {text.safe(note.text(given.lang))}", file=sys.stderr)
     return int(broken > 0)
+
+
+def _show_rows(given: argparse.Namespace) -> int:
+    """Answer ``probe show`` about rows of the monitor, as ``probe watch`` shows them; return the exit status."""
+    from probe.reading.commands.watch import show_rows
+    from probe.series.series import open_series
+
+    if given.format != "text":
+        raise UsageError(f"{given.path} has rows of the monitor and no dump: see probe watch {given.path} --json")
+    for rank in open_series(given.path):
+        show_rows(rank, [], given.lang, like=given.name, rows=arguments.ROWS if given.rows < 0 else given.rows)
+    return 0
 
 
 def run_recover(given: argparse.Namespace) -> int:
@@ -188,6 +204,36 @@ def run_check(given: argparse.Namespace) -> int:
     if is_checkpoint(given.paths[0]):
         print(describe_weights(given.paths[0], given.json, given.lang))
         return 0
+    if has_rows_alone(given.paths[0]):
+        return _check_rows(given)
     alone = check_run(given.paths[0], arguments.workers(given))
     print(json.dumps(alone.to_dict(), indent=1) if given.json else alone.text(given.lang, given.rows))
-    return 1 if not alone.ok else 2 * bool(alone.errors)
+    return 1 if not alone.ok else 2 * bool(alone.errors or alone.unknown)
+
+
+def _check_rows(given: argparse.Namespace) -> int:
+    """Answer ``probe check`` about rows of the monitor; return the exit status."""
+    from probe.reading.one_run.health.step import not_known
+    from probe.reading.one_run.rows import alarms_of, gaps_of, said_of
+    from probe.series.series import open_series
+
+    ranks = open_series(given.paths[0])
+    found = alarms_of(ranks)
+    gaps = gaps_of(ranks)
+    status = 1 if found else 2 * bool(gaps)
+    if given.json:
+        listed = [item.to_dict() for item in found]
+        unknown = [not_known(gap).to_dict() for gap in gaps]
+        told = {"ok": not found, "findings": listed, "errors": [], "unknown": unknown, "runs": []}
+        print(json.dumps(told, indent=1))
+        return status
+    for item in found[: given.rows] if given.rows > 0 else found:
+        line = say("guard.at", where=say("nan.step", step=item.step), said=item.whole)
+        print(text.safe(line.text(given.lang)))
+    if len(found) > given.rows > 0:
+        print(say("health.rest", count=len(found) - given.rows).text(given.lang))
+    if not found:
+        print(text.safe(say("rows.no_alarm", looked=said_of(ranks)).text(given.lang)))
+    for gap in gaps:
+        print(text.safe(gap.text(given.lang)))
+    return status

@@ -20,6 +20,7 @@ from probe.reading.compare.origins.origin import CodeLine, Origin, Site
 from probe.reading.dumps.flow import Frame
 from probe.reading.dumps.samples import Samples
 from probe.reading.dumps.tables import create_whole
+from probe.reading.one_run.coverage import Coverage
 from probe.reading.one_run.nan import Found
 from probe.reading.one_run.rank_checks import Digest
 from probe.series.looks import Point
@@ -113,7 +114,7 @@ _KINDS: dict[str, Any] = {
     kind.__name__: kind
     for kind in (
         UnitSummary, UnitCounts, UnitOrigins, Collective, Origin, Site, CodeLine, Frame, Sentence, Found, Digest,
-        Samples, Point,
+        Samples, Point, Coverage,
     )
 }  # fmt: skip
 #: command -> what its summaries are

@@ -53,24 +53,26 @@ def run_watch(given: argparse.Namespace) -> int:
         print(json.dumps(told, indent=1))
         return int(is_strange)
     for rank, own in zip(ranks, alarms):
-        _show(rank, own, given)
+        show_rows(rank, own, given.lang, given.like, given.rows)
     for item in found[:ROWS]:
         print(text.safe(item.whole.text(given.lang)))
     return int(_follow(given, followers, thresholds) or is_strange if given.follow else is_strange)
 
 
-def _show(rank: RankSeries, alarms: list[Alarm], given: argparse.Namespace) -> None:
+def show_rows(rank: RankSeries, alarms: list[Alarm], language: str, like: str, rows: int) -> None:
+    """Print the series of one rank whose names contain ``like``, and alarms; ``rows`` 0 prints all series."""
     from probe.reading.one_run.trend import sparkline
 
-    steps, seconds, language = rank.steps, rank["seconds"].values, given.lang
+    steps = rank.steps
+    seconds = rank["seconds"].values
     pace = say("watch.pace", seconds=float(sorted(seconds)[len(seconds) // 2])) if len(seconds) else NOTHING
     name = NOTHING if rank.rank is None else say("watch.rank", rank=rank.rank)
     facts = {"count": len(steps), "newest": steps[-1]} if steps else {}
     print(say("watch.steps" if steps else "watch.empty", rank=name, pace=pace, **facts).text(language))
-    names = _names(rank, given.like)
+    names = _names(rank, like)
     head = [say(key) for key in ("watch.series", "trend.first", "trend.last", "trend.line")]
     lines = [[cell.text(language) for cell in head]]
-    for item in names[: given.rows] if given.rows > 0 else names:
+    for item in names[:rows] if rows > 0 else names:
         values = rank[item].values.tolist()
         ends = [text.number(values[0]), text.number(values[-1])] if values else ["", ""]
         lines.append([text.safe(item), *ends, f"[{sparkline(_thinned(values))}]"])
@@ -106,7 +108,7 @@ def _health(path: str) -> list[HealthFinding]:
     from probe.reading.one_run.health.step import NOTE
 
     try:
-        return [item for item in look_at_run(open(path))[0] if item.weight != NOTE]
+        return [item for item in look_at_run(open(path)).findings if item.weight != NOTE]
     except UsageError:
         return []
 

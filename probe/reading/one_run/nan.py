@@ -24,6 +24,7 @@ from probe.reading.dumps.folders import DumpFolder
 from probe.reading.dumps.run import Run
 from probe.reading.dumps.values import Record, has_nan, has_nonfinite, is_tensor, leaves, plain_values, real
 from probe.reading.dumps.work import HERE, Workers, run_units
+from probe.reading.one_run.coverage import Coverage, coverage
 from probe.store.file_names import Rank
 
 #: the most elements that are looked at
@@ -187,6 +188,7 @@ class Found(NamedTuple):
     error: str = ""  # the reason why the dump could not be read
     lost: str = ""  # what could not be read of it
     told: Sequence[Sentence] = ()  # what guards have told while the training ran
+    coverage: Coverage = Coverage()  # how much was looked at
 
 
 def first_nan(run: Run, jobs: int = 1, scheduler: str = "") -> Origin | None:
@@ -237,7 +239,7 @@ def look_into(dump: Dump) -> Found:
     """Return the calls that make NaN or Inf in a dump; raise UsageError when it cannot be read."""
     finder = Finder(dump)
     origins, told = list(finder.origins())[:20], dump.folder.told()
-    return Found(dump.step, dump.rank, origins, finder.near, "", dump.document.lost, told)
+    return Found(dump.step, dump.rank, origins, finder.near, "", dump.document.lost, told, coverage(dump))
 
 
 class Finder:

@@ -31,7 +31,7 @@ from probe.reading.dumps.flow import Flow
 from probe.reading.dumps.text import safe, shape, shorten
 from probe.reading.dumps.updates import is_update, series
 from probe.reading.dumps.values import NUMBERS, element_count, is_tensor, leaves, plain, real, tensors
-from probe.reading.one_run.health.run_check import Looked
+from probe.reading.one_run.health.run_check import StepFacts
 from probe.reading.one_run.nan import Found
 from probe.reading.one_run.rank_checks import Digest
 
@@ -154,7 +154,7 @@ class Extras:
     #: row -> counts of elements by the logarithm of their relative error
     histograms: dict[int, list[int]] = field(default_factory=dict)
     #: the facts of the rules that look at one run alone
-    looked: Looked | None = None
+    looked: StepFacts | None = None
 
 
 @dataclass

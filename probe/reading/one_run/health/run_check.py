@@ -19,8 +19,9 @@ from probe.reading.dumps.dump import Dump, look_into_dump
 from probe.reading.dumps.folders import DumpFolder
 from probe.reading.dumps.run import Run, open as open_run
 from probe.reading.dumps.work import HERE, Workers, run_units
+from probe.reading.one_run.coverage import Coverage, Looked, coverage, looked_at
 from probe.reading.one_run.health import in_place, losses, training
-from probe.reading.one_run.health.step import FAULT, NOTE, WEIGHTS, HealthFinding, Step, guarded
+from probe.reading.one_run.health.step import FAULT, NOTE, WEIGHTS, HealthFinding, Step, guarded, not_known
 from probe.reading.one_run.health.training import modes
 from probe.reading.one_run.nan import Finder
 from probe.store.file_names import Rank
@@ -30,7 +31,7 @@ _ORDER = ("guard", "NaN/Inf", "loss", "mode", "gradient ends", "unused", "zero g
           "not updated", "in place", "numbers", "decay")  # fmt: skip
 
 
-class Looked(NamedTuple):
+class StepFacts(NamedTuple):
     """The facts of one step of one rank."""
 
     step: int | None
@@ -40,18 +41,33 @@ class Looked(NamedTuple):
     kept: in_place.Kept
     numbers: list[HealthFinding]
     nan: HealthFinding | None  # the first call that makes NaN/Inf
+    coverage: Coverage  # how much was looked at
 
 
-def look_at_run(run: Run, workers: Workers = HERE) -> tuple[list[HealthFinding], list[str]]:
-    """Return what a run shows by itself, the heaviest first, and the reasons why dumps could not be read."""
+class RunLook(NamedTuple):
+    """All that the rules see in one run."""
+
+    findings: list[HealthFinding]  # the heaviest first
+    errors: list[str]  # the reasons why dumps could not be read
+    looked: Looked  # how much was looked at
+    gaps: list[Sentence]  # what cannot be known
+
+
+def look_at_run(run: Run, workers: Workers = HERE) -> RunLook:
+    """Return what a run shows by itself."""
     snapshots = Snapshots(run.path)
     units = [(folder, snapshots) for folder in run.folders]
-    looked = list(run_units(look, units, workers, "looking at one run"))
-    errors = [item for item in looked if isinstance(item, str)]
-    return findings_of([item for item in looked if isinstance(item, Looked)], snapshots, run.folders), errors
+    facts = list(run_units(look, units, workers, "looking at one run"))
+    steps = [item for item in facts if isinstance(item, StepFacts)]
+    looked = looked_at((item.step, item.rank, item.coverage) for item in steps)
+    gaps = list(looked.gaps()) if run.folders else []
+    if any(snapshots.of_rank(rank) is None for rank in run.ranks):
+        gaps.append(say("gap.snapshot"))
+    errors = [item for item in facts if isinstance(item, str)]
+    return RunLook(findings_of(steps, snapshots, run.folders), errors, looked, gaps)
 
 
-def findings_of(steps: Sequence[Looked], snapshots: Snapshots, folders: Sequence[DumpFolder]) -> list[HealthFinding]:
+def findings_of(steps: Sequence[StepFacts], snapshots: Snapshots, folders: Sequence[DumpFolder]) -> list[HealthFinding]:
     """Return the findings in the steps of all ranks, and those that guards have told, the heaviest first."""
     found = [guarded(said, folder.step, folder.rank) for folder in folders for said in folder.told()]
     for rank in dict.fromkeys(item.rank for item in steps):
@@ -59,23 +75,23 @@ def findings_of(steps: Sequence[Looked], snapshots: Snapshots, folders: Sequence
     return in_order(found)
 
 
-def look(folder: DumpFolder, snapshots: Snapshots) -> Looked | str:
+def look(folder: DumpFolder, snapshots: Snapshots) -> StepFacts | str:
     """Return the facts of one step of one rank, or the reason why it cannot be read."""
     return look_into_dump(folder, lambda dump: look_into(dump, snapshots.of_rank(folder.rank)), str)
 
 
-def look_into(dump: Dump, snapshot: RunSnapshot | None) -> Looked:
+def look_into(dump: Dump, snapshot: RunSnapshot | None) -> StepFacts:
     """Return the facts of a step; raise UsageError when it cannot be read."""
     step = Step(dump, snapshot)
     origin = next(Finder(dump).origins(), None)
     nan = step.found(FAULT, "NaN/Inf", origin.said, dump.flow.position[origin.name]) if origin else None
-    return Looked(
+    return StepFacts(
         dump.step, dump.rank, training.facts(step), losses.facts(step), in_place.facts(step),
-        list(in_place.in_step(step)), nan,
+        list(in_place.in_step(step)), nan, coverage(dump),
     )  # fmt: skip
 
 
-def over_steps(steps: Sequence[Looked], snapshot: RunSnapshot | None) -> list[HealthFinding]:
+def over_steps(steps: Sequence[StepFacts], snapshot: RunSnapshot | None) -> list[HealthFinding]:
     """Return the findings in the steps of one rank."""
     trainable = training.trainable_cells(snapshot.parameters) if snapshot else {}
     found = [*_nan(steps), *losses.over_steps([item.lost for item in steps])]
@@ -89,7 +105,7 @@ def over_steps(steps: Sequence[Looked], snapshot: RunSnapshot | None) -> list[He
     return [dataclasses.replace(item, rank=steps[0].rank) for item in found]
 
 
-def _nan(steps: Sequence[Looked]) -> list[HealthFinding]:
+def _nan(steps: Sequence[StepFacts]) -> list[HealthFinding]:
     """Return the first NaN/Inf: what follows from it in later steps is not told again."""
     strange = [item for item in steps if item.nan is not None]
     # no update in the steps with NaN/Inf, and updates in others: a loss scaler has left them out
@@ -118,6 +134,7 @@ class RunCheck:
     Attributes:
         findings: what was found, the heaviest first.
         errors: the reasons why dumps could not be read.
+        unknown: what cannot be known of the run, as it was not recorded.
 
     Example::
 
@@ -127,7 +144,11 @@ class RunCheck:
 
     def __init__(self, run: Run, snapshots: list[RunSnapshot], workers: Workers = HERE) -> None:
         self._run, self._snapshots = run, snapshots
-        self.findings, self.errors = look_at_run(run, workers)
+        found = look_at_run(run, workers)
+        self.findings = found.findings
+        self.errors = found.errors
+        self.unknown = found.gaps
+        self._looked = found.looked
 
     @property
     def ok(self) -> bool:
@@ -140,9 +161,9 @@ class RunCheck:
         lines = [text.safe(item.whole.text(language)) for item in shown]
         if len(shown) < len(self.findings):
             lines.append(say("health.rest", count=len(self.findings) - len(shown)).text(language))
-        if not lines and self._run.folders:
-            steps = len(self._run.steps) or len(self._run.folders)
-            lines.append(say("health.none", count=steps).text(language))
+        if not lines and self._looked.has_numbers:
+            lines.append(text.safe(say("health.none", looked=self._looked.said).text(language)))
+        lines += [text.safe(gap.text(language)) for gap in self.unknown]
         lines += [text.safe(say("check.note", note=error).text(language)) for error in self.errors]
         return "\n".join([*lines, *([describe(self._snapshots, language)] if self._snapshots else [])])
 
@@ -150,6 +171,7 @@ class RunCheck:
         """Return the result as values of JSON."""
         return {
             "ok": self.ok, "findings": [item.to_dict() for item in self.findings], "errors": self.errors,
+            "unknown": [not_known(gap).to_dict() for gap in self.unknown],
             "runs": [{"run": item.run, "notes": item.notes, "optimizers": item.optimizers, "inputs": item.inputs,
                       "damage": str(item.damage)} for item in self._snapshots],
         }  # fmt: skip

@@ -52,6 +52,11 @@ def guarded(said: Sentence, step: int | None, rank: Rank) -> HealthFinding:
     return HealthFinding(SUSPICIOUS if said.key == "guard.shared" else FAULT, "guard", said, step=step, rank=rank)
 
 
+def not_known(said: Sentence) -> HealthFinding:
+    """Return a part of a run that cannot be known, as a finding."""
+    return HealthFinding(NOTE, "not known", said)
+
+
 def norm(record: Any) -> float | None:
     """Return the norm of a tensor; None where it is not known, or this is none."""
     return real(record.get("Norm")) if is_tensor(record) else None
