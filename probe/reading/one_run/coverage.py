@@ -99,8 +99,8 @@ class Looked(NamedTuple):
         key = "looked.steps" if len(self.steps) > 1 else "looked.step"
         steps = say(key, steps=", ".join(ranges(self.steps))) if self.steps else NOTHING
         ranks = say("looked.ranks", count=len(self.ranks)) if len(self.ranks) > 1 else NOTHING
-        counts = {"forward": self._sum("forward"), "backward": self._sum("backward"), "tensors": self._sum("tensors")}
-        return say("looked", steps=steps, ranks=ranks, **counts)
+        forward = self._sum("forward")
+        return say("looked", steps=steps, ranks=ranks, forward=forward, backward=self._sum("backward"))
 
     def gaps(self) -> Iterator[Sentence]:
         """Yield what cannot be known, each with what to record."""

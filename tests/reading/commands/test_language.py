@@ -148,7 +148,11 @@ def test_the_answer_is_in_one_language(tmp_path, capsys, command, language):
 @pytest.mark.parametrize(
     ("command", "english_text", "chinese_text"),
     [
-        ("nan", "no call makes NaN or Inf\n", "没有调用产生 NaN 或 Inf\n"),
+        (
+            "nan",
+            "no call makes NaN/Inf in step 0: 2 ranks, 2 forward and 0 backward entries\n",
+            "第 0 步：2 个 rank，2 个前向条目和 0 个反向条目 中没有调用产生 NaN/Inf\n",
+        ),
         ("ranks", "the ranks agree\n", "各 rank 一致\n"),
     ],
 )

@@ -88,7 +88,7 @@ def test_a_healthy_run_is_silent(tmp_path, capsys):
     path = Training().write(tmp_path)
     assert probe.check(path).findings == []
     assert main(["check", path, "--lang", "en"]) == 0
-    assert capsys.readouterr().out.startswith("no fault is seen in 3 steps\n")
+    assert capsys.readouterr().out.startswith("no fault is seen in steps 0-2: 9 forward and 9 backward entries\n")
 
 
 def zero_gradient(training):

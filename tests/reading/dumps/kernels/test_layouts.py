@@ -91,7 +91,7 @@ def test_probe_show_and_probe_nan_work_on_every_layout(layout, capsys):
         assert f"{entry(RELU, True)} in features.1.ReLU" in said.out
         assert "makes NaN of finite inputs" in said.out
     else:
-        assert (found, said.out) == (0, "no call makes NaN or Inf\n")
+        assert found == 0 and said.out.startswith("no call makes NaN/Inf in step")
 
 
 def test_a_cut_line_is_said_and_the_rest_is_read(tmp_path):
