@@ -157,7 +157,7 @@ class Snapshot:
 
     def optimizer(self, optimizer: Any, key: str, values: Any) -> None:
         """Note the numbers of an optimizer at its first update; ``values`` are its ``OptimizerValues``."""
-        self._append({"step": self._step, "optimizer": key, "numbers": to_json(values.scalars(to_number, {}))})
+        self._append({"step": self._step, "optimizer": key, "numbers": to_json(values.scalars(to_number))})
         self._optimizers.add(id(optimizer))
 
     def updated(self, key: str, parameters: Iterable[Any]) -> None:

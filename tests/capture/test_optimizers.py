@@ -12,7 +12,8 @@ from mindspore import Parameter, Tensor, amp, experimental, nn, ops
 from mindspore.experimental.optim import lr_scheduler
 
 from probe import MsprobeStep
-from probe.capture.training.optimizer_values import OptimizerValues, value_of
+from probe.capture.training.optimizer_values import OptimizerValues
+from probe.capture.training.schedules import Schedules
 from probe.measure.tensor_reader import to_number
 
 pytestmark = pytest.mark.medium
@@ -181,10 +182,10 @@ def test_a_number_that_takes_the_place_of_another_is_seen():
     _, optimizer, _ = trainer(lambda p: nn.Momentum(p, 0.1, 0.9))
     values = OptimizerValues(optimizer, may_run=True)
     optimizer.warmth = 0.5
-    assert values.scalars(to_number, {})["warmth"] == 0.5
+    assert values.scalars(to_number)["warmth"] == 0.5
     del optimizer.warmth
     optimizer.coldness = 0.25
-    found = values.scalars(to_number, {})
+    found = values.scalars(to_number)
     assert found["coldness"] == 0.25
     assert "warmth" not in found
 
@@ -239,7 +240,7 @@ def test_a_schedule_gives_the_number_that_mindspore_computes(name):
     schedule = SCHEDULES[name]()
     for step in range(11):
         expected = float(schedule(Tensor([step], ms.int32)).asnumpy().reshape(-1)[0])
-        assert value_of(schedule, step, may_run=False) == pytest.approx(expected, rel=2e-6, abs=1e-9), step
+        assert Schedules(may_run=False).number(schedule, step) == pytest.approx(expected, rel=2e-6, abs=1e-9), step
 
 
 class Falling(nn.learning_rate_schedule.LearningRateSchedule):
