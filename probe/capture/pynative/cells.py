@@ -14,11 +14,12 @@ from probe.capture.patches import HookGroup, Patch, around
 from probe.capture.pynative.context import CaptureContext
 from probe.capture.pynative.jit import RECOMPUTE_MODULE
 from probe.capture.pynative.thread_state import OpenCall
-from probe.capture.training.computed_numbers import METHODS, ComputedNumbers
+from probe.capture.training.computed_numbers import ComputedNumbers
 from probe.capture.training.events import KnownOptimizers, Listener, optimizer_kinds, updates
-from probe.capture.training.optimizer_values import OptimizerValues
+from probe.capture.training.optimizer_values import METHODS, OptimizerValues
 from probe.entry import Kind
 from probe.measure.measurer import Role
+from probe.measure.tensor_reader import to_number
 from probe.naming import CELL, by_last_part, clean
 from probe.recording.call import Call
 from probe.recording.step_recorder import StepRecorder
@@ -218,7 +219,7 @@ class OptimizerHooks(HookGroup):
 
     def _watch_methods(self, kind: type) -> None:
         """Watch the methods that compute a number: those of MindSpore's class, and those of a user's own."""
-        for base in kind.__mro__:
+        for base in kind.__mro__ if kind not in self._classes else ():
             if base not in self._classes:
                 self._classes.add(base)
                 for name, number in METHODS.items():
@@ -235,37 +236,51 @@ class OptimizerHooks(HookGroup):
             with recorder.guard("reading an optimizer", key=name):
                 key, values = self._known.of(optimizer)
                 key = clean(f"{CELL}.{self._paths.get(id(optimizer)) or key}.{name}")
-            if values is not None and recorder.snapshot is not None and recorder.snapshot.lacks(optimizer):
-                with recorder.guard("noting an optimizer", key=name):
-                    recorder.snapshot.optimizer(optimizer, key, values)
+                self._watch_methods(type(optimizer))
             if values is not None and self._mode != "off" and recorder.task.records_updates:
                 call = recorder.begin(Kind.CELL, key, args, {}, state.cell)
             update = functools.partial(original, optimizer, *args, **kwargs)
-            if call is None or values is None:
+            if values is None:
                 result = update()
             else:
-                result = self._record(recorder, call, values, optimizer, update)
+                self._computing[id(optimizer)] = ComputedNumbers(values)
+                update = functools.partial(self._noted, recorder, key, optimizer, values, update)
+                result = update() if call is None else self._record(recorder, call, values, optimizer, update)
             if values is not None and recorder.snapshot is not None:
                 with recorder.guard("noting the parameters after an update", key=name):
                     recorder.snapshot.updated(key, values.parameters.values())
             return result
         finally:
+            self._computing.pop(id(optimizer), None)
             if self._context.saved_tensors is not None and values is not None:
                 self._context.saved_tensors.note_update(call.forward if call else key, values.parameters.values())
             state.in_recorded_call = False
 
+    def _noted(
+        self, recorder: StepRecorder, key: str, optimizer: Any, values: OptimizerValues, update: Callable[[], Any]
+    ) -> Any:
+        """Run an update. The first one of an optimizer is noted, with the numbers that it computes itself."""
+        snapshot = recorder.snapshot
+        if snapshot is None or not snapshot.lacks(optimizer):
+            return update()
+        name, numbers = type(optimizer).__name__, None
+        used = self._computing[id(optimizer)]
+        with recorder.guard("noting an optimizer", key=name):
+            numbers = values.scalars(to_number)
+        try:
+            return update()
+        finally:
+            if numbers is not None:
+                with recorder.guard("noting an optimizer", key=name):
+                    snapshot.optimizer(optimizer, key, used.merged(numbers, used.after(to_number)) if used else numbers)
+
     def _record(
         self, recorder: StepRecorder, call: Call, values: OptimizerValues, optimizer: Any, update: Callable[[], Any]
     ) -> Any:
-        from mindspore import nn
-
-        used, has_ended = ComputedNumbers(values), False
-        self._computing[id(optimizer)] = used
+        used, has_ended = self._computing[id(optimizer)], False
         states = {**values.states} if self._mode == "states" and call.recorded else None
         try:
             with recorder.guard("reading an optimizer", call):
-                if isinstance(optimizer, nn.Optimizer):
-                    self._watch_methods(type(optimizer))
                 recorder.note_scalars(call, used.before)
                 if states is not None:
                     recorder.note_states(call, states)
@@ -273,7 +288,6 @@ class OptimizerHooks(HookGroup):
             recorder.queue.synchronize()
             has_ended = True
         finally:
-            del self._computing[id(optimizer)]
             error = sys.exc_info()[1]
             if not has_ended and error is not None:
                 recorder.fail(call, error)

@@ -9,9 +9,6 @@ from typing import Any
 from probe.capture.training.optimizer_values import GROUPS, PARAMETERS, UNREAD, Numbers, OptimizerValues, ReadNumber
 from probe.capture.training.schedules import NoNumber
 
-#: methods of optimizers that compute a number of the update
-METHODS = {"get_lr": "learning_rate", "get_weight_decay": "weight_decay"}
-
 
 class ComputedNumbers:
     """The numbers of one update: those from before it, and those that the optimizer computes in it."""

@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from probe.capture.training.plain_functions import adds_nothing_to
 from probe.capture.training.schedules import NoNumber, Schedules, is_schedule
 from probe.measure.tensor_reader import to_number
 
@@ -26,6 +28,9 @@ _WORDS = {
 _NO_STATES = frozenset(("params", "lrs"))  # lists of parameters that are no states
 #: numbers that all optimizers have: they may be schedules, or have one item for each parameter
 _OF_ALL = ("learning_rate", "weight_decay")
+#: methods of optimizers that compute a number of the update, and the local name that MindSpore's return
+METHODS = {"get_lr": "learning_rate", "get_weight_decay": "weight_decay"}
+_RETURNED = {"get_lr": "lr", "get_weight_decay": "weight_decay"}
 _STEP = "global_step"  # the number of updates before
 #: the keys of an update that are no numbers: the names of its parameters; its groups
 PARAMETERS, GROUPS = "parameters", "groups"
@@ -58,6 +63,8 @@ class OptimizerValues:
         #: its state for each of them, such as "moments1.fc.weight"
         self.states: dict[str, Any] = dict(self._find_states())
         self._names: dict[tuple[tuple[str, ...], int], list[str]] = {}  # to look at all that it holds takes long
+        #: numbers that a method of the user's own computes: name -> the reason why they are not known before
+        self._of_methods = dict(self._find_own_methods())
         #: the values of the optimizer that it wraps, as LARS does, or None
         self._inner = next((OptimizerValues(cell, may_run) for _, cell in self._below(nn.Optimizer)), None)
 
@@ -70,6 +77,16 @@ class OptimizerValues:
         for name, cell in self._optimizer._cells.items():
             if isinstance(cell, kind) and cell is not self._optimizer:
                 yield name, cell
+
+    def _find_own_methods(self) -> Iterator[tuple[str, str]]:
+        from mindspore import nn
+
+        kind = type(self._optimizer)
+        for method, number in METHODS.items() if isinstance(self._optimizer, nn.Optimizer) else ():
+            original = inspect.getattr_static(nn.Optimizer, method, None)
+            own = inspect.getattr_static(kind, method, None)
+            if own is not original and not adds_nothing_to(own, original, _RETURNED[method]):
+                yield number, f"{kind.__name__}.{method} computes it, and its result was not seen"
 
     def _find_states(self) -> Iterator[tuple[str, Any]]:
         own = set(map(id, self.parameters.values()))
@@ -103,7 +120,8 @@ class OptimizerValues:
         if isinstance(groups, list) and groups and all(isinstance(group, dict) for group in groups):
             each = [self._group(group, read, place) for place, group in enumerate(groups, 1)]
         else:
-            columns = list(self.columns())
+            self._note_own_methods(found)
+            columns = [column for column in self.columns() if column.name not in self._of_methods]
             each = self._groups_of(columns, read)
             shown = {*found, *(column.name for column in columns)}
             for name in _OF_ALL:
@@ -208,6 +226,11 @@ class OptimizerValues:
         except Exception:  # a property of the user's own
             return None
 
+    def _note_own_methods(self, found: Numbers) -> None:
+        """Note the numbers that a method of the user's own computes: the update shows them, unless it is compiled."""
+        for name, reason in self._of_methods.items():
+            _note_unread(found, name, reason)
+
     def _note_unknown(self, found: Numbers, name: str) -> None:
         """Note why a learning rate or weight decay that is there has no number."""
         value = self._attribute(name)
@@ -231,8 +254,10 @@ class OptimizerValues:
         same: dict[Any, Numbers] = {}  # of other tensors, and yet of the same numbers
         for key, group in groups.items():
             numbers = {name: value for name, value in group.items() if name != PARAMETERS}
-            as_text = key if UNREAD in group else repr(numbers)  # two numbers that are unknown may differ
-            same.setdefault(as_text, {**numbers, PARAMETERS: []})[PARAMETERS] += group[PARAMETERS]
+            unread = numbers.get(UNREAD, ())  # two numbers that are unknown may differ
+            others = [item for column, item in zip(columns, key) if column.name in unread]
+            kind = (repr(numbers), *others)
+            same.setdefault(kind, {**numbers, PARAMETERS: []})[PARAMETERS] += group[PARAMETERS]
         return list(same.values())
 
     def _numbers_of_items(self, columns: Sequence[Column], place: int, read: ReadNumber) -> Numbers:
