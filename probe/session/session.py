@@ -18,7 +18,7 @@ from probe.errors import ProbeError, SettingsError, UsageError
 from probe.naming import custom_key
 from probe.process.rank import has_siblings, is_scheduler
 from probe.process.signals import SigtermHandler, call_in_forked_child
-from probe.session.recording import Recording, SessionParts, State, serialized, wants_rank
+from probe.session.recording import Busy, Recording, SessionParts, State, serialized, wants_rank
 from probe.snapshot.snapshot import Snapshot
 from probe.store import file_io, file_names
 
@@ -32,7 +32,7 @@ class Session:
         self, settings: Settings, source: ConfigFile, kind: type[Recording], before: Session | None = None
     ) -> None:
         self.source = source  # reads new settings, if their file is edited while the training runs
-        self._lock = threading.RLock()
+        self._lock, self.busy = threading.RLock(), Busy()
         #: DETACHED or CLOSED; None while there is a recording
         self._ended: State | None = State.DETACHED if is_scheduler() else None
         sigterm = SigtermHandler(lambda: self._at_sigterm(True), lambda: self._at_sigterm(False))
@@ -138,7 +138,7 @@ class Session:
 
     def close(self) -> None:
         """Complete the open step, release everything, and say where the dump is; it may be called twice."""
-        with self._lock:
+        with self._lock, self.busy:
             is_detached, is_open = self._ended is State.DETACHED, self._ended is None
             self.hand_over()
             if is_open:
@@ -149,7 +149,7 @@ class Session:
 
     def hand_over(self) -> None:
         """Complete the open step: another session continues."""
-        with self._lock:
+        with self._lock, self.busy:
             if self._ended is not State.CLOSED:
                 try:
                     self.stop()
@@ -251,7 +251,7 @@ class Session:
 
     def _detach(self) -> None:
         """Release everything in a forked child: the dump is the parent's."""
-        self._ended, self._lock = State.DETACHED, threading.RLock()
+        self._ended, self._lock, self.busy = State.DETACHED, threading.RLock(), Busy()
         self._recording.detach()
         self._parts.folders.detach()
         self._parts.snapshot = Snapshot()

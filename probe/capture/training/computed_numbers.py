@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from probe.capture.training.optimizer_values import GROUPS, PARAMETERS, UNREAD, Numbers, OptimizerValues, ReadNumber
@@ -48,24 +48,35 @@ class ComputedNumbers:
         self._owners = list(range(len(self._groups)))
         if not several:
             return found
-        groups = self._groups or [names]
-        if not self._has_items(several):  # a method of the user's own has made numbers for each parameter
-            places = {name: place for place, group in enumerate(self._groups) for name in group}
-            groups = [[name] for name in names]
-            self._owners = [places.get(name, -1) for name in names]
-        found[GROUPS] = [self._group(several, group, names.index(group[0]), read) for group in groups]
+        places = {name: place for place, group in enumerate(self._groups) for name in group}
+        held = dict(self._values.columns())
+        parts: dict[Any, list[str]] = {}  # parameters whose numbers are one
+        for place, name in enumerate(names):
+            items = (id(held[number][place]) if self._is_of_items(number, held) else name for number in several)
+            parts.setdefault((places.get(name, -1), *items), []).append(name)
+        merged: dict[Any, Numbers] = {}
+        for key, group in parts.items():
+            numbers = self._group(several, group, names.index(group[0]), read)
+            known = [numbers[number] for number in several]
+            is_plain = all(isinstance(number, (bool, int, float)) for number in known)
+            kind = (key[0], *(known if is_plain else key))
+            if kind in merged:
+                merged[kind][PARAMETERS] += group
+            else:
+                merged[kind] = numbers
+        found[GROUPS] = list(merged.values())
+        self._owners = [kind[0] for kind in merged]
         return found
+
+    def _is_of_items(self, number: str, held: Mapping[str, Sequence[Any]]) -> bool:
+        """Return whether MindSpore's method has made the number from the items that the optimizer holds."""
+        return number in held and not self._values.has_own_method(number)
 
     def _group(self, several: Mapping[str, Any], group: list[str], place: int, read: ReadNumber) -> Numbers:
-        found: Numbers = {PARAMETERS: group}
+        found: Numbers = {}
         for name, value in several.items():
             self._keep(found, name, value[place], read)
-        return found
-
-    def _has_items(self, several: Mapping[str, Any]) -> bool:
-        """Return whether the optimizer holds an item for each parameter of all these numbers: so it has groups."""
-        held = {name for name, items in self._values.columns() if len(set(map(id, items))) > 1 or len(items) == 1}
-        return all(name in held for name in several)
+        return {**found, PARAMETERS: group}
 
     def _keep(self, found: Numbers, name: str, value: Any, read: ReadNumber) -> None:
         self._values.keep(found, name, lambda: _number(value, read))

@@ -7,6 +7,7 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from probe.capture.patches import original_of
 from probe.capture.training.plain_functions import adds_nothing_to
 from probe.capture.training.schedules import NoNumber, Schedules, is_schedule
 from probe.measure.tensor_reader import to_number
@@ -68,6 +69,10 @@ class OptimizerValues:
         #: the values of the optimizer that it wraps, as LARS does, or None
         self._inner = next((OptimizerValues(cell, may_run) for _, cell in self._below(nn.Optimizer)), None)
 
+    def has_own_method(self, number: str) -> bool:
+        """Return whether a method of the user's own computes a number."""
+        return number in self._of_methods
+
     def is_of(self, optimizer: Any) -> bool:
         """Return whether these are the values of this optimizer, and it has the same parameters as then."""
         return optimizer is self._optimizer and getattr(optimizer, "parameters", ()) is self._held
@@ -83,8 +88,8 @@ class OptimizerValues:
 
         kind = type(self._optimizer)
         for method, number in METHODS.items() if isinstance(self._optimizer, nn.Optimizer) else ():
-            original = inspect.getattr_static(nn.Optimizer, method, None)
-            own = inspect.getattr_static(kind, method, None)
+            original = original_of(inspect.getattr_static(nn.Optimizer, method, None))
+            own = original_of(inspect.getattr_static(kind, method, None))
             if own is not original and not adds_nothing_to(own, original, _RETURNED[method]):
                 yield number, f"{kind.__name__}.{method} computes it, and its result was not seen"
 
