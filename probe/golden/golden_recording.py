@@ -8,7 +8,6 @@ import json
 import logging
 import os
 import shlex
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -30,7 +29,7 @@ from probe.reading.dumps.values import record_sharer
 from probe.recording.measurement_queue import MeasurementQueue
 from probe.series.series import find_series
 from probe.session.dump_recording import DumpRecording
-from probe.session.recording import OpenStep, Recording, SessionParts
+from probe.session.recording import OpenStep, Recording, SessionParts, tell_end
 from probe.store import file_io, file_names
 from probe.store.arrays import DumpWriter
 
@@ -248,10 +247,7 @@ class GoldenRecording(Recording):
             return
         if not report.said and report.is_reached and not settings.quiet and not self.parts.ranks.rank():
             said = say("golden.end", agreed=self._agreed, differ=self._found, golden=str(settings.golden))
-            if _log.hasHandlers() and _log.isEnabledFor(logging.INFO):
-                _log.info("%s", said)
-            else:
-                print(f"probe: {said}", file=sys.stderr)
+            tell_end(str(said))
         report.said = True
 
     def detach(self) -> None:

@@ -129,10 +129,9 @@ class Launcher:
 
     def _at_sigterm(self) -> None:
         """Complete the dump, and say where it is, or why there is none."""
-        try:
-            PrecisionDebugger.close()
-        except Exception as error:
-            _log.error("the dump could not be written: %s: %s", type(error).__name__, error)
+        session = _Living.session()
+        if session is not None:
+            session.at_sigterm(ends=True)
         self._report()
 
     def _report(self) -> None:

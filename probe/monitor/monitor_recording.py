@@ -24,7 +24,7 @@ from probe.repeats.repeat import Run, again
 from probe.series.file import last_step
 from probe.series.rules import Alarm
 from probe.session.dump_recording import DumpRecording
-from probe.session.recording import OpenStep, Recording, SessionParts
+from probe.session.recording import OpenStep, Recording, SessionParts, tell_end
 from probe.store.file_names import MONITOR, SERIES, rank_name
 
 _log = logging.getLogger("probe")
@@ -202,7 +202,8 @@ class MonitorRecording(Recording):
             report.said = True
             if not self.parts.ranks.rank():
                 path = shlex.quote(self.settings.dump_path)
-                _log.info("%d steps in %s; look with: probe watch %s", monitor.file.count, monitor.folder, path)
+                count = monitor.file.count
+                tell_end(f"{count} step{'s' * (count != 1)} in {monitor.folder}; look with: probe watch {path}")
 
     def detach(self) -> None:
         """Release everything in a forked child; see ``Recording``."""

@@ -156,9 +156,12 @@ class RunReport:
         if self._lost:
             _log.warning("these steps have no documents, they could not be written: %s", ", ".join(ranges(self._lost)))
             self._lost = []
-        if self.said or settings.quiet or rank or settings.level == "debug" or settings.task == "nan_check":
+        if self.said or settings.quiet or rank or settings.level == "debug":
             return
         self.said = True
+        if settings.task == "nan_check" and not self._folders and self.is_reached and not self._has_lost:
+            tell_end("task nan_check wrote nothing: it saw no call that made NaN or Inf of finite inputs")
+            return
         if not self._folders:
             _log.warning("nothing was recorded: %s", self._reason(settings, rank))
             return
@@ -166,10 +169,7 @@ class RunReport:
             text = f"{steps} step{'s' * (steps != 1)} in {folder}; look with: probe show {shlex.quote(folder)}"
             if not self.steps:
                 text += " (step() was never called: everything counts as one step)"
-            if _log.hasHandlers() and _log.isEnabledFor(logging.INFO):
-                _log.info("%s", text)
-            else:
-                print(f"probe: {text}", file=sys.stderr)
+            tell_end(text)
 
     def _reason(self, settings: Settings, rank: int | None) -> str:
         has_no_cells = settings.level == "L0" and not (settings.scope or settings.list or settings.exclude)
@@ -186,6 +186,14 @@ class RunReport:
         }
         found = [reason for reason, holds in reasons.items() if holds]
         return found[0] if found else "no call was made between start() and stop(), or scope and list matched none"
+
+
+def tell_end(text: str) -> None:
+    """Say a line at the end of the process: by the logger if somebody takes it there, else on stderr."""
+    if _log.hasHandlers() and _log.isEnabledFor(logging.INFO):
+        _log.info("%s", text)
+    else:
+        print(f"probe: {text}", file=sys.stderr)
 
 
 class SessionParts:

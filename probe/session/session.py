@@ -35,7 +35,7 @@ class Session:
         self._lock, self.busy = threading.RLock(), Busy()
         #: DETACHED or CLOSED; None while there is a recording
         self._ended: State | None = State.DETACHED if is_scheduler() else None
-        sigterm = SigtermHandler(lambda: self._at_sigterm(True), lambda: self._at_sigterm(False))
+        sigterm = SigtermHandler(lambda: self.at_sigterm(True), lambda: self.at_sigterm(False))
         continues = before is not None and before.state is not State.CLOSED
         shared = before._parts if before else None
         self._parts: SessionParts = SessionParts(settings.dump_path, sigterm, shared, continues)
@@ -239,7 +239,7 @@ class Session:
 
     # -- the end of the process --------------------------------------------------------------------------------------
 
-    def _at_sigterm(self, ends: bool) -> None:
+    def at_sigterm(self, ends: bool) -> None:
         """Complete the dump, or bring its documents up to date if the process goes on."""
         try:
             if ends:

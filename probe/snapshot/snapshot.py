@@ -24,7 +24,7 @@ import numpy as np
 from probe.errors import UsageError
 from probe.measure.measurer import Role
 from probe.measure.statistics import crc32
-from probe.measure.tensor_reader import Array, layout_of, local_tensor, to_number, to_numpy
+from probe.measure.tensor_reader import Array, layout_of, local_tensor, to_numpy
 from probe.pytree import tree_map
 from probe.snapshot.secrets import is_secret, to_json, without_secrets, words_without_secrets
 from probe.store import file_io, file_names

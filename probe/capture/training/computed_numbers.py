@@ -94,9 +94,7 @@ class ComputedNumbers:
         groups = [{**_without_reasons(group, names), **{name: alone[name] for name in in_groups}} for group in own]
         if changed is not None:
             owners = self._owners or [-1] * len(changed)
-            groups = [
-                {**(groups[owner] if owner >= 0 else {}), **group} for owner, group in zip(owners, changed)
-            ]
+            groups = [{**(groups[owner] if owner >= 0 else {}), **group} for owner, group in zip(owners, changed)]
         if len(groups) == 1:
             found.update((name, value) for name, value in groups[0].items() if name != PARAMETERS)
         elif groups:

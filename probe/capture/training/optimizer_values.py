@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from probe.capture.patches import original_of
 from probe.capture.training.plain_functions import adds_nothing_to
 from probe.capture.training.schedules import NoNumber, Schedules, is_schedule
-from probe.measure.tensor_reader import to_number
+from probe.measure.tensor_reader import MeasureError, to_number
 
 #: attributes of all optimizers and Cells that are no number of the update
 _NOT_OF_THE_UPDATE = frozenset(
@@ -196,7 +196,7 @@ class OptimizerValues:
                 _note_unread(found, name, str(error))
         except NoNumber as error:
             _note_unread(found, name, str(error))
-        except Exception as error:
+        except _ERRORS as error:
             if isinstance(error, RuntimeError) and not self._on_cpu:
                 raise  # a device tells the errors of the training at the next occasion
             first = " ".join(str(error).split())[:_LONGEST]
@@ -226,10 +226,10 @@ class OptimizerValues:
         return found
 
     def _attribute(self, name: str) -> Any:
-        try:
-            return getattr(self._optimizer, name, None)
-        except Exception:  # a property of the user's own
-            return None
+        """Return what the optimizer holds under a name, or None; a property of the user's own is not run."""
+        own = vars(self._optimizer)
+        places = (own, *(own.get(group) or {} for group in ("_params", "_cells", "_params_list")))
+        return next((place[name] for place in places if name in place), None)
 
     def _note_own_methods(self, found: Numbers) -> None:
         """Note the numbers that a method of the user's own computes: the update shows them, unless it is compiled."""
@@ -288,6 +288,10 @@ class OptimizerValues:
         return read(self._schedules.tensor(item, held))
 
 
+#: errors of schedules and of tensors that cannot be read
+_ERRORS = (
+    ArithmeticError, AttributeError, LookupError, MeasureError, NameError, OSError, RuntimeError, TypeError, ValueError,
+)  # fmt: skip
 _LONGEST = 200  # characters of a reason that is the message of an error
 
 

@@ -22,19 +22,20 @@ import numpy as np
 _BUILTINS = frozenset((min, max, abs, float, int, bool, len, pow, round, sum, range, tuple))
 #: names of functions of MindSpore, and of Tensor's methods, that compute and do nothing else
 _NAMES = frozenset(
-    "abs acos add asin astype atan broadcast_to cast ceil clamp clip clip_by_value concat cos cosh div divide equal exp "
-    "expand_dims expm1 flatten float floor floor_div floor_divide floor_mod fmod full full_like gather greater "
+    "abs acos add asin astype atan broadcast_to cast ceil clamp clip clip_by_value concat cos cosh div divide equal "
+    "exp expand_dims expm1 flatten float floor floor_div floor_divide floor_mod fmod full full_like gather greater "
     "greater_equal half int isfinite isinf isnan le less less_equal linspace log log10 log1p log2 logical_and "
     "logical_not logical_or lt gt ge eq ne max maximum mean min minimum mod mul multiply neg negative not_equal ones "
     "ones_like pow prod reciprocal remainder reshape round rsqrt scalar_to_tensor select sigmoid sign sin sinh sqrt "
-    "square squeeze stack sub subtract sum tan tanh tensor to true_divide trunc unsqueeze where zeros zeros_like".split()
+    "square squeeze stack sub subtract sum tan tanh tensor to true_divide trunc unsqueeze where zeros "
+    "zeros_like".split()
 )
 #: the same as Primitives
 _PRIMITIVES = frozenset(
     "Abs ACos Add Asin Atan Cast Ceil Concat Cos Cosh Div Equal Exp ExpandDims Expm1 Floor FloorDiv FloorMod Gather "
-    "Greater GreaterEqual IsFinite Less LessEqual Log Log1p LogicalAnd LogicalNot LogicalOr Maximum Minimum Mod Mul Neg "
-    "NotEqual Pow RealDiv Reciprocal ReduceMax ReduceMean ReduceMin ReduceSum Reshape Rint Round Rsqrt Select Sigmoid "
-    "Sign Sin Sinh Sqrt Square Squeeze Stack Sub Tan Tanh TruncateDiv".split()
+    "Greater GreaterEqual IsFinite Less LessEqual Log Log1p LogicalAnd LogicalNot LogicalOr Maximum Minimum Mod Mul "
+    "Neg NotEqual Pow RealDiv Reciprocal ReduceMax ReduceMean ReduceMin ReduceSum Reshape Rint Round Rsqrt Select "
+    "Sigmoid Sign Sin Sinh Sqrt Square Squeeze Stack Sub Tan Tanh TruncateDiv".split()
 )
 #: statements and expressions that may do more than compute, or that nobody writes in a schedule
 _REFUSED = (
@@ -311,8 +312,14 @@ def adds_nothing_to(method: Any, original: Any, name: str) -> bool:
     if own[: len(shared)] != shared or not own or own[-1] != known[-1]:
         return False
     added = ast.parse("\n".join(own[len(shared) : -1]))
-    return not any(isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Store)
-                   for node in ast.walk(added)) and not any(isinstance(node, ast.Return) for node in ast.walk(added))  # fmt: skip
+    return not any(_changes(node, name) for node in ast.walk(added))
+
+
+def _changes(node: ast.AST, name: str) -> bool:
+    """Return whether a node of a function changes what it returns, the local name."""
+    if isinstance(node, ast.Name):
+        return node.id == name and isinstance(node.ctx, ast.Store)
+    return isinstance(node, ast.Return)
 
 
 def _statements(function: ast.FunctionDef) -> list[str]:

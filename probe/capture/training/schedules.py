@@ -69,7 +69,9 @@ class Schedules:
         try:
             check_schedule(schedule)
         except MayDoMore as error:
-            raise NoNumber(f"the schedule {name} may do more than compute ({error}), so probe does not run it") from None
+            raise NoNumber(
+                f"the schedule {name} may do more than compute ({error}), so probe does not run it"
+            ) from None
         result = self._own.run(schedule, Tensor([step], dtype.int32))
         if isinstance(result, (bool, int, float)):
             return result

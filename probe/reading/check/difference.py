@@ -13,8 +13,8 @@ from typing import Any
 
 from probe.findings.sentence import ENGLISH, NOTHING, Finding, Sentence, say
 from probe.reading.check.snapshot import RunSnapshot, flat, mapping
-from probe.reading.dumps.updates import UNREAD
 from probe.reading.dumps.text import safe, shorten
+from probe.reading.dumps.updates import UNREAD
 
 
 class Importance(enum.IntEnum):

@@ -1,5 +1,5 @@
 # Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
-"""A training that ends in a way, in a place: python stops.py PLACE WAY. Places: early, before, inside, between, after."""
+"""A training that ends in a place, in a way: python stops.py PLACE WAY."""
 
 import os
 import signal
@@ -27,9 +27,9 @@ if way == "handler":
 if way == "ignored":
     signal.signal(signal.SIGTERM, lambda *_: print("not now", flush=True))
 end("early")
-import mindspore as ms  # noqa: E402
-from common import Net, batches, tell  # noqa: E402
-from mindspore import nn  # noqa: E402
+import mindspore as ms
+from common import Net, batches, tell
+from mindspore import nn
 
 ms.set_seed(1)
 net = Net()
