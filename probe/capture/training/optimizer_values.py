@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -268,7 +269,7 @@ class OptimizerValues:
     def _numbers_of_items(self, columns: Sequence[Column], place: int, read: ReadNumber) -> Numbers:
         found: Numbers = {}
         for name, items in columns:
-            self.keep(found, name, lambda name=name, item=items[place]: self._item(name, item, place, read), True)
+            self.keep(found, name, functools.partial(self._item, name, items[place], place, read), True)
         return found
 
     def _item(self, name: str, item: Any, place: int, read: ReadNumber) -> Any:
