@@ -251,25 +251,34 @@ class OptimizerValues:
     def _groups_of(self, columns: Sequence[Column], read: ReadNumber) -> list[Numbers]:
         """Return the groups: parameters with the same items. Equal numbers of other items are one group too."""
         groups: dict[tuple[Any, ...], Numbers] = {}
+        known: dict[tuple[str, Any], Numbers] = {}  # an item of several groups is read once
         for place, parameter in enumerate(self.parameters if columns else ()):
             items = [column.items[place] for column in columns]
             key = tuple(item if isinstance(item, (bool, int, float)) else id(item) for item in items)
             if key not in groups:
-                groups[key] = {**self._numbers_of_items(columns, place, read), PARAMETERS: []}
+                for column, of_item, item in zip(columns, key, items):
+                    if (column.name, of_item) not in known:
+                        known[column.name, of_item] = self._number_of_item(column.name, item, place, read)
+                groups[key] = {PARAMETERS: []}
             groups[key][PARAMETERS].append(parameter)
         same: dict[Any, Numbers] = {}  # of other tensors, and yet of the same numbers
         for key, group in groups.items():
-            numbers = {name: value for name, value in group.items() if name != PARAMETERS}
-            unread = numbers.get(UNREAD, ())  # two numbers that are unknown may differ
-            others = [item for column, item in zip(columns, key) if column.name in unread]
-            kind = (repr(numbers), *others)
-            same.setdefault(kind, {**numbers, PARAMETERS: []})[PARAMETERS] += group[PARAMETERS]
+            found: Numbers = {}
+            kind: list[Any] = []
+            for column, of_item in zip(columns, key):
+                one = known[column.name, of_item]
+                reasons = {**found.get(UNREAD, {}), **one.get(UNREAD, {})}
+                found.update(one)
+                found.update({UNREAD: reasons} if reasons else {})
+                # numbers of a device, and those that could not be read, are known by their items alone
+                number = one[column.name]
+                kind.append(number if isinstance(number, (bool, int, float)) else (of_item,))
+            same.setdefault(tuple(kind), {**found, PARAMETERS: []})[PARAMETERS] += group[PARAMETERS]
         return list(same.values())
 
-    def _numbers_of_items(self, columns: Sequence[Column], place: int, read: ReadNumber) -> Numbers:
+    def _number_of_item(self, name: str, item: Any, place: int, read: ReadNumber) -> Numbers:
         found: Numbers = {}
-        for name, items in columns:
-            self.keep(found, name, functools.partial(self._item, name, items[place], place, read), True)
+        self.keep(found, name, functools.partial(self._item, name, item, place, read), True)
         return found
 
     def _item(self, name: str, item: Any, place: int, read: ReadNumber) -> Any:

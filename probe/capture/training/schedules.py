@@ -102,11 +102,11 @@ def is_schedule(value: Any) -> bool:
 
 
 def _on_device(schedule: Any, step: Any) -> Any:
-    from mindspore import ops
+    from mindspore import mint, ops
 
     if kind_of(schedule) == _LIST:
         values = schedule.learning_rate
-        place = ops.minimum(step, values.shape[0] - 1)  # behind the list the training itself fails
+        place = mint.clamp(step, max=values.shape[0] - 1)  # behind the list the training itself fails
         return ops.gather(values, place, 0)
     if kind_of(schedule) == _DECAY:
         return _on_device(schedule.weight_decay, step) * schedule.loss_scale
