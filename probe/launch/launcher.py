@@ -12,7 +12,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from probe.capture.patches import HookGroup, Patch, around
 from probe.config.settings import ConfigFile
@@ -21,9 +21,6 @@ from probe.errors import UsageError, raised_at_caller
 from probe.launch.perturb import Perturbation
 from probe.launch.program import TOOL, Program
 from probe.process.signals import LastWords
-
-if TYPE_CHECKING:
-    from probe.session.session import Session
 
 _log = logging.getLogger("probe")
 
@@ -156,8 +153,8 @@ class _Living(PrecisionDebugger):
     """Gives the session of this process, whoever made it."""
 
     @classmethod
-    def session(cls) -> Session | None:
-        """Return the session of this process."""
+    def session(cls) -> Any:
+        """Return the session of this process, or None."""
         return cls._living_session()
 
 

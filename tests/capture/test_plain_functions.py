@@ -164,8 +164,8 @@ def test_a_schedule_that_computes_may_run(make):
 
 @pytest.mark.parametrize(
     "kind",
-    [Assigns, Adds, AssignsParameter, InPlace, WritesArray, Item, Draws, Drops, Prints, Imports, CallsNet, CallsFunction,
-     Reads, Waits, Called],
+    [Assigns, Adds, AssignsParameter, InPlace, WritesArray, Item, Draws, Drops, Prints, Imports, CallsNet,
+     CallsFunction, Reads, Waits, Called],
 )  # fmt: skip
 def test_a_schedule_that_may_do_more_does_not_run(kind):
     with pytest.raises(MayDoMore):
