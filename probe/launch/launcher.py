@@ -20,6 +20,7 @@ from probe.debugger import PrecisionDebugger
 from probe.errors import UsageError, raised_at_caller
 from probe.launch.perturb import Perturbation
 from probe.launch.program import TOOL, Program
+from probe.process.signals import LastWords
 
 _log = logging.getLogger("probe")
 
@@ -37,7 +38,8 @@ class Launcher:
         self._is_quiet = source.load().quiet
         self._debugger: PrecisionDebugger | None = None
         self._process = os.getpid()
-        self._is_own = self._has_spawned = False
+        self._is_own = self._has_spawned = self._has_reported = False
+        self._last_words = LastWords(self._at_sigterm, _wait_for_session)
         self._hooks = HookGroup([Patch(PrecisionDebugger, "__init__", around(self._refuse))])
 
     def install(self, as_msprobe: bool, joining: str = "") -> None:
@@ -52,6 +54,7 @@ class Launcher:
     def run(self) -> None:
         """Become the program."""
         atexit.register(self._report)
+        self._last_words.install()
         self._program.run()
 
     def _watch(self) -> None:
@@ -61,7 +64,8 @@ class Launcher:
 
         rounds = Rounds()
         models = ModelFinder(rounds, self._at_model)
-        self._hooks.add(Watch(Steps(self._new_debugger, models, self._perturbation), models, rounds, self._at_model))
+        steps = Steps(self._new_debugger, models, self._perturbation, self._last_words.install)
+        self._hooks.add(Watch(steps, models, rounds, self._at_model))
 
     def _watch_spawned(self, joining: str) -> None:
         spawn = sys.modules["multiprocessing.spawn"]
@@ -124,10 +128,20 @@ class Launcher:
             f"python {self._program}{further}"
         )
 
+    def _at_sigterm(self) -> None:
+        """Complete the dump, and say where it is, or why there is none."""
+        session = _Living.session()
+        if session is not None:
+            session.at_sigterm(ends=True)
+        self._report()
+
     def _report(self) -> None:
         """Say why nothing was recorded, where no debugger was made."""
         if self._debugger is not None or self._is_own or self._is_quiet or os.getpid() != self._process:
             return
+        if self._has_reported:
+            return
+        self._has_reported = True
         if "mindspore" not in sys.modules and self._has_spawned:
             return  # the training is in a process that was spawned, which tells its own end
         if "mindspore" not in sys.modules:
@@ -137,6 +151,21 @@ class Launcher:
         else:
             reason = "no optimizer of MindSpore made an update. For inference there is --step-at model"
         _log.warning("nothing was recorded: %s", reason)
+
+
+class _Living(PrecisionDebugger):
+    """Gives the session of this process, whoever made it."""
+
+    @classmethod
+    def session(cls) -> Any:
+        """Return the session of this process, or None."""
+        return cls._living_session()
+
+
+def _wait_for_session(call: Callable[[], None]) -> bool:
+    """Return whether no call of the session runs; else it calls the function when that has ended."""
+    session = _Living.session()
+    return session is None or session.busy.wait(call)
 
 
 def _place() -> str:

@@ -31,9 +31,14 @@ class Steps:
     """The steps of a program that has no debugger of its own: it is made when the first step begins."""
 
     def __init__(
-        self, new_debugger: Callable[[], PrecisionDebugger], models: ModelFinder, perturbation: Perturbation
+        self,
+        new_debugger: Callable[[], PrecisionDebugger],
+        models: ModelFinder,
+        perturbation: Perturbation,
+        ended: Callable[[], None],
     ) -> None:
         self._new_debugger, self._finder, self.perturbation = new_debugger, models, perturbation
+        self._ended = ended  # is called after each step
         self._debugger: PrecisionDebugger | None = None
         self._models: list[Any] = []
         self._has_called = False
@@ -81,6 +86,7 @@ class Steps:
             self.is_open = self.is_due = self._has_called = False
             self.debugger.stop()
             self.debugger.step()
+            self._ended()
 
     def perturb(self, models: list[Any]) -> None:
         """Move the parameters of models and optimizers that were not moved yet, if the user wants it."""

@@ -352,7 +352,7 @@ class StepValues:
             entered = self._entered[name] = {}
             entered.update(zip(optimizer.parameters, map(self._numbers.norm, given)))
         with self._errors.guard("reading the numbers of an optimizer", name):
-            self._values.update(_flat(name, optimizer.scalars(self._numbers.number, {})))
+            self._values.update(_flat(name, optimizer.scalars(self._numbers.number)))
         if self._has_parameters:
             with self._errors.guard("copying parameters", name):
                 self._before.update((key, self._numbers.copy(value)) for key, value in optimizer.parameters.items())

@@ -1,5 +1,5 @@
 # Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
-"""SIGTERM, and forks: a forked child does not continue the recording of its parent."""
+"""SIGTERM, its last words, and forks: a forked child does not continue the recording of its parent."""
 
 from __future__ import annotations
 
@@ -51,6 +51,39 @@ class SigtermHandler:
                 os.kill(os.getpid(), number)
         finally:
             self._busy = False
+
+
+class LastWords:
+    """Says something before SIGTERM ends the process, where nobody has a handler for it. The signal ends it as before.
+
+    ``wait`` returns False where nothing may be said now. It then calls the function that it was given later.
+    """
+
+    def __init__(self, say: Callable[[], None], wait: Callable[[Callable[[], None]], bool]) -> None:
+        self._say, self._wait = say, wait
+        call_in_forked_child(weakref.WeakMethod(self.remove))
+
+    def install(self) -> None:
+        """Take the signal if nobody has it; it may be called again, when somebody has given it back."""
+        if _in_main_thread() and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
+            signal.signal(signal.SIGTERM, self._on_signal)
+
+    def remove(self) -> None:
+        """Give the signal back, unless somebody else has taken it since."""
+        if _in_main_thread() and signal.getsignal(signal.SIGTERM) == self._on_signal:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        if self._wait(self._end):
+            self._end()
+
+    def _end(self) -> None:
+        if not _in_main_thread():  # the signal had to wait for another thread
+            os.kill(os.getpid(), signal.SIGTERM)
+            return
+        self._say()
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGTERM)
 
 
 def _in_main_thread() -> bool:

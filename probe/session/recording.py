@@ -38,6 +38,30 @@ class State(enum.Enum):
     CLOSED = "closed"  # close() was called
 
 
+class Busy:
+    """Whether a call of a session runs. A signal may come in its middle: the end of the process waits for its end."""
+
+    def __init__(self) -> None:
+        self._depth = 0
+        self._waiting: Callable[[], None] | None = None
+
+    def __enter__(self) -> None:
+        self._depth += 1
+
+    def __exit__(self, *_: object) -> None:
+        self._depth -= 1
+        waiting = self._waiting
+        if waiting is not None and not self._depth:
+            self._waiting = None
+            waiting()
+
+    def wait(self, call: Callable[[], None]) -> bool:
+        """Return whether no call runs; else call the function when it has ended."""
+        if self._depth:
+            self._waiting = call
+        return not self._depth
+
+
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 
@@ -46,7 +70,7 @@ def serialized(method: Method) -> Method:
 
     @functools.wraps(method)
     def run(self: Any, *args: Any) -> Any:
-        with self._lock:
+        with self._lock, self.busy:
             if self.state is State.CLOSED:
                 raise UsageError("this PrecisionDebugger is closed. Make a new one: PrecisionDebugger(config_path=...)")
             return None if self.state is State.DETACHED else method(self, *args)

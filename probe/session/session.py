@@ -17,7 +17,16 @@ from probe.errors import ProbeError, SettingsError, UsageError
 from probe.naming import custom_key
 from probe.process.rank import has_siblings, is_scheduler
 from probe.process.signals import SigtermHandler, call_in_forked_child
-from probe.session.recording import Recording, SessionParts, State, is_notebook, serialized, tell, wants_rank
+from probe.session.recording import (
+    Busy,
+    Recording,
+    SessionParts,
+    State,
+    is_notebook,
+    serialized,
+    tell,
+    wants_rank,
+)
 from probe.snapshot.snapshot import Snapshot
 from probe.store import file_io, file_names
 
@@ -31,10 +40,10 @@ class Session:
         self, settings: Settings, source: ConfigFile, kind: type[Recording], before: Session | None = None
     ) -> None:
         self.source = source  # reads new settings, if their file is edited while the training runs
-        self._lock = threading.RLock()
+        self._lock, self.busy = threading.RLock(), Busy()
         #: DETACHED or CLOSED; None while there is a recording
         self._ended: State | None = State.DETACHED if is_scheduler() else None
-        sigterm = SigtermHandler(lambda: self._at_sigterm(True), lambda: self._at_sigterm(False))
+        sigterm = SigtermHandler(lambda: self.at_sigterm(True), lambda: self.at_sigterm(False))
         continues = before is not None and before.state is not State.CLOSED
         shared = before._parts if before else None
         self._parts: SessionParts = SessionParts(settings.dump_path, sigterm, shared, continues)
@@ -142,7 +151,7 @@ class Session:
 
     def close(self) -> None:
         """Complete the open step, release everything, and say where the dump is; it may be called twice."""
-        with self._lock:
+        with self._lock, self.busy:
             is_detached, is_open = self._ended is State.DETACHED, self._ended is None
             self.hand_over()
             if is_open:
@@ -153,7 +162,7 @@ class Session:
 
     def hand_over(self) -> None:
         """Complete the open step: another session continues."""
-        with self._lock:
+        with self._lock, self.busy:
             if self._ended is not State.CLOSED:
                 try:
                     self.stop()
@@ -243,7 +252,7 @@ class Session:
 
     # -- the end of the process --------------------------------------------------------------------------------------
 
-    def _at_sigterm(self, ends: bool) -> None:
+    def at_sigterm(self, ends: bool) -> None:
         """Complete the dump, or bring its documents up to date if the process goes on."""
         try:
             if ends:
@@ -255,7 +264,7 @@ class Session:
 
     def _detach(self) -> None:
         """Release everything in a forked child: the dump is the parent's."""
-        self._ended, self._lock = State.DETACHED, threading.RLock()
+        self._ended, self._lock, self.busy = State.DETACHED, threading.RLock(), Busy()
         self._recording.detach()
         self._parts.folders.detach()
         self._parts.snapshot = Snapshot()

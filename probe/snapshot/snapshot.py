@@ -24,7 +24,7 @@ import numpy as np
 from probe.errors import UsageError
 from probe.measure.measurer import Role
 from probe.measure.statistics import crc32
-from probe.measure.tensor_reader import Array, layout_of, local_tensor, to_number, to_numpy
+from probe.measure.tensor_reader import Array, layout_of, local_tensor, to_numpy
 from probe.pytree import tree_map
 from probe.snapshot.secrets import is_secret, to_json, without_secrets, words_without_secrets
 from probe.store import file_io, file_names
@@ -155,9 +155,9 @@ class Snapshot:
         inputs = {key: tree_map(describe, value, key, Tensor) for key, value in named.items()}
         self._append({"step": self._step, "inputs": inputs, **self._modes.change()})
 
-    def optimizer(self, optimizer: Any, key: str, values: Any) -> None:
-        """Note the numbers of an optimizer at its first update; ``values`` are its ``OptimizerValues``."""
-        self._append({"step": self._step, "optimizer": key, "numbers": to_json(values.scalars(to_number, {}))})
+    def optimizer(self, optimizer: Any, key: str, numbers: Mapping[str, Any]) -> None:
+        """Note the numbers of an optimizer at its first update."""
+        self._append({"step": self._step, "optimizer": key, "numbers": to_json(numbers)})
         self._optimizers.add(id(optimizer))
 
     def updated(self, key: str, parameters: Iterable[Any]) -> None:

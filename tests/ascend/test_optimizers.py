@@ -95,3 +95,57 @@ def test_adam_weight_decay_has_the_losses_of_cpu_and_its_bits_with_probe(tmp_pat
     for way, (losses, bare, recorded) in found["Ascend"].items():
         assert losses == pytest.approx(found["CPU"][way][0], rel=1e-5), way
         assert bare == recorded, way
+
+
+#: prints for each kind of rate: the waits and copies to the host of an update, bare and recorded; the numbers of groups
+WAITS = """
+import json, sys
+from pathlib import Path
+import mindspore as ms
+from mindspore import nn
+
+ms.set_context(mode=ms.PYNATIVE_MODE)
+ms.set_device("Ascend")
+from tests.ascend.simulator import Device
+from tests.support.dumps import Debug
+
+device, debug = Device(), Debug(Path(sys.argv[1]))
+x = ms.Tensor([[1.0, 2.0, 3.0]], ms.float32)
+
+def update(rate, name):
+    net = nn.SequentialCell(nn.Dense(3, 4), nn.Dense(4, 2))
+    groups = [{"params": net[0].trainable_params(), "lr": rate}, {"params": net[1].trainable_params()}]
+    optimizer = nn.Momentum(groups, 0.1, 0.9)
+    gradient = ms.value_and_grad(lambda: (net(x) ** 2).mean(), None, optimizer.parameters)
+    debugger = debug(level="L1", measure="device", dump_path=str(debug.path / name)) if name else None
+    for step in range(3):
+        if debugger:
+            debugger.start(net)
+        gradients = gradient()[1]
+        ms.runtime.synchronize()
+        with device.record() as lines:
+            optimizer(gradients)
+        if debugger:
+            debugger.stop()
+            debugger.step()
+    if debugger:
+        debugger.close()
+    return [line for line in lines if line.startswith("wait") or "device to host" in line]
+
+found = {}
+for name, make in {"list": lambda: [0.1, 0.2, 0.3], "cosine": lambda: nn.CosineDecayLR(0.0, 0.1, 4)}.items():
+    waits = [update(make(), "") , update(make(), name)]
+    data = json.loads((debug.path / name / "step2" / "rank" / "dump.json").read_text())["data"]
+    groups = data["Cell.optimizer.Momentum.forward.0"]["input_kwargs"]["groups"]
+    found[name] = waits, [group["learning_rate"]["Max"] for group in groups]
+print(json.dumps(found))
+"""
+
+
+def test_the_rates_of_groups_wait_for_nothing(tmp_path):
+    command = [sys.executable, "-c", WAITS, str(tmp_path)]
+    done = processes.run(command, capture_output=True, text=True, env=environment(), timeout=200)
+    assert done.returncode == 0, done.stderr[-2000:]
+    for name, ((bare, recorded), rates) in json.loads(done.stdout.splitlines()[-1]).items():
+        assert recorded == bare, name
+        assert rates == pytest.approx([{"list": 0.3, "cosine": 0.05}[name], 0.1], rel=1e-5)

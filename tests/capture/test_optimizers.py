@@ -12,7 +12,9 @@ from mindspore import Parameter, Tensor, amp, experimental, nn, ops
 from mindspore.experimental.optim import lr_scheduler
 
 from probe import MsprobeStep
-from probe.capture.training.optimizer_values import OptimizerValues, value_of
+from probe.__main__ import main
+from probe.capture.training.optimizer_values import OptimizerValues
+from probe.capture.training.schedules import Schedules
 from probe.measure.tensor_reader import to_number
 
 pytestmark = pytest.mark.medium
@@ -181,10 +183,10 @@ def test_a_number_that_takes_the_place_of_another_is_seen():
     _, optimizer, _ = trainer(lambda p: nn.Momentum(p, 0.1, 0.9))
     values = OptimizerValues(optimizer, may_run=True)
     optimizer.warmth = 0.5
-    assert values.scalars(to_number, {})["warmth"] == 0.5
+    assert values.scalars(to_number)["warmth"] == 0.5
     del optimizer.warmth
     optimizer.coldness = 0.25
-    found = values.scalars(to_number, {})
+    found = values.scalars(to_number)
     assert found["coldness"] == 0.25
     assert "warmth" not in found
 
@@ -239,7 +241,7 @@ def test_a_schedule_gives_the_number_that_mindspore_computes(name):
     schedule = SCHEDULES[name]()
     for step in range(11):
         expected = float(schedule(Tensor([step], ms.int32)).asnumpy().reshape(-1)[0])
-        assert value_of(schedule, step, may_run=False) == pytest.approx(expected, rel=2e-6, abs=1e-9), step
+        assert Schedules(may_run=False).number(schedule, step) == pytest.approx(expected, rel=2e-6, abs=1e-9), step
 
 
 class Falling(nn.learning_rate_schedule.LearningRateSchedule):
@@ -450,3 +452,55 @@ def test_a_device_keeps_its_numbers_as_records(debug, make):
     assert rate.get("value", rate.get("Max")) == pytest.approx(0.1)
     assert [plain(name) for name in found["parameters"]] == NAMES
     assert all(item["Norm"] is not None for item in entry["input_args"][0])
+
+
+class Counting(nn.learning_rate_schedule.LearningRateSchedule):
+    """A schedule that counts its calls."""
+
+    def __init__(self):
+        super().__init__()
+        self.calls = Parameter(Tensor(0.0, ms.float32), name="calls")
+
+    def construct(self, global_step):
+        ops.assign_add(self.calls, Tensor(1.0))
+        return 0.5 / self.calls
+
+
+def of_weight(rate):
+    """Return what makes an optimizer whose first group has this rate."""
+    return lambda p: nn.Momentum([{"params": p[:1], "lr": rate}, {"params": p[1:]}], 0.1, 0.9)
+
+
+@pytest.mark.parametrize(
+    ("language", "words"),
+    [("en", "learning_rate of group 1 has no number"), ("zh", "第 1 组的 learning_rate 没有数值")],
+)
+def test_show_says_why_a_number_is_missing(debug, capsys, language, words):
+    net, _, train = trainer(of_weight(Counting()))
+    record(debug, net, train)
+    path = str(debug.path)
+    reason = "the schedule Counting "
+    assert main(["show", "--lang", language, path, "--name", "optimizer"]) == 0
+    found = capsys.readouterr().err
+    assert words in found and reason in found
+    assert main(["show", "--lang", language, path]) == 0
+    found = capsys.readouterr().out
+    assert words in found and reason in found
+    assert main(["show", "--lang", language, path, "--name", "fc.Dense"]) == 0
+    assert reason not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("language", "words"), [("en", "0.2 / no number"), ("zh", "0.2 / 没有数值")])
+def test_check_says_why_a_number_is_missing(debug, tmp_path, capsys, language, words):
+    paths = [str(tmp_path / name) for name in ("known", "unknown")]
+    for path, rate in zip(paths, ([0.2, 0.3], Counting())):
+        net, _, train = trainer(of_weight(rate))
+        debugger = debug(level="mix", dump_path=path)
+        debugger.start(net)
+        train()
+        debugger.stop()
+        debugger.close()
+    assert main(["check", "--lang", language, *paths]) == 1
+    found = capsys.readouterr().out
+    assert f"groups.0.learning_rate {words}" in found
+    assert ".unread" not in found

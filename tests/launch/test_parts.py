@@ -196,7 +196,7 @@ class Partners:
 
 def steps(*partners):
     debugger = Debugger()
-    return Steps(lambda: debugger, Partners(partners), Perturbation("", ConfigFile(None))), debugger.told
+    return Steps(lambda: debugger, Partners(partners), Perturbation("", ConfigFile(None)), lambda: None), debugger.told
 
 
 def test_a_step_begins_once_and_ends_once():

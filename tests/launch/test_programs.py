@@ -13,6 +13,7 @@ import pytest
 
 from tests.support.launched import RUN, check, differences, dump, own, place, start, under_msrun as msrun
 from tests.support.paths import ROOT, environment
+from tests.support.thorough import thorough_but
 
 pytestmark = pytest.mark.slow
 #: an interpreter whose environment has msprobe
@@ -142,6 +143,68 @@ def test_an_end_has_the_status_and_output_of_python(how, folder):
     assert not list(folder.rglob("dump.journal"))
     whole, part = (found[f"dump/step{n}/rank/dump.json"]["data"] for n in (0, 1))
     assert [name for name in whole if not name.startswith("Cell.optimizer")][: len(part)] == list(part)[: len(whole)]
+
+
+PLACES = ["early", "before", "inside", "between", "after"]
+WAYS = ["exit", "raise", "interrupt", "terminate", "handler", "ignored"]
+TASKS = ["statistics", "tensor", "structure", "nan_check", "monitor"]
+STOPS = [(place, way, "statistics") for place in PLACES for way in WAYS]
+STOPS += [(place, "terminate", task) for place in ("before", "inside", "between") for task in TASKS[1:]]
+OFTEN = [
+    *(("between", way, "statistics") for way in ("interrupt", "terminate", "handler", "ignored")),
+    *(("between", "terminate", task) for task in TASKS[1:]),
+    *((place, "terminate", "statistics") for place in ("early", "before", "inside", "after")),
+]
+
+
+@pytest.mark.parametrize(("stop", "way", "task"), thorough_but(OFTEN, STOPS))
+def test_each_end_says_once_where_the_dump_is_or_why_there_is_none(stop, way, task, folder):
+    shutil.rmtree(folder / "dump", ignore_errors=True)
+    plain = start(folder, "stops.py", stop, way)
+    launched = start(folder, *RUN, "--task", task, "--dump-path", "dump", "stops.py", stop, way)
+    assert launched.returncode == plain.returncode
+    assert (plain.returncode == 0) == (way == "ignored")
+    assert own(launched.stdout) == own(plain.stdout)
+    lines = [line for line in launched.stderr.splitlines() if any(word in line for word in LAST_WORDS)]
+    assert len(lines) == 1, launched.stderr
+    goes_on = way == "ignored"
+    if stop == "early" and not goes_on:
+        expected = "nothing was recorded: "  # the process was forked from one that has imported MindSpore
+    elif stop == "before" and not goes_on:
+        expected = "nothing was recorded: no optimizer of MindSpore made an update"
+    elif task == "nan_check":
+        expected = "task nan_check wrote nothing"
+    elif task == "monitor":
+        expected = f"{1 + (stop != 'inside')} steps in "
+    else:
+        expected = f"{3 if goes_on or stop == 'after' else 2} steps in "
+    assert expected in lines[0].replace("1 step in", "1 steps in")
+    assert not list(folder.rglob("dump.journal"))
+
+
+#: each line about the end of a recording has one of these
+LAST_WORDS = ("look with: ", "nothing was recorded", "wrote nothing")
+
+
+def test_a_process_that_the_program_forks_ends_by_sigterm_and_says_nothing(folder):
+    (folder / "forked.py").write_text(FORKED)
+    plain, launched = both(folder, "forked.py")
+    assert launched.stdout == plain.stdout == "True -15\n"
+    assert launched.stderr.count("nothing was recorded") == 1
+
+
+#: its child has the handler that Python has, and its parent ends it
+FORKED = """
+import os, signal, time
+read, write = os.pipe()
+child = os.fork()
+if not child:
+    os.write(write, b"1" if signal.getsignal(signal.SIGTERM) == signal.SIG_DFL else b"0")
+    time.sleep(100)
+is_default = os.read(read, 1) == b"1"
+os.kill(child, signal.SIGTERM)
+print(is_default, -os.WTERMSIG(os.waitpid(child, 0)[1]))
+"""
 
 
 def test_a_mistake_in_the_program_is_shown_as_python_shows_it(folder):

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -14,16 +15,17 @@ from probe.capture.patches import HookGroup, Patch, around
 from probe.capture.pynative.context import CaptureContext
 from probe.capture.pynative.jit import RECOMPUTE_MODULE
 from probe.capture.pynative.thread_state import OpenCall
+from probe.capture.training.computed_numbers import ComputedNumbers
 from probe.capture.training.events import KnownOptimizers, optimizer_kinds, updates
-from probe.capture.training.optimizer_values import OptimizerValues
+from probe.capture.training.optimizer_values import METHODS, OptimizerValues
 from probe.entry import Kind
 from probe.measure.measurer import Role
+from probe.measure.tensor_reader import to_number
 from probe.naming import CELL, by_last_part, clean
 from probe.recording.call import Call
 from probe.recording.step_recorder import StepRecorder
 
 _LOSS = "loss_fn"  # the path of a loss Cell outside of the model
-_COUNTED = ("global_step",)  # numbers that an update itself changes
 
 
 class ModelAndLoss(NamedTuple):
@@ -207,14 +209,23 @@ class OptimizerHooks(HookGroup):
         from mindspore import get_context, nn
 
         super().__init__([Listener(updates(), self._run)])
-        for name, number in (("get_lr", "learning_rate"), ("get_weight_decay", "weight_decay")):
-            self.add(Patch(nn.Optimizer, name, around(self._noting(number))))
+        self._classes: set[type] = set()  # whose methods that compute a number are watched
+        self._watch_methods(nn.Optimizer)
         self._context, self._mode = context, mode  # the setting ``optimizer``
         #: those below the models are named by their paths
         below = [(path, cell) for path, cell in _all_cells(models) if isinstance(cell, optimizer_kinds())]
         self._paths, self._below = {id(cell): path for path, cell in below}, below  # held: identities stay unique
         self._known = KnownOptimizers(may_run=get_context("device_target") == "CPU")
-        self._used: dict[int, dict[str, Any]] = {}
+        self._computing: dict[int, ComputedNumbers] = {}  # the optimizers whose updates run
+
+    def _watch_methods(self, kind: type) -> None:
+        """Watch the methods that compute a number: those of MindSpore's class, and those of a user's own."""
+        for base in kind.__mro__ if kind not in self._classes else ():
+            if base not in self._classes:
+                self._classes.add(base)
+                for name, number in METHODS.items():
+                    if inspect.isfunction(vars(base).get(name)):
+                        self.add(Patch(base, name, around(self._noting(number))))
 
     def _run(self, original: Callable[..., Any], optimizer: Any, *args: Any, **kwargs: Any) -> Any:
         state, recorder = self._context.state, self._context.recorder
@@ -226,59 +237,77 @@ class OptimizerHooks(HookGroup):
             with recorder.guard("reading an optimizer", key=name):
                 key, values = self._known.of(optimizer)
                 key = clean(f"{CELL}.{self._paths.get(id(optimizer)) or key}.{name}")
-            if values is not None and recorder.snapshot is not None and recorder.snapshot.lacks(optimizer):
-                with recorder.guard("noting an optimizer", key=name):
-                    recorder.snapshot.optimizer(optimizer, key, values)
+                self._watch_methods(type(optimizer))
             if values is not None and self._mode != "off" and recorder.task.records_updates:
                 call = recorder.begin(Kind.CELL, key, args, {}, state.cell)
             update = functools.partial(original, optimizer, *args, **kwargs)
-            if call is None or values is None:
+            if values is None:
                 result = update()
             else:
-                result = self._record(recorder, call, values, optimizer, update)
+                self._computing[id(optimizer)] = ComputedNumbers(values)
+                update = functools.partial(self._noted, recorder, key, optimizer, values, update)
+                result = update() if call is None else self._record(recorder, call, values, optimizer, update)
             if values is not None and recorder.snapshot is not None:
                 with recorder.guard("noting the parameters after an update", key=name):
                     recorder.snapshot.updated(key, values.parameters.values())
             return result
         finally:
+            self._computing.pop(id(optimizer), None)
             if self._context.saved_tensors is not None and values is not None:
                 self._context.saved_tensors.note_update(call.forward if call else key, values.parameters.values())
             state.in_recorded_call = False
 
+    def _noted(
+        self, recorder: StepRecorder, key: str, optimizer: Any, values: OptimizerValues, update: Callable[[], Any]
+    ) -> Any:
+        """Run an update. The first one of an optimizer is noted, with the numbers that it computes itself."""
+        snapshot = recorder.snapshot
+        if snapshot is None or not snapshot.lacks(optimizer):
+            return update()
+        name, numbers = type(optimizer).__name__, None
+        used = self._computing[id(optimizer)]
+        with recorder.guard("noting an optimizer", key=name):
+            numbers = values.scalars(to_number)
+        try:
+            return update()
+        finally:
+            if numbers is not None:
+                with recorder.guard("noting an optimizer", key=name):
+                    snapshot.optimizer(optimizer, key, used.merged(numbers, used.after(to_number)) if used else numbers)
+
     def _record(
         self, recorder: StepRecorder, call: Call, values: OptimizerValues, optimizer: Any, update: Callable[[], Any]
     ) -> Any:
-        used: dict[str, Any] = {}
-        self._used[id(optimizer)], has_ended = used, False
+        used, has_ended = self._computing[id(optimizer)], False
         states = {**values.states} if self._mode == "states" and call.recorded else None
         try:
             with recorder.guard("reading an optimizer", call):
-                recorder.note_scalars(call, lambda read: values.scalars(read, {}))
+                recorder.note_scalars(call, used.before)
                 if states is not None:
                     recorder.note_states(call, states)
             result = update()
             recorder.queue.synchronize()
             has_ended = True
         finally:
-            del self._used[id(optimizer)]
             error = sys.exc_info()[1]
             if not has_ended and error is not None:
                 recorder.fail(call, error)
         if used:
             with recorder.guard("reading the numbers of an optimizer", call):
-                before = call.parts.get("input_kwargs", {})
-                recorder.note_scalars(call, lambda read: values.scalars(read, used))
-                call.parts.get("input_kwargs", {}).update({key: before[key] for key in _COUNTED if key in before})
+                before = call.parts.get("input_kwargs")
+                recorder.note_scalars(call, used.after)
+                if before is not None:
+                    call.parts["input_kwargs"] = used.merged(before, call.parts["input_kwargs"])
         recorder.end(call, {**values.parameters, **states} if states is not None else ())
         return result
 
     def _noting(self, name: str) -> Callable[..., Any]:
         """Return what runs instead of a method that computes a number of the update: it keeps the number."""
 
-        def run(original: Callable[..., Any], optimizer: Any) -> Any:
-            result, used = original(optimizer), self._used.get(id(optimizer))
-            if used is not None and result is not getattr(optimizer, name, None):
-                used[name] = result
+        def run(original: Callable[..., Any], optimizer: Any, *args: Any, **kwargs: Any) -> Any:
+            result, used = original(optimizer, *args, **kwargs), self._computing.get(id(optimizer))
+            if used is not None:
+                used.note(name, result, is_held=result is getattr(optimizer, name, None))
             return result
 
         return run

@@ -1,15 +1,17 @@
 # Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
-"""Reads an optimizer: the numbers of its update, its groups, its states. Nothing runs on the device for it."""
+"""Reads an optimizer: the numbers of its update, its groups, its states. Each number is read by itself."""
 
 from __future__ import annotations
 
-import math
+import functools
+import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
-import numpy as np
-
-from probe.measure.tensor_reader import to_number, to_numpy
+from probe.capture.patches import original_of
+from probe.capture.training.plain_functions import adds_nothing_to
+from probe.capture.training.schedules import NoNumber, Schedules, is_schedule
+from probe.measure.tensor_reader import MeasureError, to_number
 
 #: attributes of all optimizers and Cells that are no number of the update
 _NOT_OF_THE_UPDATE = frozenset(
@@ -26,19 +28,35 @@ _WORDS = {
     "state_step": "global_step", "step": "global_step",
 }  # fmt: skip
 _NO_STATES = frozenset(("params", "lrs"))  # lists of parameters that are no states
-#: numbers that may change with the step, and may be lists with one item for each parameter
-_SCHEDULED = ("learning_rate", "weight_decay")
+#: numbers that all optimizers have: they may be schedules, or have one item for each parameter
+_OF_ALL = ("learning_rate", "weight_decay")
+#: methods of optimizers that compute a number of the update, and the local name that MindSpore's return
+METHODS = {"get_lr": "learning_rate", "get_weight_decay": "weight_decay"}
+_RETURNED = {"get_lr": "lr", "get_weight_decay": "weight_decay"}
+_STEP = "global_step"  # the number of updates before
+#: the keys of an update that are no numbers: the names of its parameters; its groups
+PARAMETERS, GROUPS = "parameters", "groups"
+UNREAD = "unread"  # the names of numbers that could not be read, with the reasons
 ReadNumber = Callable[[Any], Any]  # turns a tensor of one element into a number, or into its record
+Numbers = dict[str, Any]
+
+
+class Column(NamedTuple):
+    """A number that is a schedule, or that has one item for each parameter."""
+
+    name: str
+    items: Sequence[Any]
 
 
 class OptimizerValues:
     """The parts of one optimizer that its entry shows. MindSpore's two kinds of optimizers, and users' subclasses."""
 
     def __init__(self, optimizer: Any, may_run: bool) -> None:
-        from mindspore import Parameter, Tensor
+        from mindspore import Parameter, Tensor, nn
 
-        self._optimizer, self._tensor, self._parameter = optimizer, Tensor, Parameter
-        self._may_run = may_run  # whether a schedule of the user's own may run for its number; see ``schedules``
+        self._optimizer, self._tensor, self._parameter, self._lists = optimizer, Tensor, Parameter, nn.CellList
+        self._on_cpu = may_run  # a step may be read there; see ``Schedules``
+        self._schedules = Schedules(may_run)
         #: tensors that no update changes, with their numbers
         self._constants: dict[tuple[str, int], tuple[Any, Any]] = {}
         self._held: Sequence[Any] = getattr(optimizer, "parameters", ())
@@ -47,10 +65,34 @@ class OptimizerValues:
         #: its state for each of them, such as "moments1.fc.weight"
         self.states: dict[str, Any] = dict(self._find_states())
         self._names: dict[tuple[tuple[str, ...], int], list[str]] = {}  # to look at all that it holds takes long
+        #: numbers that a method of the user's own computes: name -> the reason why they are not known before
+        self._of_methods = dict(self._find_own_methods())
+        #: the values of the optimizer that it wraps, as LARS does, or None
+        self._inner = next((OptimizerValues(cell, may_run) for _, cell in self._below(nn.Optimizer)), None)
+
+    def has_own_method(self, number: str) -> bool:
+        """Return whether a method of the user's own computes a number."""
+        return number in self._of_methods
 
     def is_of(self, optimizer: Any) -> bool:
         """Return whether these are the values of this optimizer, and it has the same parameters as then."""
         return optimizer is self._optimizer and getattr(optimizer, "parameters", ()) is self._held
+
+    def _below(self, kind: type) -> Iterator[tuple[str, Any]]:
+        """Yield the Cells of a kind that the optimizer holds."""
+        for name, cell in self._optimizer._cells.items():
+            if isinstance(cell, kind) and cell is not self._optimizer:
+                yield name, cell
+
+    def _find_own_methods(self) -> Iterator[tuple[str, str]]:
+        from mindspore import nn
+
+        kind = type(self._optimizer)
+        for method, number in METHODS.items() if isinstance(self._optimizer, nn.Optimizer) else ():
+            original = original_of(inspect.getattr_static(nn.Optimizer, method, None))
+            own = original_of(inspect.getattr_static(kind, method, None))
+            if own is not original and not adds_nothing_to(own, original, _RETURNED[method]):
+                yield number, f"{kind.__name__}.{method} computes it, and its result was not seen"
 
     def _find_states(self) -> Iterator[tuple[str, Any]]:
         own = set(map(id, self.parameters.values()))
@@ -63,53 +105,82 @@ class OptimizerValues:
 
     def _find_names(self, held: Mapping[str, Any], parameters: Mapping[str, Any]) -> list[str]:
         """Return the names of what may be a number: not of arrays, which are most of what an optimizer holds."""
-        names = [*held, *(name for name, value in parameters.items() if value.size == 1)]
+        names = [*held, *(name for name, value in parameters.items() if value is not None and value.size == 1)]
         names = [name for name in names if not name.startswith(_HIDDEN) and name not in _NOT_OF_THE_UPDATE]
         return self._names.setdefault((tuple(held), len(parameters)), names)
 
-    def scalars(self, read: ReadNumber, used: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the numbers of this update.
+    def scalars(self, read: ReadNumber) -> Numbers:
+        """Return the numbers of the update that begins now.
 
         They have the field's words. "parameters" has the names in the order of the gradients. If there are groups,
-        "groups" has the numbers and names of each.
+        "groups" has the numbers and names of each. A number that cannot be read is None, and "unread" has the reason.
 
         Args:
             read: turns a tensor of one element, which updates may change, into a number or into its record.
-            used: numbers that the optimizer has computed for this update, such as those of a schedule.
         """
         held, parameters = vars(self._optimizer), self._optimizer._params
         names = self._names.get((tuple(held), len(parameters))) or self._find_names(held, parameters)
         own = {name: parameters[name] if name in parameters else held[name] for name in names}
+        found = self._numbers(own, read)
         groups = getattr(self._optimizer, "param_groups", None)
-        found = dict(self._numbers(own, read))
         if isinstance(groups, list) and groups and all(isinstance(group, dict) for group in groups):
-            each = [
-                {**dict(self._numbers(group, read, i)), "parameters": [parameter.name for parameter in group["params"]]}
-                for i, group in enumerate(groups, 1)
-            ]
+            each = [self._group(group, read, place) for place, group in enumerate(groups, 1)]
         else:
-            found.update(self._numbers(used, read, is_new=True))
-            each = self._groups_of_lists(used, read)
-        names = list(self.parameters)
-        if len(each) < 2:
-            return {**found, **dict(*each), "parameters": names}
-        common = {name: value for name, value in found.items() if name not in each[0]}
-        return {**common, "groups": each, "parameters": names}
+            self._note_own_methods(found)
+            columns = [column for column in self.columns() if column.name not in self._of_methods]
+            each = self._groups_of(columns, read)
+            shown = {*found, *(column.name for column in columns)}
+            for name in _OF_ALL:
+                if name not in shown:
+                    self._note_unknown(found, name)
+        if self._inner is not None:  # the learning rate in use is that of the optimizer inside
+            own_numbers = {name: value for name, value in found.items() if name not in ("learning_rate", UNREAD)}
+            found = {**self._inner.scalars(read), **own_numbers}
+        return self._joined(found, each)
 
-    def _numbers(
-        self, values: Mapping[str, Any], read: ReadNumber, group: int = 0, is_new: bool = False
-    ) -> Iterator[tuple[str, Any]]:
+    def _joined(self, found: Numbers, each: list[Numbers]) -> Numbers:
+        """Return the numbers of the whole optimizer with those of its groups. The numbers of one group are its own."""
+        names = list(self.parameters)
+        if len(each) > 1:
+            return {**{name: value for name, value in found.items() if name not in each[0] or name == UNREAD},
+                    GROUPS: each, PARAMETERS: names}  # fmt: skip
+        reasons = dict(found.get(UNREAD, {}))
+        for group in each:
+            reasons.update(group.get(UNREAD, {}))
+            found = {**found, **group}
+        return {**found, **({UNREAD: reasons} if reasons else {}), PARAMETERS: names}
+
+    def _group(self, group: Mapping[Any, Any], read: ReadNumber, place: int) -> Numbers:
+        """Return the numbers and names of one item of ``param_groups``."""
+        named = {name: value for name, value in group.items() if isinstance(name, str)}
+        held = named.get("params")
+        several = held if isinstance(held, (tuple, list)) else ()
+        names = [parameter.name for parameter in several if isinstance(parameter, self._parameter)]
+        return {**self._numbers(named, read, place), PARAMETERS: names}
+
+    def _numbers(self, values: Mapping[str, Any], read: ReadNumber, place: int = 0) -> Numbers:
+        """Return which of these values are numbers, under the field's words."""
+        found: Numbers = {}
         for name, value in values.items():
             if name.startswith(_HIDDEN) or name in _NOT_OF_THE_UPDATE or name in self.parameters:
                 continue
-            if name == "betas":
-                yield from zip(("beta1", "beta2"), value)
-            elif isinstance(value, (bool, int, float)):
-                yield _WORDS.get(name, name), value
-            elif isinstance(value, self._tensor) and value.size == 1:
-                yield _WORDS.get(name, name), read(value) if is_new else self._number(name, value, read, group)
+            if name == "betas" and isinstance(value, (tuple, list)):
+                for word, item in zip(("beta1", "beta2"), value):
+                    self._put(found, word, item, read, place)
+            else:
+                self._put(found, name, value, read, place)
+        return found
+
+    def _put(self, found: Numbers, name: str, value: Any, read: ReadNumber, place: int) -> None:
+        if isinstance(value, (bool, int, float)):
+            found[_WORDS.get(name, name)] = value
+        elif isinstance(value, self._tensor):
+            self.keep(found, _WORDS.get(name, name), lambda: self._number(name, value, read, place))
 
     def _number(self, name: str, value: Any, read: ReadNumber, place: int) -> Any:
+        """Return the number of a tensor; raise _NotOne if it has more."""
+        if value.size != 1:
+            raise _NotOne(f"it is a tensor of the shape {tuple(value.shape)}")
         if isinstance(value, self._parameter):
             return read(value)
         known = self._constants.get((name, place))
@@ -117,100 +188,127 @@ class OptimizerValues:
             known = self._constants[name, place] = value, to_number(value)
         return known[1]
 
-    def _groups_of_lists(self, used: Mapping[str, Any], read: ReadNumber) -> list[dict[str, Any]]:
-        """Return the groups of an optimizer that holds lists with one item for each parameter; else one group.
+    def keep(self, found: Numbers, name: str, get: Callable[[], Any], is_needed: bool = False) -> None:
+        """Keep a number, or the reason why it cannot be read. A tensor of another size is no number, unless needed."""
+        try:
+            found[name] = get()
+        except _NotOne as error:
+            if is_needed:
+                _note_unread(found, name, str(error))
+        except NoNumber as error:
+            _note_unread(found, name, str(error))
+        except _ERRORS as error:
+            if isinstance(error, RuntimeError) and not self._on_cpu:
+                raise  # a device tells the errors of the training at the next occasion
+            first = " ".join(str(error).split())[:_LONGEST]
+            _note_unread(found, name, f"{type(error).__name__}: {first}" if first else type(error).__name__)
 
-        A compiled optimizer does not show the number that its schedule gave: it is computed again.
-        """
-        count, columns = len(self.parameters), {}
-        for name in _SCHEDULED:
-            value = used.get(name, getattr(self._optimizer, name, None))
-            if isinstance(value, (tuple, list)) and len(value) == count:
-                columns[name] = value
+    # -- schedules, and numbers of each parameter -------------------------------------------------------------------
+
+    def columns(self) -> Iterator[Column]:
+        """Yield the numbers that are schedules, or that have an item for each parameter."""
+        count = len(self.parameters)
+        for name, value in self._candidates().items():
+            if isinstance(value, (tuple, list, self._lists)):
+                if len(value) == count:
+                    yield Column(name, list(value))
             elif callable(value) and not isinstance(value, self._tensor):
-                columns[name] = [value] * count
-        groups: dict[tuple[Any, ...], dict[str, Any]] = {}
+                yield Column(name, [value] * count)
+
+    def _candidates(self) -> dict[str, Any]:
+        """Return learning rate, weight decay, and further schedules of an optimizer of the user's own."""
+        from mindspore import nn
+
+        found = {name: self._attribute(name) for name in _OF_ALL}
+        for name, cell in self._below(nn.Cell):
+            several = list(cell) if isinstance(cell, self._lists) else [cell]
+            if several and all(map(is_schedule, several)):
+                found.setdefault(name, cell)
+        return found
+
+    def _attribute(self, name: str) -> Any:
+        """Return what the optimizer holds under a name, or None; a property of the user's own is not run."""
+        own = vars(self._optimizer)
+        places = (own, *(own.get(group) or {} for group in ("_params", "_cells", "_params_list")))
+        return next((place[name] for place in places if name in place), None)
+
+    def _note_own_methods(self, found: Numbers) -> None:
+        """Note the numbers that a method of the user's own computes: the update shows them, unless it is compiled."""
+        for name, reason in self._of_methods.items():
+            _note_unread(found, name, reason)
+
+    def _note_unknown(self, found: Numbers, name: str) -> None:
+        """Note why a learning rate or weight decay that is there has no number."""
+        value = self._attribute(name)
+        if isinstance(value, self._tensor):
+            _note_unread(found, name, f"it is a tensor of the shape {tuple(value.shape)}")
+        elif isinstance(value, (tuple, list, self._lists)):
+            given = f"it has {len(value)} items for {len(self.parameters)} parameters"
+            _note_unread(found, name, given)
+        elif value is not None:
+            _note_unread(found, name, f"it is an object of the class {type(value).__name__}")
+
+    def _groups_of(self, columns: Sequence[Column], read: ReadNumber) -> list[Numbers]:
+        """Return the groups: parameters with the same items. Equal numbers of other items are one group too."""
+        groups: dict[tuple[Any, ...], Numbers] = {}
+        known: dict[tuple[str, Any], Numbers] = {}  # an item of several groups is read once
         for place, parameter in enumerate(self.parameters if columns else ()):
-            cells = {name: values[place] for name, values in columns.items()}
-            key = tuple(cell if isinstance(cell, (bool, int, float)) else id(cell) for cell in cells.values())
+            items = [column.items[place] for column in columns]
+            key = tuple(item if isinstance(item, (bool, int, float)) else id(item) for item in items)
             if key not in groups:
-                named = cells.items()
-                groups[key] = {name: self._cell(name, cell, read, place, name in used) for name, cell in named}
-            groups[key].setdefault("parameters", []).append(parameter)
-        same: dict[str, dict[str, Any]] = {}  # of other tensors, and yet of the same numbers
-        for group in groups.values():
-            numbers = {name: value for name, value in group.items() if name != "parameters"}
-            same.setdefault(repr(numbers), {**numbers, "parameters": []})["parameters"] += group["parameters"]
+                for column, of_item, item in zip(columns, key, items):
+                    if (column.name, of_item) not in known:
+                        known[column.name, of_item] = self._number_of_item(column.name, item, place, read)
+                groups[key] = {PARAMETERS: []}
+            groups[key][PARAMETERS].append(parameter)
+        same: dict[Any, Numbers] = {}  # of other tensors, and yet of the same numbers
+        for key, group in groups.items():
+            found: Numbers = {}
+            kind: list[Any] = []
+            for column, of_item in zip(columns, key):
+                one = known[column.name, of_item]
+                reasons = {**found.get(UNREAD, {}), **one.get(UNREAD, {})}
+                found.update(one)
+                found.update({UNREAD: reasons} if reasons else {})
+                # numbers of a device, and those that could not be read, are known by their items alone
+                number = one[column.name]
+                kind.append(number if isinstance(number, (bool, int, float)) else (of_item,))
+            same.setdefault(tuple(kind), {**found, PARAMETERS: []})[PARAMETERS] += group[PARAMETERS]
         return list(same.values())
 
-    def _cell(self, name: str, value: Any, read: ReadNumber, place: int, is_new: bool) -> Any:
-        if isinstance(value, self._tensor) and value.size == 1:
-            return read(value) if is_new else self._number(name, value, read, place)
-        step = getattr(self._optimizer, "global_step", None)
-        if callable(value) and not isinstance(value, self._tensor):
-            return None if step is None else value_of(value, int(to_number(step)), self._may_run)
-        return value if isinstance(value, (bool, int, float)) else None
+    def _number_of_item(self, name: str, item: Any, place: int, read: ReadNumber) -> Numbers:
+        found: Numbers = {}
+        self.keep(found, name, functools.partial(self._item, name, item, place, read), True)
+        return found
+
+    def _item(self, name: str, item: Any, place: int, read: ReadNumber) -> Any:
+        """Return the number of one item: of a schedule the one of this step."""
+        if isinstance(item, (bool, int, float)):
+            return item
+        if isinstance(item, self._tensor):
+            return self._number(name, item, read, place)
+        if not callable(item):
+            raise NoNumber(f"it is an object of the class {type(item).__name__}")
+        held = getattr(self._optimizer, _STEP, None)
+        if not isinstance(held, self._tensor):
+            raise NoNumber(f"the optimizer has no {_STEP}")
+        step = read(held) if self._on_cpu else None
+        if isinstance(step, (int, float)):
+            return self._schedules.number(item, int(step))
+        return read(self._schedules.tensor(item, held))
 
 
-_MODULE = "mindspore.nn.learning_rate_schedule"
+#: errors of schedules and of tensors that cannot be read
+_ERRORS = (
+    ArithmeticError, AttributeError, LookupError, MeasureError, NameError, OSError, RuntimeError, TypeError, ValueError,
+)  # fmt: skip
+_LONGEST = 200  # characters of a reason that is the message of an error
 
 
-def value_of(schedule: Any, step: int, may_run: bool) -> float | None:
-    """Return the number that a schedule gives for a step, the number of updates before; None if it is unknown.
-
-    Compiled optimizers do not show it. The formulas are those of the documentation of ``mindspore.nn``.
-    ``may_run`` allows a schedule of the user's own: on CPU, where it costs little and waits for nothing.
-    """
-    listed = getattr(schedule, "learning_rate", None)
-    if type(schedule).__name__ == "_IteratorLearningRate" and listed is not None:
-        values = to_numpy(listed)
-        value = values[min(step, len(values) - 1)]
-    elif type(schedule).__name__ == "_ConvertToCell" and listed is not None:
-        return to_number(listed)
-    elif type(schedule).__module__ == _MODULE and type(schedule).__name__ in _FORMULAS:
-        value = _FORMULAS[type(schedule).__name__](schedule, step)
-    elif may_run:
-        return _run(schedule, step)
-    else:
-        return None
-    return float(str(np.float32(value)))
+class _NotOne(Exception):
+    """A tensor has not one element."""
 
 
-def _run(schedule: Any, step: int) -> float | None:
-    from mindspore import Tensor, dtype
-
-    result = schedule(Tensor([step], dtype.int32))
-    return to_number(result) if isinstance(result, Tensor) and result.size == 1 else None
-
-
-def _part(schedule: Any, step: int) -> float:
-    part = step / schedule.decay_steps
-    return float(math.floor(part) if schedule.is_stair else part)
-
-
-def _natural(schedule: Any, step: int) -> float:
-    stairs = step // schedule.decay_steps * schedule.decay_steps if schedule.is_stair else step
-    return float(schedule.learning_rate * math.exp(-schedule.decay_rate * stairs))
-
-
-def _cosine(schedule: Any, step: int) -> float:
-    part = min(step, schedule.decay_steps) / schedule.decay_steps
-    return float(schedule.min_lr + 0.5 * (schedule.max_lr - schedule.min_lr) * (1 + math.cos(math.pi * part)))
-
-
-def _polynomial(schedule: Any, step: int) -> float:
-    steps, end = schedule.decay_steps, schedule.end_learning_rate
-    if schedule.update_decay_steps:
-        steps *= max(math.ceil(step / steps), 1)
-    part = min(step, steps) / steps
-    return float((schedule.start_learning_rate - end) * (1 - part) ** schedule.power + end)
-
-
-_FORMULAS: Mapping[str, Callable[[Any, int], float]] = {
-    "ExponentialDecayLR": lambda it, step: it.learning_rate * it.decay_rate ** _part(it, step),
-    "NaturalExpDecayLR": _natural,
-    "InverseDecayLR": lambda it, step: it.learning_rate / (1 + it.decay_rate * _part(it, step)),
-    "CosineDecayLR": _cosine,
-    "PolynomialDecayLR": _polynomial,
-    "WarmUpLR": lambda it, step: it.learning_rate * min(step, it.warmup_steps) / it.warmup_steps,
-}
+def _note_unread(found: Numbers, name: str, reason: str) -> None:
+    found[name] = None
+    found.setdefault(UNREAD, {})[name] = reason

@@ -179,7 +179,7 @@ class TrainerValues:
 
     def _note_updates(self, optimizer: OptimizerValues) -> None:
         """Measure the updates that Adam makes of its moments: the mean by the root of the mean square."""
-        common, moments = optimizer.scalars(lambda tensor: tensor, {}), _moments(optimizer)
+        common, moments = optimizer.scalars(lambda tensor: tensor), _moments(optimizer)
         for group in [{**common, **group} for group in common.get("groups", [common])]:
             for key in group["parameters"] if {"beta1", "beta2", "eps", "global_step"} <= group.keys() else ():
                 name, own = self._name(optimizer, key), [states[key] for states in moments.values() if key in states]

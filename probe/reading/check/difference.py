@@ -14,6 +14,7 @@ from typing import Any
 from probe.findings.sentence import ENGLISH, NOTHING, Finding, Sentence, say
 from probe.reading.check.snapshot import RunSnapshot, flat, mapping
 from probe.reading.dumps.text import safe, shorten
+from probe.reading.dumps.updates import UNREAD
 
 
 class Importance(enum.IntEnum):
@@ -183,10 +184,10 @@ def _numbers(kind: str, x: dict[str, Any], y: dict[str, Any], renamed: Mapping[s
     groups = [(item, *_groups(item)) for item in (x, y)]
     names_a, names_b = ([str(name) for it in found for name in it.get("parameters") or ()] for found in groups)
     names_a = [renamed.get(name, name) for name in names_a]
-    left, right = ({key: it for key, it in flat(item).items() if ".parameters" not in f".{key}"} for item in (x, y))
+    left, right = (_readings(item) for item in (x, y))
     keys = [key for key in {**left, **right} if not are_equal(left.get(key), right.get(key))]
     if keys:
-        values = listed((named(key, pair(left.get(key), right.get(key))) for key in keys), 4)
+        values = listed((named(key, both(_reading(left, key), _reading(right, key))) for key in keys), 4)
         yield _optimizer(say("check.values", values=values), kind)
     for side, mine, theirs in (("A", names_a, names_b), ("B", names_b, names_a)):
         alone = [name for name in mine if name not in theirs]
@@ -194,6 +195,21 @@ def _numbers(kind: str, x: dict[str, Any], y: dict[str, Any], renamed: Mapping[s
             yield _optimizer(say("check.updates", only=only(alone, side)), kind)
     if names_a != names_b and sorted(names_a) == sorted(names_b):
         yield _optimizer(say("check.other_groups") if _groups(x) else say("check.parameters_moved"), kind)
+
+
+def _readings(item: dict[str, Any]) -> dict[str, Any]:
+    """Return the numbers of an optimizer by their places; of one that could not be read the reason, as a sentence."""
+    found = {key: value for key, value in flat(item).items() if ".parameters" not in f".{key}"}
+    reasons = {key: found.pop(key) for key in list(found) if f".{UNREAD}." in f".{key}"}
+    for key, reason in reasons.items():
+        place = f".{key}".replace(f".{UNREAD}.", ".", 1)[1:]
+        found[place] = say("check.no_number", reason=str(reason))
+    return found
+
+
+def _reading(numbers: Mapping[str, Any], key: str) -> Any:
+    found = numbers.get(key)
+    return found if isinstance(found, Sentence) else _value(found)
 
 
 def _groups(item: dict[str, Any]) -> list[dict[str, Any]]:

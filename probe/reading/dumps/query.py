@@ -28,7 +28,7 @@ from probe.reading.dumps.entry_name import BACKWARD, GRADIENT
 from probe.reading.dumps.folders import DumpFolder
 from probe.reading.dumps.run import Run
 from probe.reading.dumps.tables import write_csv
-from probe.reading.dumps.updates import global_norm, groups, is_update, parameter_names
+from probe.reading.dumps.updates import global_norm, groups, is_update, parameter_names, unread
 from probe.reading.dumps.values import NUMBERS, SHOWN, further, has_nonfinite, real
 from probe.store import file_names
 
@@ -144,7 +144,18 @@ def _updates(dump: Dump) -> Iterator[Sentence]:
         for number, (numbers, names) in enumerate(groups_shown, 1):
             own = _shown({key: value for key, value in numbers.items() if key not in common})
             yield say("show.group", number=number, count=len(names), numbers=own)
-        lines += 1 + len(groups_shown)
+        unknown = list(_unread(name, entry))
+        yield from unknown
+        lines += 1 + len(groups_shown) + len(unknown)
+
+
+def _unread(name: str, entry: Any) -> Iterator[Sentence]:
+    """Yield why numbers of an update could not be read."""
+    for number, group, reason in unread(entry):
+        if group:
+            yield say("show.unread_in_group", entry=name, name=number, number=group, reason=reason)
+        else:
+            yield say("show.unread", entry=name, name=number, reason=reason)
 
 
 def _shown(numbers: dict[str, float]) -> Sentence:
@@ -263,7 +274,10 @@ class Answer:
             dump = Dump(folder)
             try:
                 for call in dump.calls(cell=self._query.cell or None):
+                    before = self.total
                     yield from self._rows(dump, call)
+                    if self.total > before:
+                        self.notes += _unread(call.name, call.entry)
                 self.notes += dump.document.notes
             except UsageError as error:
                 self.broken.append(str(error))

@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from probe.reading.dumps.entry_name import CELL, FORWARD, EntryName
 from probe.reading.dumps.values import element_count, is_tensor, plain, real
 
 #: how places begin that hold a gradient, a number, a state
 GRADIENTS, NUMBERS, STATES = "input.0.", "kwargs.", "parameters."
+UNREAD = "unread"  # the key of the reasons why numbers could not be read
 
 
 def is_update(parts: EntryName, entry: Any) -> bool:
@@ -71,6 +72,27 @@ def groups(entry: Any) -> list[tuple[dict[str, float], list[str]]]:
 def _numbers(given: dict[str, Any]) -> dict[str, float]:
     found = ((key, number(value)) for key, value in given.items())
     return {key: value for key, value in found if value is not None}
+
+
+class Unread(NamedTuple):
+    """A number of an update that could not be read."""
+
+    number: str  # its name
+    group: int  # the group, counted from 1; 0 where there is one
+    reason: str
+
+
+def unread(entry: Any) -> Iterator[Unread]:
+    """Yield the numbers of an update that could not be read, with the reasons."""
+    given = entry.get("input_kwargs") if type(entry) is dict else None
+    if type(given) is not dict or not parameter_names(entry):
+        return
+    own = given.get("groups")
+    several = [given, *(own if type(own) is list else [])]
+    for place, numbers in enumerate(several):
+        reasons = numbers.get(UNREAD) if type(numbers) is dict else None
+        for name, reason in reasons.items() if type(reasons) is dict else ():
+            yield Unread(str(name), place, str(plain(reason)))
 
 
 def by_parameter(entry: Any) -> dict[str, dict[str, float]]:
