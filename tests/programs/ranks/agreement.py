@@ -285,7 +285,7 @@ class Placed(nn.Cell):
 def distributed_tensors(name, fault=False):
     """Call layers of distributed tensors; with a fault the last rank has another tensor that is the same elsewhere."""
     random = np.random.RandomState(3)
-    model = Placed(random, 1.1 if fault and IS_LAST else 1.0)
+    model = nn.SequentialCell(Placed(random, 1.1 if fault and IS_LAST else 1.0))
     recorded = Recorded(name, model)
     data = np.random.RandomState(5)
     for _ in range(STEPS):
