@@ -106,7 +106,8 @@ def check_digests(digests: Sequence[Digest]) -> RankChecks:
             found += checks.findings()
             unknown += checks.unknown()
             looked.add(checks)
-    return RankChecks(found, unknown, looked.said())
+    once = {(item.said.key, item.name, tuple(item.ranks)): item for item in reversed(unknown)}
+    return RankChecks(found, list(reversed(list(once.values()))), looked.said())
 
 
 class _Looked:

@@ -146,6 +146,7 @@ class _Maker:
                 norms.append((real(outputs[0].get("Norm")) if outputs else None) or math.nan)
         made.calls = zlib.compress("\n".join(names).encode("utf-8", "surrogatepass"))
         made.norms = norms.tobytes()
+        made.splits = made.splits and has_backward  # without a backward it may be a reduction of gradients
         self._add_checksums()
         self._add_parameters()
         values = {item.value for item in made.parameters.values()}
