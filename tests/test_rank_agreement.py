@@ -1,4 +1,5 @@
 # Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
+# ruff: noqa: RUF001 - Chinese has its own commas
 """Real ranks: faults between them are named by every command, and healthy layouts are not accused."""
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ RANKS = (2, 4)
 #: fault -> kind of the first finding, a part of its name, whether rank 3 of four is apart alone
 FAULTS = {
     "a_seed_each": ("parameter", "first.weight", False),
-    "a_seed_each_without_a_model": ("parameter", "first.weight", False),
+    "a_seed_each_without_a_model": ("parameter", "MatMul.0.forward.input.1", False),
     "a_seed_each_in_one_bucket": ("parameter", "first.weight", False),
     "last_has_another_seed": ("parameter", "first.weight", True),
     "one_layer_not_shared": ("parameter", "middle.weight", False),
@@ -32,6 +33,7 @@ HEALTHY = [
     "pipeline", "pipeline_with_the_same_names", "one_without_a_model", "distributed_tensors",
 ]  # fmt: skip
 OF_FOUR = ["tensor_and_data_parallel"]
+MONITORED = {"monitored_a_seed_each": True, "monitored": False}
 NOT_KNOWN = "a_seed_each_and_nothing_in_common"
 
 
@@ -39,26 +41,27 @@ NOT_KNOWN = "a_seed_each_and_nothing_in_common"
 def trained(request, tmp_path_factory):
     """Return the number of ranks, and the folder with a dump of each case."""
     folder = tmp_path_factory.mktemp(f"agreement{request.param}")
-    names = [*FAULTS, *HEALTHY, NOT_KNOWN, *(OF_FOUR if request.param == 4 else [])]
+    names = [*FAULTS, *HEALTHY, NOT_KNOWN, *MONITORED, *(OF_FOUR if request.param == 4 else [])]
     launch("agreement.py", request.param, folder, *names)
     return request.param, folder
 
 
 def answer(capsys, *words):
     """Return the exit status of a command, and its answer from JSON."""
-    status = main([*map(str, words), "--json"])
+    jobs = [] if words[0] == "watch" else ["--jobs", "1"]
+    status = main([*map(str, words), *jobs, "--json"])
     return status, json.loads(capsys.readouterr().out)
 
 
 def text(capsys, *words):
-    status = main([*map(str, words)])
+    status = main([*map(str, words), "--jobs", "1"])
     return status, capsys.readouterr().out
 
 
 def page_of(dump, folder):
     """Return the status of a report, and the description in its page."""
     page = folder / "page.html"
-    status = main(["report", str(dump), "-o", str(page)])
+    status = main(["report", str(dump), "-o", str(page), "--jobs", "1"])
     return status, columns(page)["description"]
 
 
@@ -76,7 +79,6 @@ def test_a_fault_is_named_first(trained, fault, capsys):
         assert said.startswith("all 6 parameters ")
     if kind != "mode" and not (is_last and ranks == 4):
         assert "the ranks alone do not tell which one is right" in said
-    assert answer(capsys, "ranks", folder / fault)[1] == found
 
 
 @pytest.mark.parametrize("case", [*HEALTHY, *OF_FOUR])
@@ -105,7 +107,7 @@ def test_ranks_with_nothing_in_common_cannot_be_known(trained, capsys):
     assert (status, "无法判断：参数 first.weight" in said, "一致：" in said.replace("不一致", "")) == (2, True, False)
 
 
-@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("fault", thorough_but(["a_seed_each", "statistic_apart", "last_evaluates"], list(FAULTS)))
 def test_check_and_the_page_say_the_same(trained, fault, capsys, tmp_path):
     _, folder = trained
     sentence = answer(capsys, "ranks", folder / fault)[1][0]["sentence"]
@@ -119,7 +121,7 @@ def test_check_and_the_page_say_the_same(trained, fault, capsys, tmp_path):
     assert sentence in page["chinese"]
 
 
-@pytest.mark.parametrize("case", [*HEALTHY, *OF_FOUR])
+@pytest.mark.parametrize("case", thorough_but(["data_parallel", "tensor_parallel", "pipeline"], [*HEALTHY, *OF_FOUR]))
 def test_check_and_the_page_leave_a_healthy_layout_alone(trained, case, capsys, tmp_path):
     ranks, folder = trained
     if case in OF_FOUR and ranks < 4:
@@ -142,3 +144,14 @@ def test_check_and_the_page_say_what_cannot_be_known(trained, capsys, tmp_path):
     assert status in (1, 2)
     assert page["ranks"][0]["sentence"] == sentence
     assert sentence in page["chinese"]
+
+
+@pytest.mark.parametrize(("case", "is_apart"), MONITORED.items())
+def test_the_monitor_names_a_rank_with_other_weights(trained, case, is_apart, capsys):
+    _, folder = trained
+    _, found = answer(capsys, "watch", folder / case)
+    alarms = [alarm for rank in found["ranks"] for alarm in rank["alarms"]]
+    apart = [alarm for alarm in alarms if alarm["rule"] == "ranks apart"]
+    assert bool(apart) == is_apart, found
+    assert ("first.weight.param" in {alarm["series"] for alarm in apart}) == is_apart
+    assert not is_apart or "equal gradients enter the optimizers" in apart[0]["sentence"]

@@ -17,7 +17,7 @@ from probe.series.rules import Alarm, OnlineRules, RunningRules
 from probe.series.series_name import entered, parse
 from probe.store import file_io, file_names
 from probe.store.error_log import ErrorLog
-from probe.store.file_names import SERIES, rank_name, rank_of
+from probe.store.file_names import SERIES, Rank, rank_name, rank_of
 
 _log = logging.getLogger("probe")
 
@@ -159,7 +159,7 @@ class Neighbour:
         # norms that are equal within the tolerance; zeros are so by themselves
         sides = own[gradient], others[gradient]
         is_same = _is_same(*sides) and min(sides) > 0
-        held = {side: Held(side, gradient=0 if is_same else side + 1) for side in (0, 1)}
+        held: dict[Rank, Held] = {side: Held(side, gradient=0 if is_same else side + 1) for side in (0, 1)}
         if not judge(held, {}, False).apart:
             return False
         self._linked[name] = links + 1

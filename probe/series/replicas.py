@@ -25,7 +25,7 @@ class Held(NamedTuple):
     #: whether the value tells something: a constant, such as zeros, is equal on all ranks by itself
     is_telling: bool = False
     gradient: Hashable = None  # a key of its gradient that enters an optimizer; None for none, and for a constant
-    #: the group of ranks over which a collective reduces its gradient in its own shape, as "0,1" or "world"; "" for none
+    #: the ranks over which a collective reduces its gradient in its own shape, as "0,1" or "world"; "" for none
     reduced: str = ""
     is_gathered: bool = False  # whether a collective gathers it: then the rank holds a part
     place: Hashable = None  # which part the rank holds, by its recorded placements; None where there are none

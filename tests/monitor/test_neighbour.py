@@ -93,7 +93,9 @@ def test_equal_gradients_count_from_the_second_on(tmp_path):
     assert apart(tmp_path, row_of(2.0, 0.3, 0.4), row_of(3.0, 0.5, 0.4), steps=1) == []
 
 
-@pytest.mark.parametrize(("gradient", "is_found"), [(0.4 * (1 + 0.9e-5), True), (0.4 * (1 + 1.1e-5), False), (0.5, False)])
+@pytest.mark.parametrize(
+    ("gradient", "is_found"), [(0.4 * (1 + 0.9e-5), True), (0.4 * (1 + 1.1e-5), False), (0.5, False)]
+)
 def test_gradients_are_equal_within_a_hundred_thousandth(tmp_path, gradient, is_found):
     assert bool(apart(tmp_path, row_of(2.0, 0.4), row_of(3.0, gradient))) == is_found
 

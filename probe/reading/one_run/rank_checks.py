@@ -7,8 +7,8 @@ import itertools
 import math
 import statistics
 from array import array
-from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from probe.errors import UsageError
@@ -17,7 +17,7 @@ from probe.reading.check.snapshot import Snapshots
 from probe.reading.dumps.run import Run
 from probe.reading.dumps.work import HERE, Workers, run_units
 from probe.reading.one_run.rank_digest import WORLD, Digest, digest
-from probe.series.replicas import BEFORE, GRADIENT, MOST, PLACED, Held, Judged, Replicas, groups_of, has_majority, judge
+from probe.series.replicas import GRADIENT, MOST, PLACED, Held, Judged, Replicas, groups_of, has_majority, judge
 from probe.store.file_names import Rank
 
 _EQUAL_AFTER = ("allreduce", "allgather", "broadcast")
@@ -271,7 +271,9 @@ class _StepChecks:
         if len(received) == 2:
             return True
         contents = _grouped((batch.content, rank) for rank, batch in batches.items() if batch is not None)
-        is_shared = bool(contents) and all(len(group) > 1 for group in contents.values()) and None not in batches.values()
+        is_shared = (
+            bool(contents) and all(len(group) > 1 for group in contents.values()) and None not in batches.values()
+        )
         return is_shared and all(self._by_rank[rank].splits for rank in ranks)
 
     def _parameters(self) -> Iterator[RankFinding]:
@@ -368,9 +370,7 @@ class _StepChecks:
                 cell = (cells[0] if cells else "") or say("ranks.model")
                 facts = {"cell": cell, "ranks": ranks_said(ordered[-1]), "others": ranks_said(ordered[0])}
                 name = cells[0] if cells else ""
-                yield RankFinding(
-                    "mode", self.digests[0].step, name, _ranks_apart(groups), say("ranks.mode", **facts)
-                )
+                yield RankFinding("mode", self.digests[0].step, name, _ranks_apart(groups), say("ranks.mode", **facts))
 
     def _data(self) -> Iterator[RankFinding]:
         batches = {item.rank: item.batch.content for item in self.digests if item.batch is not None}

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from probe.reading.check.snapshot import RunSnapshot, Snapshots
 from probe.reading.compare.origins.origin import is_collective
 from probe.reading.dumps.dump import Dump, look_into_dump
-from probe.reading.dumps.entry_name import BACKWARD, CELL, FORWARD, GRADIENT, EntryName, parse
+from probe.reading.dumps.entry_name import BACKWARD, CELL, GRADIENT, EntryName, parse
 from probe.reading.dumps.flow import content_key, is_constant
 from probe.reading.dumps.folders import DumpFolder
 from probe.reading.dumps.updates import gradients, is_update, parameter_names
@@ -86,7 +86,11 @@ def digest_of(dump: Dump, snapshot: RunSnapshot | None = None) -> Digest:
 def _key(record: Record) -> Hashable:
     """Return a key of the content of a tensor; NaN is equal to NaN in it."""
     found = content_key(record)
-    return None if found is None else tuple("NaN" if item != item else item for item in found)
+    return None if found is None else tuple(map(_comparable, found))
+
+
+def _comparable(item: Any) -> Any:
+    return "NaN" if isinstance(item, float) and math.isnan(item) else item
 
 
 def _shape(record: Record) -> Hashable:
@@ -221,7 +225,7 @@ class _Maker:
             return
         found = dict(leaves(entry.get("output")))
         for place, record in leaves(forward.get("input_args")):
-            gradient = found.get(place)
+            gradient = found.get(place) or {}
             if is_tensor(record) and is_tensor(gradient) and _shape(record) == _shape(gradient):
                 self._given.setdefault(_key(gradient), (f"{parts.forward}.input.{place}", record))
 
@@ -273,9 +277,7 @@ class _Maker:
     def _held(self, record: Record, name: str, group: str) -> Held:
         key = _key(record)
         is_telling = key is not None and not is_constant(record)
-        return Held(
-            key, _shape(record), is_telling, self._gradient(name), group, key in self._gathered, _place(record)
-        )
+        return Held(key, _shape(record), is_telling, self._gradient(name), group, key in self._gathered, _place(record))
 
     def _gradient(self, name: str) -> Hashable:
         keys = self._entered.get(name)

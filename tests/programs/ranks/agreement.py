@@ -22,6 +22,7 @@ from tests.sharded.rig import DTensor, Mesh, Replicate, Shard
 
 FOLDER, NAMES = sys.argv[1], sys.argv[2:]
 STEPS = 3
+MONITOR = {"task": "monitor", "level": "L0", "monitor": {"interval": 1}}
 LAST_HAS_NO_MODEL = "one_without_a_model"
 
 ms.set_context(mode=ms.PYNATIVE_MODE, pynative_synchronize=True)
@@ -316,8 +317,8 @@ ALL = {
     LAST_HAS_NO_MODEL: one_without_a_model,
     "distributed_tensors": distributed_tensors,
     "distributed_tensor_apart": lambda name: distributed_tensors(name, fault=True),
-    "monitored_a_seed_each": lambda name: replicas(name, seed=RANK, task="monitor", monitor={}),
-    "monitored": lambda name: replicas(name, task="monitor", monitor={}),
+    "monitored_a_seed_each": lambda name: replicas(name, seed=RANK, **MONITOR),
+    "monitored": lambda name: replicas(name, **MONITOR),
 }  # fmt: skip
 
 

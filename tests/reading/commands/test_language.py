@@ -106,8 +106,8 @@ PARTS = {
         ("the collectives are not the same sequence, from Distributed.broadcast.0.forward on", "集合通信的顺序从"),
         ("outlier: Functional.far.0.forward: the norm on rank 7 is far", "离群值：Functional.far.0.forward：rank 7"),
         ("the calls are not the same, the first such is Functional.more", "调用不同，第一个是 Functional.more"),
-        ("step 1: unknown: cannot be known: whether the ranks hold the same parameters", "无法判断：各 rank 的参数是否相同"),
-        ("\n6 findings in steps 0-1, ranks 0-8, 6 parameters compared", "\n6 条发现，范围：第 0-1 步，rank 0-8，比较了 6 个参数"),
+        ("step 1: unknown: cannot be known: whether the ranks hold the same", "无法判断：各 rank 的参数是否相同"),
+        ("\n6 findings in steps 0-1, ranks 0-8, 6 parameters", "\n6 条发现，范围：第 0-1 步，rank 0-8，比较了 6"),
     ],
     "trend": [
         ("over the steps", "随步变化"),

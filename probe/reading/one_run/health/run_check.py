@@ -28,8 +28,8 @@ from probe.reading.one_run.rank_digest import Digest, digest_of
 from probe.store.file_names import Rank
 
 #: rules in the order in which their findings explain each other
-_ORDER = ("guard", "NaN/Inf", "ranks", "loss", "mode", "gradient ends", "unused", "zero gradient", "not held", "no update",
-          "not updated", "in place", "numbers", "decay")  # fmt: skip
+_ORDER = ("guard", "NaN/Inf", "ranks", "loss", "mode", "gradient ends", "unused", "zero gradient", "not held",
+          "no update", "not updated", "in place", "numbers", "decay")  # fmt: skip
 
 
 class Looked(NamedTuple):
