@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from probe.store.file_names import Rank
 
-#: the reasons why ranks must hold the same value, the best first; "ranks.why_{reason}" says each
+#: the reasons why ranks must hold the same value, the best first
 PLACED, REDUCED, GRADIENT, BEFORE, MOST = REASONS = ("placed", "reduced", "gradient", "before", "most")
 
 

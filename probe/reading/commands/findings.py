@@ -127,7 +127,7 @@ def show_ranks(digests: list[Digest], given: argparse.Namespace) -> int:
 
 
 def _ranks_summary(checks: RankChecks, digests: Sequence[Digest]) -> Sentence:
-    """Return the last line: how much was found, and what was looked at."""
+    """Return the last line: how much was found, and the range that was looked at."""
     if checks.findings:
         return say("ranks.count", count=len(checks.findings), looked=checks.looked)
     is_known = not checks.unknown and not any(item.error or item.lost for item in digests)

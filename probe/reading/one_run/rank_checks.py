@@ -17,7 +17,18 @@ from probe.reading.check.snapshot import Snapshots
 from probe.reading.dumps.run import Run
 from probe.reading.dumps.work import HERE, Workers, run_units
 from probe.reading.one_run.rank_digest import WORLD, Digest, digest
-from probe.series.replicas import GRADIENT, MOST, PLACED, Held, Judged, Replicas, groups_of, has_majority, judge
+from probe.series.replicas import (
+    BEFORE,
+    GRADIENT,
+    PLACED,
+    REDUCED,
+    Held,
+    Judged,
+    Replicas,
+    groups_of,
+    has_majority,
+    judge,
+)
 from probe.store.file_names import Rank
 
 _EQUAL_AFTER = ("allreduce", "allgather", "broadcast")
@@ -45,13 +56,13 @@ class RankFinding(Finding):
 class RankChecks:
     """The answer about the ranks of a run."""
 
-    findings: list[RankFinding]  # what they disagree on, by step
-    unknown: list[RankFinding]  # what cannot be known, by step
-    looked: Sentence  # what was looked at
+    findings: list[RankFinding]  # the things they disagree on, by step
+    unknown: list[RankFinding]  # the parts that cannot be known, by step
+    looked: Sentence  # the range of the look
 
     @property
     def all(self) -> list[RankFinding]:
-        """The findings, and then what cannot be known."""
+        """The findings, and then the parts that cannot be known."""
         return [*self.findings, *self.unknown]
 
     @property
@@ -63,7 +74,7 @@ class RankChecks:
 def check_ranks(run: Run, jobs: int = 1, scheduler: str = "") -> list[RankFinding]:
     """Return the values on which the ranks of a run disagree, though they should not, by step.
 
-    Behind them stands what cannot be known, of kind "unknown".
+    Behind them stands the parts that cannot be known, of kind "unknown".
 
     Args:
         run: the run.
@@ -91,7 +102,7 @@ def digest_all(run: Run, workers: Workers = HERE) -> list[Digest]:
 
 
 def check_digests(digests: Sequence[Digest]) -> RankChecks:
-    """Return the values on which ranks disagree, from the digests of all their dumps, and what was looked at."""
+    """Return the values on which ranks disagree, from the digests of all their dumps, and the range of the look."""
     found: list[RankFinding] = []
     unknown: list[RankFinding] = []
     looked, earlier = _Looked(), dict[str, dict[Rank, Hashable]]()
@@ -111,7 +122,7 @@ def check_digests(digests: Sequence[Digest]) -> RankChecks:
 
 
 class _Looked:
-    """Counts what was looked at."""
+    """Counts the range of the look."""
 
     def __init__(self) -> None:
         self._steps: list[int | None] = []
@@ -198,8 +209,15 @@ def _more(names: Sequence[str]) -> Sentence:
     return say("ranks.more", count=len(names) - 1) if len(names) > 1 else NOTHING
 
 
+#: the sentence of each reason; that most ranks share a value stands in the sentence itself
+_WHY = {
+    PLACED: "ranks.why_placed", REDUCED: "ranks.why_reduced", GRADIENT: "ranks.why_gradient",
+    BEFORE: "ranks.why_before",
+}  # fmt: skip
+
+
 def _why(reason: str) -> Sentence:
-    return NOTHING if reason == MOST or not reason else say(f"ranks.why_{reason}")
+    return say(_WHY[reason]) if reason in _WHY else NOTHING
 
 
 class _StepChecks:
@@ -261,7 +279,7 @@ class _StepChecks:
         found: set[Rank] = set()
         for judged in self.judged.values():
             for item in judged.replicas:
-                found.update(item.ranks if item.why in (PLACED, GRADIENT, "reduced") else [])
+                found.update(item.ranks if item.why in (PLACED, REDUCED, GRADIENT) else [])
         return found
 
     def _are_parts(self, ranks: list[Rank]) -> bool:
@@ -308,8 +326,9 @@ class _StepChecks:
         name, item = apart[whole[0]][0]
         of_all = [name for name, _ in apart[whole[0]]]
         facts = {"count": len(of_all), "ranks": ranks_said(sorted(whole, key=str)), "why": _why(item.why)}
-        key = "ranks.whole" if has_majority(item.groups) else "ranks.whole_tie"
-        said = say(key, groups=_apart(item.groups), **facts)
+        facts["groups"] = _apart(item.groups)
+        is_told = has_majority(item.groups)
+        said = say("ranks.whole", **facts) if is_told else say("ranks.whole_tie", **facts)
         return [RankFinding("parameter", self.digests[0].step, name, sorted(whole, key=str), said)]
 
     def _after(self) -> Iterator[RankFinding]:
@@ -332,7 +351,7 @@ class _StepChecks:
             yield _finding("parameter", key, self.digests, name, groups, more=_more([name for name, _ in wrong]))
 
     def unknown(self) -> Iterator[RankFinding]:
-        """Yield what cannot be known, with what to record."""
+        """Yield the parts that cannot be known, with what to record."""
         step = self.digests[0].step
         ranks = sorted(self._by_rank, key=lambda rank: (isinstance(rank, str), rank))
         values = [item.value for held in self._all.values() for item in held.values()]
@@ -344,8 +363,9 @@ class _StepChecks:
         if names:
             groups = self.judged[names[0]].unknown
             known = [item.gradient for item in self._all[names[0]].values()]
-            key = "ranks.unknown_gradients" if None not in known else "ranks.unknown"
-            said = say(key, name=names[0], more=_more(names), groups=[ranks_said(group) for group in groups[:4]])
+            facts = {"name": names[0], "more": _more(names), "groups": [ranks_said(group) for group in groups[:4]]}
+            have_gradients = None not in known
+            said = say("ranks.unknown_gradients", **facts) if have_gradients else say("ranks.unknown", **facts)
             yield RankFinding(UNKNOWN, step, names[0], sorted((r for g in groups for r in g), key=str), said)
 
     def _not_recorded(self, step: int | None) -> Iterator[RankFinding]:
@@ -441,7 +461,7 @@ def _calls_in(item: Digest, group: str) -> list[tuple[str, str]]:
 def _statistics_apart(digests: list[Digest]) -> Iterator[RankFinding]:
     """Yield moving statistics that some ranks share, and others do not: those of own batches are all of each rank.
 
-    Where no group is the largest, the other statistics of the layer tell: one forward moves them all. Before the first
+    If no group is the largest, the other statistics of the layer tell: one forward moves them all. Before the first
     forward those of all layers tell.
     """
     names = [name for name in digests[0].statistics if all(name in item.statistics for item in digests)]

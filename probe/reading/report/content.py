@@ -271,8 +271,9 @@ class ContentMaker:
         """Return the answer about the ranks: the findings, and a sentence about all of it."""
         if checks is None:
             return {"ranks": [], "ranks_said": "", "ranks_status": 0}
-        key = {0: "ranks.none", 1: "ranks.count", 2: "ranks.not_known"}[checks.status]
-        said = say(key, looked=checks.looked, count=len(checks.findings))
+        said = say("ranks.none" if checks.status == 0 else "ranks.not_known", looked=checks.looked)
+        if checks.findings:
+            said = say("ranks.count", looked=checks.looked, count=len(checks.findings))
         found = [self._fields(item) for item in checks.all[:_MOST]]
         return {"ranks": found, "ranks_said": self._said(said), "ranks_status": checks.status}
 

@@ -100,10 +100,10 @@ def shared(parameters, but=()):
             parameter.set_data(value)
 
 
-def batches(number=None):
+def batches(number=None, steps=STEPS):
     """Yield the batches of a rank, or of the rank with this number."""
     random = np.random.default_rng(RANK if number is None else number)
-    for _ in range(STEPS):
+    for _ in range(steps):
         x = random.normal(size=(6, 8)).astype(np.float32)
         yield Tensor(x), Tensor(random.integers(0, 3, 6), ms.int32)
 
@@ -143,7 +143,7 @@ def replicas(
     update, loss_of = optimizer(net.trainable_params(), 0.05), nn.CrossEntropyLoss()
     gradient = ms.value_and_grad(lambda x, y: loss_of(net(x), y), None, update.parameters)
     recorded = Recorded(name, net if with_model else None, **settings)
-    for batch in batches(data):
+    for batch in batches(data, 12 if settings.get("task") == "monitor" else STEPS):
         with recorded:
             _, gradients = gradient(*batch)
             update(reduce(gradients))

@@ -42,7 +42,7 @@ class Looked(NamedTuple):
     kept: in_place.Kept
     numbers: list[HealthFinding]
     nan: HealthFinding | None  # the first call that makes NaN/Inf
-    digest: Digest | None = None  # what is compared with other ranks
+    digest: Digest | None = None  # the part that is compared with other ranks
 
 
 def look_at_run(run: Run, workers: Workers = HERE) -> tuple[list[HealthFinding], list[str]]:
