@@ -12,18 +12,15 @@ from typing import Any
 from probe.findings.sentence import NOTHING, say, table
 from probe.series.file import SeriesTail
 from probe.series.msprobe_csv import Tables
-from probe.series.replicas import Held, judge
+from probe.series.neighbour import RankPair, gradient_of
 from probe.series.rules import Alarm, OnlineRules, RunningRules
-from probe.series.series_name import entered, parse
+from probe.series.series_name import parse
 from probe.store import file_io, file_names
 from probe.store.error_log import ErrorLog
-from probe.store.file_names import SERIES, Rank, rank_name, rank_of
+from probe.store.file_names import SERIES, rank_name, rank_of
 
 _log = logging.getLogger("probe")
 
-RULE = "ranks apart"
-_LEAST_LINKS = 2  # norms of two gradients may be equal once by chance
-_SAME = 1e-5  # norms of equal parameters are equal on all ranks; this allows for other processors
 
 AlarmFunction = Callable[[Alarm], object]  # takes an alarm
 
@@ -100,30 +97,15 @@ class Alerts:
                 json.dump(self._found, file, indent=1)
 
 
-def _is_same(value: float, other: float) -> bool:
-    return abs(value - other) <= _SAME * abs(value)
-
-
-def _gradient(parameter: str, values: Mapping[str, float]) -> str:
-    """Return the series of the gradient of a parameter that enters the optimizer; "" where it is not measured."""
-    arrived = f"{parse(parameter).owner}.grad"
-    return next((name for name in (entered(arrived), arrived) if name in values), "")
-
-
 class Neighbour:
-    """The next rank.
-
-    Parameters that differ from the first comparison on are parts, and not compared, unless evidence says that both
-    ranks hold replicas: equal gradients enter the optimizers.
-    """
+    """The next rank, whose rows are compared as they come."""
 
     def __init__(self, folder: str) -> None:
         self._above, self._own = os.path.split(folder)
         self._tail: SeriesTail | None = None
         self._name = ""
         self._waiting: dict[int, dict[str, float]] = {}  # step -> our norms of parameters
-        self._equal: dict[str, bool] = {}
-        self._linked: dict[str, int] = {}  # parameter that differs -> how often its gradients were equal
+        self._pair = RankPair()
 
     def compare(self, step: int, values: Mapping[str, float]) -> Iterator[Alarm]:
         """Yield the parameters that differ from those of the next rank, from the steps that both have written."""
@@ -131,39 +113,13 @@ class Neighbour:
         tail = self._find() if parameters else None
         if tail is None:
             return
-        gradients = filter(None, (_gradient(name, values) for name in parameters))
+        gradients = filter(None, (gradient_of(name, values) for name in parameters))
         self._waiting[step] = {name: values[name] for name in (*parameters, *gradients)}
         while len(self._waiting) > 8:  # the other rank is gone
             del self._waiting[min(self._waiting)]
         for other_step, others in tail.new_rows():
             own = self._waiting.pop(other_step, {})
-            for name, value in own.items():
-                other = others.get(name)
-                if other is None or not parse(name).is_parameter:
-                    continue
-                is_equal = _is_same(value, other)
-                facts = {"value": value, "other": other, "rank": self._name, "step": other_step}
-                if self._equal.setdefault(name, is_equal) and not is_equal:
-                    self._equal[name] = False  # told once
-                    self._linked[name] = _LEAST_LINKS
-                    yield Alarm(RULE, name, other_step, say("alarm.ranks_apart", **facts))
-                elif not is_equal and self._is_linked(name, own, others):
-                    yield Alarm(RULE, name, other_step, say("alarm.ranks_differ", **facts))
-
-    def _is_linked(self, name: str, own: Mapping[str, float], others: Mapping[str, float]) -> bool:
-        """Return whether the gradients of a parameter are equal for the last time that was needed; once."""
-        gradient = _gradient(name, own)
-        links = self._linked.get(name, 0)
-        if not gradient or gradient not in others or links >= _LEAST_LINKS:
-            return False
-        # norms that are equal within the tolerance; zeros are so by themselves
-        sides = own[gradient], others[gradient]
-        is_same = _is_same(*sides) and min(sides) > 0
-        held: dict[Rank, Held] = {side: Held(side, gradient=0 if is_same else side + 1) for side in (0, 1)}
-        if not judge(held, {}, False).apart:
-            return False
-        self._linked[name] = links + 1
-        return links + 1 == _LEAST_LINKS
+            yield from self._pair.compare(other_step, own, others, self._name)
 
     def _find(self) -> SeriesTail | None:
         own = rank_of(self._own)
