@@ -12,6 +12,7 @@ from typing import Any
 from probe.findings.sentence import NOTHING, say, table
 from probe.series.file import SeriesTail
 from probe.series.msprobe_csv import Tables
+from probe.series.neighbour import RankPair, gradient_of
 from probe.series.rules import Alarm, OnlineRules, RunningRules
 from probe.series.series_name import parse
 from probe.store import file_io, file_names
@@ -20,8 +21,6 @@ from probe.store.file_names import SERIES, rank_name, rank_of
 
 _log = logging.getLogger("probe")
 
-RULE = "ranks apart"
-_SAME = 1e-5  # norms of equal parameters are equal on all ranks; this allows for other processors
 
 AlarmFunction = Callable[[Alarm], object]  # takes an alarm
 
@@ -99,34 +98,28 @@ class Alerts:
 
 
 class Neighbour:
-    """The next rank. Parameters that differ from the first comparison on are shards, and not compared."""
+    """The next rank, whose rows are compared as they come."""
 
     def __init__(self, folder: str) -> None:
         self._above, self._own = os.path.split(folder)
         self._tail: SeriesTail | None = None
         self._name = ""
         self._waiting: dict[int, dict[str, float]] = {}  # step -> our norms of parameters
-        self._equal: dict[str, bool] = {}
+        self._pair = RankPair()
 
     def compare(self, step: int, values: Mapping[str, float]) -> Iterator[Alarm]:
         """Yield the parameters that differ from those of the next rank, from the steps that both have written."""
-        own = {name: value for name, value in values.items() if parse(name).is_parameter}
-        tail = self._find() if own else None
+        parameters = [name for name in values if parse(name).is_parameter]
+        tail = self._find() if parameters else None
         if tail is None:
             return
-        self._waiting[step] = own
+        gradients = filter(None, (gradient_of(name, values) for name in parameters))
+        self._waiting[step] = {name: values[name] for name in (*parameters, *gradients)}
         while len(self._waiting) > 8:  # the other rank is gone
             del self._waiting[min(self._waiting)]
         for other_step, others in tail.new_rows():
-            for name, value in self._waiting.pop(other_step, {}).items():
-                other = others.get(name)
-                if other is None:
-                    continue
-                is_equal = abs(value - other) <= _SAME * abs(value)
-                if self._equal.setdefault(name, is_equal) and not is_equal:
-                    self._equal[name] = False  # told once
-                    facts = {"value": value, "other": other, "rank": self._name, "step": other_step}
-                    yield Alarm(RULE, name, other_step, say("alarm.ranks_apart", **facts))
+            own = self._waiting.pop(other_step, {})
+            yield from self._pair.compare(other_step, own, others, self._name)
 
     def _find(self) -> SeriesTail | None:
         own = rank_of(self._own)

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from probe.monitor.alarms import Neighbour
 from probe.series.file import SeriesFile
 
@@ -62,3 +64,43 @@ def test_a_rank_that_is_far_behind_is_compared_with_our_newest_rows(tmp_path):
         files[1].write(*row(step, 2.0 if step < 12 else 3.0))
     found += one.compare(*row(20, 2.0))
     assert [(alarm.series, alarm.step) for alarm in found] == [("w.param", 19), ("shard.param", 19)]
+
+
+def row_of(parameter, gradient, entered=None):
+    found = {"w.param": parameter, "w.grad": gradient}
+    return found if entered is None else {**found, "w.grad_in": entered}
+
+
+def apart(tmp_path, mine, other, steps=4):
+    """Return the alarms of rank 0 whose row is ``mine``, beside a rank whose row is ``other``."""
+    folders, files = ranks(tmp_path)
+    one, found = Neighbour(folders[0]), []
+    for step in range(steps):
+        files[0].write(step, mine)
+        files[1].write(step, other)
+        found += one.compare(step, mine)
+    return found
+
+
+def test_a_rank_with_other_weights_from_the_start_is_named_by_equal_gradients(tmp_path):
+    (alarm,) = apart(tmp_path, row_of(2.0, 0.3, 0.4), row_of(3.0, 0.5, 0.4))
+    assert (alarm.rule, alarm.series, alarm.step) == ("ranks apart", "w.param", 1)  # 2 equal gradients
+    assert alarm.sentence == "2, but 3 on rank1 in step 1; equal gradients enter the optimizers"
+    assert "rank1 上为 3" in alarm.said.text("zh")
+
+
+def test_equal_gradients_count_from_the_second_on(tmp_path):
+    assert apart(tmp_path, row_of(2.0, 0.3, 0.4), row_of(3.0, 0.5, 0.4), steps=1) == []
+
+
+@pytest.mark.parametrize(
+    ("gradient", "is_found"), [(0.4 * (1 + 0.9e-5), True), (0.4 * (1 + 1.1e-5), False), (0.5, False)]
+)
+def test_gradients_are_equal_within_a_hundred_thousandth(tmp_path, gradient, is_found):
+    assert bool(apart(tmp_path, row_of(2.0, 0.4), row_of(3.0, gradient))) == is_found
+
+
+def test_parts_are_left_alone_and_zeros_are_no_evidence(tmp_path):
+    assert apart(tmp_path / "parts", row_of(2.0, 0.3, 0.4), row_of(3.0, 0.3, 0.5)) == []
+    assert apart(tmp_path / "zeros", row_of(2.0, 0.0), row_of(3.0, 0.0)) == []
+    assert apart(tmp_path / "same", row_of(2.0, 0.3, 0.4), row_of(2.0, 0.5, 0.4)) == []

@@ -165,7 +165,7 @@ FAULTS = tuple(Fault(*row) for row in (
     ("reading/dumps/query.py", "int(match[2] or match[1]) + 1)", "int(match[2] or match[1]))", "reading"),
     ("reading/one_run/nan.py", "if origin.kind != RECEIVED]",
      "if origin.kind == RECEIVED]", "reading/one_run/test_findings.py"),
-    ("reading/one_run/rank_checks.py", "len(of_step) > 1:", "len(of_step) > 2:", "reading/one_run/test_findings.py"),
+    ("reading/one_run/rank_checks.py", "elif of_step:", "elif len(of_step) > 2:", "reading/one_run/test_findings.py"),
     ("reading/report/part.py", "[MISSING_DOUBLE if value == MISSING_SINGLE else value for value in numbers]",
      "[value for value in numbers]", "reading/report"),
     ("reading/report/content.py", "where = {place: first_call + at",

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from probe.reading.dumps.samples import Samples
     from probe.reading.one_run.health.step import HealthFinding
     from probe.reading.one_run.nan import Found
-    from probe.reading.one_run.rank_checks import Digest
+    from probe.reading.one_run.rank_checks import RankChecks
+    from probe.reading.one_run.rank_digest import Digest
     from probe.reading.one_run.trend import TrendFinding
     from probe.series.rules import Trend
 
@@ -29,7 +30,8 @@ if TYPE_CHECKING:
 _TREND_HEAD = ("trend.tensor", "trend.rank", "trend.first", "trend.last", "trend.line")
 _RANK_KINDS = {
     "parameter": "ranks.kind_parameter", "collective": "ranks.kind_collective", "sequence": "ranks.kind_sequence",
-    "data": "ranks.kind_data", "outlier": "ranks.kind_outlier",
+    "data": "ranks.kind_data", "outlier": "ranks.kind_outlier", "statistic": "ranks.kind_statistic",
+    "mode": "ranks.kind_mode", "unknown": "ranks.kind_unknown",
 }  # fmt: skip
 
 
@@ -154,7 +156,8 @@ def show_ranks(digests: list[Digest], given: argparse.Namespace) -> int:
     """Print the values on which ranks disagree in all steps; return the exit status."""
     from probe.reading.one_run.rank_checks import check_digests
 
-    found = check_digests(digests)
+    checks = check_digests(digests)
+    found = checks.all
     if given.json:
         print(json.dumps([item.to_dict() for item in found], indent=1))
     else:
@@ -162,10 +165,17 @@ def show_ranks(digests: list[Digest], given: argparse.Namespace) -> int:
             step = NOTHING if item.step is None else say("ranks.step", step=item.step)
             kind = say(_RANK_KINDS[item.kind])
             print(text.safe(say("ranks.finding", step=step, kind=kind, said=item.said).text(given.lang)))
-        if found or not any(item.error for item in digests):
-            print((say("ranks.count", count=len(found)) if found else say("ranks.none")).text(given.lang))
+        print(text.safe(_ranks_summary(checks, digests).text(given.lang)))
     is_unread = _show_errors(digests)
-    return 1 if found else 2 * is_unread
+    return checks.status or 2 * is_unread
+
+
+def _ranks_summary(checks: RankChecks, digests: Sequence[Digest]) -> Sentence:
+    """Return the last line: how much was found, and the range that was looked at."""
+    if checks.findings:
+        return say("ranks.count", count=len(checks.findings), looked=checks.looked)
+    is_known = not checks.unknown and not any(item.error or item.lost for item in digests)
+    return say("ranks.none" if is_known else "ranks.not_known", looked=checks.looked)
 
 
 def run_trend(given: argparse.Namespace) -> int:

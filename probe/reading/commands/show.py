@@ -208,7 +208,7 @@ def run_check(given: argparse.Namespace) -> int:
         return _check_rows(given)
     alone = check_run(given.paths[0], arguments.workers(given))
     print(json.dumps(alone.to_dict(), indent=1) if given.json else alone.text(given.lang, given.rows))
-    return 1 if not alone.ok else 2 * bool(alone.errors or alone.unknown)
+    return 1 if not alone.ok else 2 * (not alone.is_known)
 
 
 def _check_rows(given: argparse.Namespace) -> int:

@@ -22,8 +22,9 @@ from probe.reading.dumps.samples import Samples
 from probe.reading.dumps.tables import create_whole
 from probe.reading.one_run.coverage import Coverage
 from probe.reading.one_run.nan import Found
-from probe.reading.one_run.rank_checks import Digest
+from probe.reading.one_run.rank_digest import Batch, Digest, RankCollective
 from probe.series.looks import Point
+from probe.series.replicas import Held
 
 #: names in annotations that stand for others
 _ALIASES = {"Rank": "int | str | None", "Record": "dict[str, Any]", "Counts": "dict[str, int]"}
@@ -114,7 +115,7 @@ _KINDS: dict[str, Any] = {
     kind.__name__: kind
     for kind in (
         UnitSummary, UnitCounts, UnitOrigins, Collective, Origin, Site, CodeLine, Frame, Sentence, Found, Digest,
-        Samples, Point, Coverage,
+        RankCollective, Batch, Held, Samples, Point, Coverage,
     )
 }  # fmt: skip
 #: command -> what its summaries are

@@ -32,6 +32,7 @@ _PAUSE = 1.0
 def run_watch(given: argparse.Namespace) -> int:
     """Run ``probe watch``."""
     from probe.reading.one_run.health.step import FAULT
+    from probe.series.neighbour import between
     from probe.series.rules import ONLINE
     from probe.series.series import Follower, open_series
 
@@ -45,6 +46,8 @@ def run_watch(given: argparse.Namespace) -> int:
         return _export(ranks, given)
     followers = {rank.path: Follower(thresholds) for rank in ranks}
     alarms = [followers[rank.path].begin(rank) for rank in ranks]
+    for own, rank, other in zip(alarms, ranks, [*ranks[1:], *ranks[:1]]):
+        own.extend(between(rank, other) if len(ranks) > 1 and os.path.isfile(rank.path) else [])
     found = _health(given.path)
     is_strange = any(alarms) or any(item.weight == FAULT for item in found)
     if given.json:

@@ -24,7 +24,7 @@ from probe.reading.dumps.flow import Frame, parse
 from probe.reading.dumps.text import safe, shorten
 from probe.reading.one_run.health.step import FAULT, HealthFinding
 from probe.reading.one_run.nan import in_order
-from probe.reading.one_run.rank_checks import RankFinding, check_digests
+from probe.reading.one_run.rank_checks import RankChecks, RankFinding, check_digests
 from probe.reading.one_run.trend import TrendFinding, findings, findings_of, lines_of
 from probe.reading.report import part as kinds
 from probe.reading.report.part import CALL_COLUMNS, ROW_COLUMNS, ROW_NUMBERS, TABLES, Column, Part, Texts, joined
@@ -166,6 +166,7 @@ class ContentMaker:
         result, merged = self._result, self._merged
         origins = result.origins if result else in_order([part.found for part in self._parts if part.found])
         later = result.later if result else []
+        checks = self._rank_checks()
         self._mark(origins)
         is_faulty = any(item.weight == FAULT for item in health)
         tables = {table: list(texts) for table, texts in merged.texts.items() if table != "stacks"}
@@ -181,13 +182,14 @@ class ContentMaker:
             "later": [self._origin(origin) for origin in later[:_MOST]],
             "health": [self._said(item.whole) for item in health if item.rule != "NaN/Inf"][:_MOST],
             "soft": list(dict.fromkeys(self._said(item.said) for item in (harmless(result) if result else [])))[:20],
-            "series": self._series(), "trends": self._trends(), "ranks": self._ranks(), "dropped": merged.dropped,
+            "series": self._series(), "trends": self._trends(), **self._ranks(checks), "dropped": merged.dropped,
             "counts": self._counts(), "remarks": self._remarks(), "code": self._with_code,
             "comparable": result.is_comparable if result else True,
             "chinese": self._chinese,
         }  # fmt: skip
         unread = list(filter(None, (part.error or part.lost for part in self._parts)))
         status = result.status if result else 1 if origins or is_faulty else 2 * bool(unread)
+        status = status if result or status == 1 or checks is None else checks.status or status
         return Content(description, merged, status, unread)
 
     def _clean(self, text: str) -> str:
@@ -260,10 +262,20 @@ class ContentMaker:
         del fields["key"], fields["facts"]
         return {**fields, "name": safe(finding.name), "sentence": self._said(finding.said)}
 
-    def _ranks(self) -> list[dict[str, Any]]:
+    def _rank_checks(self) -> RankChecks | None:
+        """Return what ``probe ranks`` answers; None for one rank."""
         digests = [part.digest for part in self._parts if part.digest is not None]
-        found: list[RankFinding] = check_digests(digests) if len({item.rank for item in digests}) > 1 else []
-        return [self._fields(item) for item in found[:_MOST]]
+        return check_digests(digests) if len({item.rank for item in digests}) > 1 else None
+
+    def _ranks(self, checks: RankChecks | None) -> dict[str, Any]:
+        """Return the answer about the ranks: the findings, and a sentence about all of it."""
+        if checks is None:
+            return {"ranks": [], "ranks_said": "", "ranks_status": 0}
+        said = say("ranks.none" if checks.status == 0 else "ranks.not_known", looked=checks.looked)
+        if checks.findings:
+            said = say("ranks.count", looked=checks.looked, count=len(checks.findings))
+        found = [self._fields(item) for item in checks.all[:_MOST]]
+        return {"ranks": found, "ranks_said": self._said(said), "ranks_status": checks.status}
 
     def _counts(self) -> dict[str, Any]:
         found = (state for part in self._parts for state in part.calls.get("state", ()))

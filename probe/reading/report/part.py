@@ -33,7 +33,7 @@ from probe.reading.dumps.updates import is_update, series
 from probe.reading.dumps.values import NUMBERS, element_count, is_tensor, leaves, plain, real, tensors
 from probe.reading.one_run.health.run_check import StepFacts
 from probe.reading.one_run.nan import Found
-from probe.reading.one_run.rank_checks import Digest
+from probe.reading.one_run.rank_digest import Digest
 
 #: stands for a number that the dump does not have: the smallest one of each kind
 MISSING_SINGLE, MISSING_DOUBLE = 2.0**-149, 5e-324

@@ -32,7 +32,7 @@ from probe.reading.dumps.values import Record, has_nonfinite, is_tensor, leaves,
 from probe.reading.dumps.work import Workers, run_units
 from probe.reading.one_run.health.run_check import findings_of, look_into as look_into_step
 from probe.reading.one_run.nan import LARGEST, NEAR, Found, look_into
-from probe.reading.one_run.rank_checks import digest_of
+from probe.reading.one_run.rank_digest import digest_of
 from probe.reading.report import part as kinds
 from probe.reading.report.content import Content, ContentMaker
 from probe.reading.report.part import CALL_COLUMNS, ROW_COLUMNS, ROW_NUMBERS, Part, PartMaker, add_numbers, producer_of
@@ -56,7 +56,7 @@ def run_part(folder: DumpFolder, snapshots: Snapshots | None = None) -> Part:
             part.extras.looked = look_into_step(dump, snapshots.of_rank(folder.rank) if snapshots else None)
             _read_run(part, dump)
             add_numbers(part.series, "b", dump)
-            part.digest = digest_of(dump)
+            part.digest = digest_of(dump, snapshots.of_rank(folder.rank) if snapshots else None)
     except (UsageError, RecursionError) as error:
         part.found = Found(folder.step, folder.rank, [], [], str(error) or "nested too deeply")
     finally:

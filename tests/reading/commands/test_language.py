@@ -106,7 +106,8 @@ PARTS = {
         ("the collectives are not the same sequence, from Distributed.broadcast.0.forward on", "集合通信的顺序从"),
         ("outlier: Functional.far.0.forward: the norm on rank 7 is far", "离群值：Functional.far.0.forward：rank 7"),
         ("the calls are not the same, the first such is Functional.more", "调用不同，第一个是 Functional.more"),
-        ("\n6 findings\n", "\n6 条发现\n"),
+        ("step 1: unknown: cannot be known: whether the ranks hold the same", "无法判断：各 rank 的参数是否相同"),
+        ("\n6 findings in steps 0-1, ranks 0-8, 6 parameters", "\n6 条发现，范围：第 0-1 步，rank 0-8，比较了 6"),
     ],
     "trend": [
         ("over the steps", "随步变化"),
@@ -153,14 +154,19 @@ def test_the_answer_is_in_one_language(tmp_path, capsys, command, language):
             "no call makes NaN/Inf in step 0: 2 ranks, 2 forward and 0 backward entries\n",
             "第 0 步：2 个 rank，2 个前向条目和 0 个反向条目 中没有调用产生 NaN/Inf\n",
         ),
-        ("ranks", "the ranks agree\n", "各 rank 一致\n"),
+        (
+            "ranks",
+            "the ranks agree: steps 0, ranks 0-1, 1 parameters compared, 0 collectives\n",
+            "各 rank 一致：第 0 步，rank 0-1，比较了 1 个参数，0 个集合通信\n",
+        ),
     ],
 )
 def test_nothing_found_is_said_in_the_language_of_the_locale(
     tmp_path, capsys, monkeypatch, command, english_text, chinese_text
 ):
     for rank in (0, 1):
-        write(tmp_path / "step0" / f"rank{rank}", {"Tensor.f.0.forward": forward([], [tensor(norm=1.0)])})
+        call = {**forward([], [tensor(norm=1.0)]), "parameters": {"weight": tensor(norm=2.0)}}
+        write(tmp_path / "step0" / f"rank{rank}", {"Cell.f.Dense.forward.0": call})
     for locale, text in (("C", english_text), ("zh_CN.UTF-8", chinese_text)):
         monkeypatch.setenv("LC_ALL", locale)
         assert main([command, str(tmp_path)]) == 0

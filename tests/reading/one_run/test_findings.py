@@ -203,7 +203,8 @@ def test_two_ranks_that_disagree_are_found(tmp_path):
 def test_ranks_that_agree(tmp_path, capsys):
     assert probe.check_ranks(ranks(tmp_path)) == []
     assert main(["ranks", str(tmp_path), "--jobs", "1"]) == 0
-    assert capsys.readouterr().out == "the ranks agree\n"
+    looked = "steps 0, ranks 0-3, 4 parameters compared, 2 collectives"
+    assert capsys.readouterr().out == f"the ranks agree: {looked}\n"
 
 
 def test_an_outlier_among_many_ranks(tmp_path):

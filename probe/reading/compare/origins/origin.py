@@ -37,9 +37,11 @@ _RANDOM = re.compile(
     r"laplace|shuffle|exponential|cauchy|geometric|gumbel|random)|^(standard)(normal|laplace)$",
     re.IGNORECASE,
 )
+#: Primitives that communicate. Others begin like them and do not: ReduceMean, GatherD, BroadcastTo
 _COLLECTIVE = re.compile(
-    r"^(all_?reduce|all_?gather|reduce_?scatter|broadcast|all_?to_?all|alltoall|reduce|gather|scatter|send|recv|"
-    r"batch_isend_irecv|collective_?gather|collective_?scatter|neighborexchange|mirror)",
+    r"(?:inner_?comm_?|dist_?comm_?)?(?:all_?reduce|all_?gather(?:v|_into_tensor)?|reduce_?scatter(?:v|_tensor)?|"
+    r"broadcast|all_?to_?all\w*|reduce|send|i_?send|recv|receive|i_?recv|barrier|batch_?isend_?irecv|"
+    r"collective_?gather|collective_?scatter|neighbor_?exchange\w*|_?mirror\w*)",
     re.IGNORECASE,
 )
 
@@ -109,7 +111,12 @@ def is_random(parts: EntryName) -> bool:
 
 
 def is_collective(parts: EntryName) -> bool:
-    """Return whether a call communicates with other ranks."""
+    """Return whether a call communicates with other ranks.
+
+    >>> from probe.reading.dumps.entry_name import parse
+    >>> [is_collective(parse(f"Primitive.f.{api}.0.forward")) for api in ("AllReduce", "ReduceMean", "Gather")]
+    [True, False, False]
+    """
     if parts.prefix in COLLECTIVE:
         return True
-    return parts.prefix == "Primitive" and bool(_COLLECTIVE.match(parts.api)) and parts.api not in ("Gather", "Scatter")
+    return parts.prefix == "Primitive" and bool(_COLLECTIVE.fullmatch(parts.api))

@@ -21,14 +21,16 @@ from probe.reading.dumps.run import Run, open as open_run
 from probe.reading.dumps.work import HERE, Workers, run_units
 from probe.reading.one_run.coverage import Coverage, Looked, coverage, looked_at
 from probe.reading.one_run.health import in_place, losses, training
-from probe.reading.one_run.health.step import FAULT, NOTE, WEIGHTS, HealthFinding, Step, guarded, not_known
+from probe.reading.one_run.health.step import FAULT, NOTE, SUSPICIOUS, WEIGHTS, HealthFinding, Step, guarded, not_known
 from probe.reading.one_run.health.training import modes
 from probe.reading.one_run.nan import Finder
+from probe.reading.one_run.rank_checks import UNKNOWN, RankFinding, check_digests
+from probe.reading.one_run.rank_digest import Digest, digest_of
 from probe.store.file_names import Rank
 
 #: rules in the order in which their findings explain each other
-_ORDER = ("guard", "NaN/Inf", "loss", "mode", "gradient ends", "unused", "zero gradient", "not held", "no update",
-          "not updated", "in place", "numbers", "decay")  # fmt: skip
+_ORDER = ("guard", "NaN/Inf", "ranks", "loss", "mode", "gradient ends", "unused", "zero gradient", "not held",
+          "no update", "not updated", "in place", "numbers", "decay")  # fmt: skip
 
 
 class StepFacts(NamedTuple):
@@ -42,6 +44,7 @@ class StepFacts(NamedTuple):
     numbers: list[HealthFinding]
     nan: HealthFinding | None  # the first call that makes NaN/Inf
     coverage: Coverage  # how much was looked at
+    digest: Digest | None = None  # the part that is compared with other ranks
 
 
 class RunLook(NamedTuple):
@@ -72,12 +75,33 @@ def findings_of(steps: Sequence[StepFacts], snapshots: Snapshots, folders: Seque
     found = [guarded(said, folder.step, folder.rank) for folder in folders for said in folder.told()]
     for rank in dict.fromkeys(item.rank for item in steps):
         found += over_steps([item for item in steps if item.rank == rank], snapshots.of_rank(rank))
+    found += over_ranks([item.digest for item in steps if item.digest is not None])
     return in_order(found)
+
+
+def over_ranks(digests: Sequence[Digest]) -> list[HealthFinding]:
+    """Return the findings of ``probe ranks``."""
+    is_several = len({item.rank for item in digests}) > 1
+    return [_of_ranks(item) for item in check_digests(digests).all] if is_several else []
+
+
+#: the kinds of findings about ranks that a healthy training may have
+_MAY_BE = {"data": SUSPICIOUS, "outlier": SUSPICIOUS, UNKNOWN: NOTE}
+
+
+def _of_ranks(item: RankFinding) -> HealthFinding:
+    weight = _MAY_BE.get(item.kind, FAULT)
+    return HealthFinding(weight, "ranks", item.said, item.name, item.step, rank=item.ranks[0] if item.ranks else None)
 
 
 def look(folder: DumpFolder, snapshots: Snapshots) -> StepFacts | str:
     """Return the facts of one step of one rank, or the reason why it cannot be read."""
-    return look_into_dump(folder, lambda dump: look_into(dump, snapshots.of_rank(folder.rank)), str)
+    snapshot = snapshots.of_rank(folder.rank)
+    return look_into_dump(folder, lambda dump: _look_at_all(dump, snapshot), str)
+
+
+def _look_at_all(dump: Dump, snapshot: RunSnapshot | None) -> StepFacts:
+    return look_into(dump, snapshot)._replace(digest=digest_of(dump, snapshot))
 
 
 def look_into(dump: Dump, snapshot: RunSnapshot | None) -> StepFacts:
@@ -154,6 +178,12 @@ class RunCheck:
     def ok(self) -> bool:
         """Whether there is no fault; what is only suspicious is none."""
         return not any(item.weight == FAULT for item in self.findings)
+
+    @property
+    def is_known(self) -> bool:
+        """Whether everything could be read, and nothing about the ranks cannot be known."""
+        is_ranks_known = not any(item.rule == "ranks" and item.weight == NOTE for item in self.findings)
+        return is_ranks_known and not self.errors and not self.unknown
 
     def text(self, language: str, rows: int = ROWS) -> str:
         """Return the findings and the description, in a language: "en" or "zh"; ``rows`` 0 shows all findings."""

@@ -4,7 +4,8 @@ function overviewView(view) {
   const first = D.origins[0];
   put(view,
     h("p", { class: "runs" }, D.two ? t("two_runs", D.a, D.b) : D.b),
-    first ? originCard(first, t(D.two ? "first" : "first_nan"), true) : h("p", { class: "verdict" }, nothingText()),
+    first ? originCard(first, t(D.two ? "first" : "first_nan"), true) : h("p", { class: D.ranks_status ? "verdict unsure" : "verdict" }, nothingText()),
+    ranksAnswer(),
     textList(t("health"), D.health.map(said)),
     countBoxes(),
     h("p", {}, t("compared", D.units.length, D.steps.length > 6 ? `${D.steps[0]} ... ${D.steps[D.steps.length - 1]}` : D.steps.join(", "),
@@ -16,6 +17,13 @@ function overviewView(view) {
     cardList(t("later"), D.later.slice(0, 20)),
     textList(t("soft"), D.soft.map(said)), textList(t("remarks"), D.remarks.map(said)),
   );
+}
+
+/** Return the answer about the ranks: what they disagree on, or what was looked at; null for one rank. */
+function ranksAnswer() {
+  if (!D.ranks_said) return null;
+  return h("section", { class: D.ranks_status ? "card origin" : "card" }, h("h3", {}, t("rank_findings")), h("p", {}, said(D.ranks_said)),
+    h("ul", { class: "plain" }, D.ranks.slice(0, 3).map((item) => h("li", {}, item.step === null ? "" : `${t("step")} ${item.step}: `, said(item.sentence)))));
 }
 
 function nothingText() {

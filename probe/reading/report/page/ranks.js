@@ -11,7 +11,7 @@ function ranksView(view) {
     h("section", { class: "card" }, h("h3", {}, t("matrix", step)), matrix(units, fields), h("p", { class: "quiet" }, t("matrix_help"))),
     D.rankNames.length < 2 ? null : h("section", { class: "card" }, h("h3", {}, t("rank_findings")), D.ranks.length ? h("ul", { class: "plain" }, D.ranks.map((item) => h("li", {},
       `${item.step === null ? "" : `${t("step")} ${item.step}, `}${item.kind}: `, item.name ? [link({ v: "call", s: item.step, r: rankName(item.ranks[0]), c: callOfTensor(item.name) }, item.name), ": "] : "", said(item.sentence))))
-      : h("p", {}, t("no_findings"))));
+      : h("p", {}, said(D.ranks_said))));
 }
 
 /** Return Cell -> unit -> its worst call. */
