@@ -20,6 +20,7 @@ from probe.store.file_names import Rank
 
 #: parts of the names of dtypes whose numbers may be NaN/Inf, in small letters
 _CONTINUOUS = ("float", "complex")
+_INPUTS = ("input_args", "input_kwargs", "parameters")
 
 
 class Coverage(NamedTuple):
@@ -31,12 +32,14 @@ class Coverage(NamedTuple):
     unknown: int = 0  # tensors without Max and Min, which may hold NaN/Inf
     failed: int = 0  # entries that an error of the recorder has left incomplete
     updates: int = 0  # updates of optimizers
+    with_inputs: int = 0  # forward entries that have inputs with numbers
+    with_outputs: int = 0  # forward entries that have outputs with numbers
     world_size: int = 0  # the number of ranks of the training; 0 where it is not known
 
 
 def coverage(dump: Dump) -> Coverage:
     """Return how much of a dump has numbers."""
-    counts = {"forward": 0, "backward": 0, "tensors": 0, "unknown": 0, "failed": 0, "updates": 0}
+    counts = dict.fromkeys([name for name in Coverage._fields if name != "world_size"], 0)
     for name, entry in dump.data.items():
         if not isinstance(entry, dict):
             continue
@@ -47,11 +50,19 @@ def coverage(dump: Dump) -> Coverage:
         counts["failed"] += bool(entry.get("error"))
         if is_update(parts, entry):
             counts["updates"] += 1
+        elif known and parts.direction == BACKWARD:
+            counts["backward"] += 1
         elif known:
-            counts["backward" if parts.direction == BACKWARD else "forward"] += 1
+            counts["forward"] += 1
+            counts["with_inputs"] += any(_has_tensor(entry.get(part)) for part in _INPUTS)
+            counts["with_outputs"] += _has_tensor(entry.get("output"))
     run = dump.header.get("run")
     size = run.get("world_size") if isinstance(run, dict) else None
     return Coverage(**counts, world_size=size if type(size) is int and 0 < size < 1 << 32 else 0)
+
+
+def _has_tensor(part: Any) -> bool:
+    return any(is_tensor(record) for _, record in leaves(part))
 
 
 def _known_and_not(entry: dict[str, Any]) -> tuple[int, int]:
@@ -84,6 +95,7 @@ class Looked(NamedTuple):
     steps: list[int]
     ranks: list[Rank]
     parts: list[Coverage]  # of each step and rank
+    places: frozenset[tuple[int | None, Rank]] = frozenset()  # the steps and ranks that have a dump
 
     def _sum(self, name: str) -> int:
         return sum(getattr(part, name) for part in self.parts)
@@ -113,6 +125,11 @@ class Looked(NamedTuple):
             yield say("gap.failed", count=self._sum("failed"))
         if self._sum("forward") and self._sum("updates") and not self._sum("backward"):
             yield say("gap.gradients")
+        if self._sum("backward") and not self._sum("forward"):
+            yield say("gap.forwards")
+        for name in ("with_inputs", "with_outputs"):
+            if self._sum("forward") and not self._sum(name):
+                yield say(f"gap.{name}")
         yield from self._missing_ranks()
 
     def _missing_ranks(self) -> Iterator[Sentence]:
@@ -121,6 +138,10 @@ class Looked(NamedTuple):
         missing = [rank for rank in range(min(size, 1 << 16)) if rank not in found] if found else []
         if missing:
             yield say("gap.ranks", ranks=shortened(missing), size=size)
+        for rank in self.ranks:
+            absent = [step for step in self.steps if (step, rank) not in self.places]
+            if absent:
+                yield say("gap.steps_of_rank", rank=rank, steps=", ".join(ranges(absent)))
 
 
 def looked_at(units: Iterable[tuple[int | None, Rank, Coverage]]) -> Looked:
@@ -128,4 +149,5 @@ def looked_at(units: Iterable[tuple[int | None, Rank, Coverage]]) -> Looked:
     listed = list(units)
     steps = sorted({step for step, _, _ in listed if step is not None})
     ranks = list(dict.fromkeys(rank for _, rank, _ in listed))
-    return Looked(steps, ranks, [part for _, _, part in listed])
+    places = frozenset((step, rank) for step, rank, _ in listed)
+    return Looked(steps, ranks, [part for _, _, part in listed], places)

@@ -22,11 +22,11 @@ from probe.reading.compare.answer.summary import ComparisonResult, harmless
 from probe.reading.compare.origins.origin import Origin
 from probe.reading.dumps.flow import Frame, parse
 from probe.reading.dumps.text import safe, shorten
-from probe.reading.one_run.health.step import FAULT, HealthFinding
 from probe.reading.one_run.nan import in_order
 from probe.reading.one_run.rank_checks import RankChecks, RankFinding, check_digests
 from probe.reading.one_run.trend import TrendFinding, findings, findings_of, lines_of
 from probe.reading.report import part as kinds
+from probe.reading.report.headline import OneRun, headline
 from probe.reading.report.part import CALL_COLUMNS, ROW_COLUMNS, ROW_NUMBERS, TABLES, Column, Part, Texts, joined
 from probe.series.rules import Trend
 from probe.series.series import find_series, open_series
@@ -161,14 +161,16 @@ class ContentMaker:
         self._chinese: dict[str, str] = {}
         self._find = {(unit["step"], str(unit["rank"])): unit for unit in self._merged.units}
 
-    def content(self, health: Sequence[HealthFinding] = ()) -> Content:
-        """Return the content; ``health`` has the findings in one run alone."""
-        result, merged = self._result, self._merged
+    def content(self, answers: OneRun) -> Content:
+        """Return the content; ``answers`` has the findings in one run alone."""
+        result, merged, health = self._result, self._merged, answers.health
         origins = result.origins if result else in_order([part.found for part in self._parts if part.found])
         later = result.later if result else []
         checks = self._rank_checks()
         self._mark(origins)
-        is_faulty = any(item.weight == FAULT for item in health)
+        unread = list(filter(None, (part.error or part.lost for part in self._parts)))
+        trends = self._trends()
+        head = None if result else headline([item.said for item in origins], answers, checks, trends, unread)
         tables = {table: list(texts) for table, texts in merged.texts.items() if table != "stacks"}
         names = short_paths(*self._paths)
         parents = {cell: above for part in self._parts for cell, above in part.parents.items()}
@@ -182,14 +184,15 @@ class ContentMaker:
             "later": [self._origin(origin) for origin in later[:_MOST]],
             "health": [self._said(item.whole) for item in health if item.rule != "NaN/Inf"][:_MOST],
             "soft": list(dict.fromkeys(self._said(item.said) for item in (harmless(result) if result else [])))[:20],
-            "series": self._series(), "trends": self._trends(), **self._ranks(checks), "dropped": merged.dropped,
+            "series": self._series(), "trends": [self._fields(item) for item in trends[:_MOST]],
+            **self._ranks(checks), "dropped": merged.dropped,
             "counts": self._counts(), "remarks": self._remarks(), "code": self._with_code,
             "comparable": result.is_comparable if result else True,
+            "headline": {"text": self._said(head.said), "tone": head.tone, "others": head.others} if head else None,
+            "gaps": [self._said(gap) for gap in answers.gaps],
             "chinese": self._chinese,
         }  # fmt: skip
-        unread = list(filter(None, (part.error or part.lost for part in self._parts)))
-        status = result.status if result else 1 if origins or is_faulty else 2 * bool(unread)
-        status = status if result or status == 1 or checks is None else checks.status or status
+        status = head.status if head is not None else result.status if result else 0
         return Content(description, merged, status, unread)
 
     def _clean(self, text: str) -> str:
@@ -244,7 +247,8 @@ class ContentMaker:
                         shown[key][side][str(of_rank.rank)] = points[:: -(-len(points) // _MOST_POINTS)]
         return {"loss_name": safe(name), **shown}
 
-    def _trends(self) -> list[dict[str, Any]]:
+    def _trends(self) -> list[TrendFinding]:
+        """Return the rules that hold in series of dumps and of the monitor."""
         trend: Trend = {}
         for part in self._parts:
             for name, value in part.series.norms.get("b", {}).items():
@@ -254,7 +258,7 @@ class ContentMaker:
         found = findings(trend, steps)
         for of_rank in _monitored(self._paths[1]):
             found += findings_of(of_rank)
-        return [self._fields(item) for item in found[:_MOST]]
+        return found
 
     def _fields(self, finding: TrendFinding | RankFinding) -> dict[str, Any]:
         """Return the fields of a finding; the page has its sentence as text."""

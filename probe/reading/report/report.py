@@ -30,11 +30,13 @@ from probe.reading.dumps.run import Run, open as open_run
 from probe.reading.dumps.tables import create_whole
 from probe.reading.dumps.values import Record, has_nonfinite, is_tensor, leaves, real
 from probe.reading.dumps.work import Workers, run_units
-from probe.reading.one_run.health.run_check import findings_of, look_into as look_into_step
+from probe.reading.one_run.coverage import looked_at
+from probe.reading.one_run.health.run_check import findings_of, gaps_of, look_into as look_into_step
 from probe.reading.one_run.nan import LARGEST, NEAR, Found, look_into
 from probe.reading.one_run.rank_digest import digest_of
 from probe.reading.report import part as kinds
 from probe.reading.report.content import Content, ContentMaker
+from probe.reading.report.headline import OneRun
 from probe.reading.report.part import CALL_COLUMNS, ROW_COLUMNS, ROW_NUMBERS, Part, PartMaker, add_numbers, producer_of
 from probe.series.series import find_series
 
@@ -268,7 +270,7 @@ def make_content(path: str, golden: str = "", wishes: Wishes | None = None) -> C
         pairs, alone = pair_folders(open_run(golden), run, step, rank)
         units = [(*pair, wishes.request.options) for pair in pairs]
         parts = list(run_units(pair_part, units, workers))
-        health = []
+        answers = OneRun()
     else:
         if not run.folders and find_series(path):
             why = "has rows of the monitor and no dump, which a report needs"
@@ -276,10 +278,12 @@ def make_content(path: str, golden: str = "", wishes: Wishes | None = None) -> C
         chosen = [(folder, snapshots) for folder in folders(run, step, rank)]
         parts, alone = list(run_units(run_part, chosen, workers, "reading")), ([], [])
         looked = [part.extras.looked for part in parts if part.extras.looked]
+        scope = looked_at((item.step, item.rank, item.coverage) for item in looked)
         health = findings_of(looked, snapshots, [folder for folder, _ in chosen])
+        answers = OneRun(health, scope, gaps_of(scope, snapshots))
     if all(part.error for part in parts):
         raise UsageError(parts[0].error)
-    return ContentMaker((golden, path), parts, alone, wishes.with_code, wishes.everything).content(health)
+    return ContentMaker((golden, path), parts, alone, wishes.with_code, wishes.everything).content(answers)
 
 
 def make_report(output: str | os.PathLike[str], path: str, golden: str = "", wishes: Wishes | None = None) -> Outcome:

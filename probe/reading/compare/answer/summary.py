@@ -94,15 +94,22 @@ class ComparisonResult:
         return self.is_comparable and not self.origins and not differs
 
     @property
+    def blind(self) -> list[UnitSummary]:
+        """The steps and ranks in which no tensor has numbers on both sides: whether they agree cannot be known."""
+        return [unit for unit in self.units if set(unit.counts.verdicts) - {Verdict.ARGUMENT} == {Verdict.UNKNOWN}]
+
+    @property
     def status(self) -> int:
-        """The exit status: 0 no difference beyond tolerance, 1 differences, 2 not comparable."""
-        return 0 if self.agrees else 1 if self.is_comparable else 2
+        """The exit status: 0 no difference beyond tolerance, 1 differences, 2 not comparable, or it cannot be known."""
+        if self.agrees:
+            return 2 if self.blind else 0
+        return 1 if self.is_comparable else 2
 
     def to_dict(self) -> dict[str, Any]:
         """Return the summary for JSON."""
         outside = str(say("compare.outside_cells"))
         return {
-            "a": self.paths[0], "b": self.paths[1], "ok": self.agrees, "status": self.status,
+            "a": self.paths[0], "b": self.paths[1], "ok": self.status == 0, "status": self.status,
             "origins": [origin.to_dict() for origin in self.origins],
             "later": [origin.to_dict() for origin in self.later],
             "pairs": self.pairs, "verdicts": self.verdicts, "only_a": self.only_a, "only_b": self.only_b,
@@ -126,7 +133,9 @@ _BEFORE = {Verdict.BITS: "compare.bits_before", Verdict.NUMBERS_EQUAL: "compare.
 
 def one_line(comparison: ComparisonResult, language: str = ENGLISH) -> str:
     """Return a comparison in one short line, as pytest shows it."""
-    if comparison.agrees:
+    if comparison.agrees and comparison.blind:
+        said = _blind(comparison)
+    elif comparison.agrees:
         said = say("compare.agrees")
     elif not comparison.is_comparable:
         reason = comparison.errors[0] if comparison.errors else say("compare.few_pairs")
@@ -151,7 +160,9 @@ def summary_text(comparison: ComparisonResult, language: str = ENGLISH) -> str:
     lines += [say("compare.note", note=note) for note in list(notes)[:_NOTES]]
     for casts in filter(None, (unit.origins.casts for unit in comparison.units[:1])):
         lines += [say("compare.casts", count=len(casts)), *(say("compare.cast", **cast) for cast in casts[:_CASTS])]
-    if comparison.agrees:
+    if comparison.agrees and comparison.blind:
+        lines += [_blind(comparison), *_harmless(comparison, language)]
+    elif comparison.agrees:
         lines += [say("compare.no_difference"), *_harmless(comparison, language)]
     elif not comparison.is_comparable:
         lines.append(one_line(comparison, language))
@@ -161,6 +172,12 @@ def summary_text(comparison: ComparisonResult, language: str = ENGLISH) -> str:
         lines += [*_origins(comparison, language), *(say("compare.also_other", finding=found) for found in also)]
         lines += _cells(comparison, language)
     return "\n".join(text.safe(said(line, language)) for line in lines[:25])
+
+
+def _blind(comparison: ComparisonResult) -> Sentence:
+    """Return that steps and ranks have no numbers to compare."""
+    places = [say("compare.step", step=unit.step) for unit in comparison.blind if unit.step is not None]
+    return say("compare.blind", places=list(dict.fromkeys(places)) or say("compare.all_steps"))
 
 
 def said(line: Sentence | str, language: str) -> str:

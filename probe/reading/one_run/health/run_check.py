@@ -63,11 +63,17 @@ def look_at_run(run: Run, workers: Workers = HERE) -> RunLook:
     facts = list(run_units(look, units, workers, "looking at one run"))
     steps = [item for item in facts if isinstance(item, StepFacts)]
     looked = looked_at((item.step, item.rank, item.coverage) for item in steps)
-    gaps = list(looked.gaps()) if run.folders else []
-    if any(snapshots.of_rank(rank) is None for rank in run.ranks):
-        gaps.append(say("gap.snapshot"))
+    gaps = gaps_of(looked, snapshots) if run.folders else [say("gap.no_dump")]
     errors = [item for item in facts if isinstance(item, str)]
     return RunLook(findings_of(steps, snapshots, run.folders), errors, looked, gaps)
+
+
+def gaps_of(looked: Looked, snapshots: Snapshots) -> list[Sentence]:
+    """Return what cannot be known of a run with dumps."""
+    gaps = list(looked.gaps())
+    if any(snapshots.of_rank(rank) is None for rank in looked.ranks):
+        gaps.append(say("gap.snapshot"))
+    return gaps
 
 
 def findings_of(steps: Sequence[StepFacts], snapshots: Snapshots, folders: Sequence[DumpFolder]) -> list[HealthFinding]:

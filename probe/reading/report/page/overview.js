@@ -4,7 +4,9 @@ function overviewView(view) {
   const first = D.origins[0];
   put(view,
     h("p", { class: "runs" }, D.two ? t("two_runs", D.a, D.b) : D.b),
-    first ? originCard(first, t(D.two ? "first" : "first_nan"), true) : h("p", { class: D.ranks_status ? "verdict unsure" : "verdict" }, nothingText()),
+    first ? originCard(first, t(D.two ? "first" : "first_nan"), true) : headline(),
+    first && D.headline && D.headline.others ? h("p", { class: "verdict bad" }, t("others", D.headline.others)) : null,
+    textList(t("gaps"), D.gaps.map(said)),
     ranksAnswer(),
     textList(t("health"), D.health.map(said)),
     countBoxes(),
@@ -26,8 +28,13 @@ function ranksAnswer() {
     h("ul", { class: "plain" }, D.ranks.slice(0, 3).map((item) => h("li", {}, item.step === null ? "" : `${t("step")} ${item.step}: `, said(item.sentence)))));
 }
 
+/** Return the headline: of one run the heaviest finding of all readers, of two runs that nothing differs. */
+function headline() {
+  if (D.headline) return h("p", { class: `verdict ${D.headline.tone}`, id: "headline" }, said(D.headline.text));
+  return h("p", { class: D.ranks_status ? "verdict unsure" : "verdict", id: "headline" }, nothingText());
+}
+
 function nothingText() {
-  if (!D.two) return t("no_nan");
   if (!D.comparable) return t("not_comparable");
   if (["carried", "grown"].some((name) => D.counts.states[name])) return t("no_origin");
   return t(["only_a", "only_b", "argument"].some((name) => D.counts.states[name]) ? "harmless" : "no_difference");
