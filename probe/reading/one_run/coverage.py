@@ -20,7 +20,7 @@ from probe.store.file_names import Rank
 
 #: parts of the names of dtypes whose numbers may be NaN/Inf, in small letters
 _CONTINUOUS = ("float", "complex")
-_INPUTS = ("input_args", "input_kwargs", "parameters")
+_INPUTS = ("input_args", "input_kwargs")
 
 
 class Coverage(NamedTuple):
@@ -127,10 +127,14 @@ class Looked(NamedTuple):
             yield say("gap.gradients")
         if self._sum("backward") and not self._sum("forward"):
             yield say("gap.forwards")
-        for name in ("with_inputs", "with_outputs"):
-            if self._sum("forward") and not self._sum(name):
-                yield say(f"gap.{name}")
+        if self._sum("forward") and not self._sum("with_outputs"):
+            yield say("gap.outputs")
         yield from self._missing_ranks()
+
+    def gaps_of_rules(self) -> Iterator[Sentence]:
+        """Yield what the rules of one run cannot know, beside the others."""
+        if self._sum("forward") and not self._sum("with_inputs"):
+            yield say("gap.inputs")
 
     def _missing_ranks(self) -> Iterator[Sentence]:
         size = max((part.world_size for part in self.parts), default=0)

@@ -61,10 +61,11 @@ def test_an_output_that_cannot_be_written_is_known_before_the_work(
 def test_a_new_file_is_readable_for_owner_and_group_alone(tmp_path, dump, command, option):
     usual = os.umask(0o022)
     try:
-        assert main(words(command, option, tmp_path / "out", dump)) == 0
+        status = 2 if command == "report" else 0  # the dump has no run.json: not all can be known
+        assert main(words(command, option, tmp_path / "out", dump)) == status
         assert stat.S_IMODE((tmp_path / "out").stat().st_mode) == 0o640
         os.umask(0o077)
-        assert main(words(command, option, tmp_path / "narrow", dump)) == 0
+        assert main(words(command, option, tmp_path / "narrow", dump)) == status
         assert stat.S_IMODE((tmp_path / "narrow").stat().st_mode) == 0o600
     finally:
         os.umask(usual)

@@ -7,6 +7,7 @@ import json
 import math
 import os
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,7 +17,9 @@ from probe import UsageError
 from probe.__main__ import main
 from probe.reading.report import content
 from probe.reading.report.report import SCRIPTS, read, script
+from probe.series.file import SeriesFile
 from tests.reading import builders
+from tests.reading.one_run.test_health import Training
 from tests.reading.report.runs import FAULT, columns, faulty, one_dump
 
 
@@ -103,8 +106,30 @@ def test_one_run_alone_shows_the_call_that_makes_nan(tmp_path):
 
 
 def test_one_clean_run_ends_with_status_0(tmp_path):
+    status, found, _ = report(tmp_path, Training().write(tmp_path / "run"))
+    assert status == 0
+    assert found["description"]["headline"]["tone"] == "good"
+    assert found["description"]["headline"]["text"] == "No fault is seen in steps 0-2: 9 forward and 9 backward entries"
+
+
+def test_a_run_of_which_a_part_cannot_be_known_has_no_green_headline(tmp_path):
     one_dump(tmp_path / "run", 0.25, 1.0)
-    assert report(tmp_path, tmp_path / "run")[0] == 0
+    status, found, _ = report(tmp_path, tmp_path / "run")
+    assert status == 2
+    assert found["description"]["headline"]["tone"] == "unsure"
+    assert found["description"]["headline"]["text"].startswith("cannot be known: ")
+
+
+def test_an_alarm_of_the_monitor_is_the_headline_of_a_run_without_nan(tmp_path):
+    run = Path(Training().write(tmp_path / "run"))
+    file = SeriesFile(str(run / "monitor" / "rank"))
+    for step in range(60):
+        file.write(step, {"loss": 1.0 + step % 3 / 100 if step < 50 else 34_248.0})
+    file.close()
+    status, found, _ = report(tmp_path, run)
+    assert status == 1
+    assert found["description"]["headline"]["tone"] == "bad"
+    assert "loss" in found["description"]["headline"]["text"]
 
 
 def test_numbers_that_half_the_digits_cannot_hold_are_kept_whole(tmp_path):

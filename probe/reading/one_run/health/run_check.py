@@ -70,7 +70,7 @@ def look_at_run(run: Run, workers: Workers = HERE) -> RunLook:
 
 def gaps_of(looked: Looked, snapshots: Snapshots) -> list[Sentence]:
     """Return what cannot be known of a run with dumps."""
-    gaps = list(looked.gaps())
+    gaps = [*looked.gaps(), *looked.gaps_of_rules()]
     if any(snapshots.of_rank(rank) is None for rank in looked.ranks):
         gaps.append(say("gap.snapshot"))
     return gaps
