@@ -10,6 +10,8 @@ import mindspore as ms
 import pytest
 
 from probe.launch.program import show_runpy
+from tests.support import processes
+from tests.support.paths import ROOT, environment
 from tests.support.thorough import thorough_but
 from tests.support.transforms import NAMES, Net, Transforms, X, train
 
@@ -102,3 +104,29 @@ def test_after_step_the_compiler_has_its_own_methods(debug):
     before = [dict(vars(executor)) for executor in executors]
     train("jvp", debug(level="mix", step=[0]))
     assert [dict(vars(executor)) for executor in executors] == before
+
+
+#: runs some transforms where PyNative is asynchronous, which the first operation of a process settles
+ASYNCHRONOUS = """
+import json, sys
+from probe import PrecisionDebugger
+from tests.support.transforms import train
+
+for name in sys.argv[2:]:
+    bare = train(name)
+    for level in ("L0", "L1", "mix"):
+        debugger = PrecisionDebugger(dump_path=f"{sys.argv[1]}/{name}-{level}", level=level)
+        assert train(name, debugger) == bare, (name, level)
+print("equal")
+"""
+
+
+@pytest.mark.parametrize(
+    "names", thorough_but(["jvp jit_of_a_parameter"], ["jvp jit_of_a_parameter", "jacfwd jit_of_gradient hessian vjp"])
+)
+def test_an_asynchronous_training_with_a_transform_is_as_without_probe(tmp_path, names):
+    command = [sys.executable, "-c", ASYNCHRONOUS, str(tmp_path), *names.split()]
+    done = processes.run(command, cwd=ROOT, env=environment(), capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == "equal"
+    assert not list(tmp_path.rglob("dump_error_info.log"))

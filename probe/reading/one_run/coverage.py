@@ -90,7 +90,7 @@ def _is_known(record: Record) -> bool:
 
 
 class Looked(NamedTuple):
-    """What an answer has looked at, over all steps and ranks."""
+    """The steps, ranks and entries that an answer has looked at."""
 
     steps: list[int]
     ranks: list[Rank]
