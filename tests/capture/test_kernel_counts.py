@@ -14,6 +14,7 @@ import pytest
 
 from tests.support import processes
 from tests.support.paths import environment
+from tests.support.thorough import thorough_but
 
 pytestmark = pytest.mark.slow
 
@@ -80,6 +81,6 @@ def bare(tmp_path_factory):
     return found
 
 
-@pytest.mark.parametrize("case", SETTINGS)
+@pytest.mark.parametrize("case", thorough_but(["mix md5 guard", "monitor"], list(SETTINGS)))
 def test_no_kernel_runs_once_more(tmp_path, bare, case):
     assert windows(tmp_path, SETTINGS[case]) == bare

@@ -18,7 +18,7 @@ from tests.support.transforms import NAMES, Net, Transforms, X, train
 pytestmark = pytest.mark.slow
 
 #: those that do not compile a gradient, or take seconds to compile
-_OFTEN = "jvp vjp jit_of_gradient jit_of_a_parameter jit_in_a_cell gradient_of_jit custom_vjp hessian".split()
+_OFTEN = "jvp jit_of_gradient jit_of_a_parameter".split()
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +60,7 @@ TASKS = {
 
 
 @pytest.mark.parametrize("name", thorough_but(["jvp"], NAMES))
-@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("task", thorough_but(["monitor", "debug", "guard"], list(TASKS)))
 def test_a_training_with_a_transform_is_as_without_probe_in_each_task(debug, bare, name, task):
     _prepare(name)
     assert train(name, debug(**{"level": "mix", **TASKS[task]})) == bare(name)
@@ -121,9 +121,8 @@ print("equal")
 """
 
 
-@pytest.mark.parametrize(
-    "names", thorough_but(["jvp jit_of_a_parameter"], ["jvp jit_of_a_parameter", "jacfwd jit_of_gradient hessian vjp"])
-)
+@pytest.mark.thorough
+@pytest.mark.parametrize("names", ["jvp jit_of_a_parameter", "jacfwd jit_of_gradient hessian vjp"])
 def test_an_asynchronous_training_with_a_transform_is_as_without_probe(tmp_path, names):
     command = [sys.executable, "-c", ASYNCHRONOUS, str(tmp_path), *names.split()]
     done = processes.run(command, cwd=ROOT, env=environment(), capture_output=True, text=True)

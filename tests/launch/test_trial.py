@@ -9,6 +9,7 @@ import os
 import pytest
 
 from tests.support.launched import RUN, dump, place, start
+from tests.support.thorough import thorough_but
 
 pytestmark = pytest.mark.slow
 
@@ -45,7 +46,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-@pytest.mark.parametrize("task", ["statistics", "tensor"])
+@pytest.mark.parametrize("task", thorough_but(["statistics"], ["statistics", "tensor"]))
 def test_a_setting_that_cannot_be_used_ends_the_command_before_the_program_begins(folder, case, task):
     options, name, reason = REFUSED[case]
     done = start(folder, *RUN, "--task", task, *options, "loop.py")
@@ -55,7 +56,7 @@ def test_a_setting_that_cannot_be_used_ends_the_command_before_the_program_begin
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize("task", ["nan_check", "structure", "monitor"])
+@pytest.mark.parametrize("task", thorough_but(["monitor"], ["nan_check", "structure", "monitor"]))
 def test_a_file_in_the_way_ends_the_command_in_each_task(folder, task):
     done = start(folder, *RUN, "--task", task, "--dump-path", "a_file", "loop.py")
     assert (done.returncode, done.stdout) == (2, "")
