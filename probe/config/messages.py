@@ -68,5 +68,7 @@ def errors_about(place: str) -> Iterator[None]:
     except SettingsError as error:
         error.args = (f"{prefix}{error}",)
         raise
+    except OSError as error:
+        raise SettingsError(f"{prefix}cannot be read: {error.strerror or printable(str(error))}") from error
     except _CAUSED as error:
         raise SettingsError(f"{prefix}cannot be used: {printable(repr(error))}") from error

@@ -20,13 +20,14 @@ from probe.intervention.change import KINDS, Change
 from probe.intervention.drill import add_drill
 from probe.intervention.runs import Runs, table
 from probe.launch.command import count_of_options
+from probe.options import OneLineParser
 from probe.reading.commands.arguments import add_shared
 
 
 def main(words: Sequence[str]) -> int:
     """Run a command, and return its exit status: 0, 1, or 2 for wrong use."""
     name = words[0]
-    parser = argparse.ArgumentParser(
+    parser = OneLineParser(
         prog=f"probe {name}", usage=f"probe {name} [options] (FILE | -m MODULE) [arguments of the program]",
         description=f"THIS CHANGES THE TRAINING. {SHORT[name]}: see docs/intervention.md.", allow_abbrev=False,
     )  # fmt: skip

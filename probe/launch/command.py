@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from probe.config.settings import ConfigFile, Settings, meanings
 from probe.errors import ProbeError
 from probe.launch.trial import try_settings
+from probe.options import OneLineParser
 
 if TYPE_CHECKING:
     from probe.launch.launcher import Launcher
@@ -96,7 +97,7 @@ def join(
 
 def _parser() -> argparse.ArgumentParser:
     usage = "probe run [options] (FILE | -m MODULE) [arguments of the program]"
-    parser = argparse.ArgumentParser(prog="probe run", usage=usage, description=_LONG, allow_abbrev=False)
+    parser = OneLineParser(prog="probe run", usage=usage, description=_LONG, allow_abbrev=False)
     add = parser.add_argument
     add("--config", metavar="FILE", help="a settings file; the options win over it")
     add("--step-at", choices=("optimizer", "model"), default="optimizer", help="model: each call of it is a step")

@@ -53,6 +53,7 @@ class Launcher:
 
     def run(self) -> None:
         """Become the program."""
+        self._program.check()
         atexit.register(self._report)
         self._last_words.install()
         self._program.run()

@@ -26,13 +26,16 @@ class Program:
     def __str__(self) -> str:
         return self.path or f"-m {self.module}"
 
-    def run(self) -> None:
-        """Become the program. Its exceptions pass; a traceback has no frames of the tool."""
-        is_file = bool(self.path) and os.path.isfile(self.path) and not self._is_zip()
-        if self.path and not is_file and not os.path.exists(self.path):
+    def check(self) -> None:
+        """End with status 2 where there is no such file, as Python does."""
+        if self.path and not os.path.exists(self.path):
             missing = f"probe run: can't open file {os.path.abspath(self.path)!r}: No such file or directory"
             print(missing, file=sys.stderr)
             raise SystemExit(2)
+
+    def run(self) -> None:
+        """Become the program. Its exceptions pass; a traceback has no frames of the tool."""
+        is_file = bool(self.path) and os.path.isfile(self.path) and not self._is_zip()
         sys.argv = [self.path or "-m", *self._arguments]
         sys.excepthook = functools.partial(_show, sys.excepthook)
         if not (sys.flags.isolated or getattr(sys.flags, "safe_path", False)):

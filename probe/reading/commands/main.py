@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from probe.errors import ProbeError
+from probe.options import OneLineParser
 from probe.reading.commands.arguments import add_commands
 from probe.reading.commands.findings import run_merge, run_nan, run_ranks, run_trend
 from probe.reading.commands.show import run_check, run_compare, run_recover, run_report, run_show
@@ -36,7 +37,7 @@ def run_command(
 
     ``arguments`` None takes those of the process. The functions in ``further`` add commands of other rooms.
     """
-    parser = argparse.ArgumentParser(prog="probe", description="Read and compare dumps, and check this machine.")
+    parser = OneLineParser(prog="probe", description="Read and compare dumps, and check this machine.")
     parser.add_argument("--version", action="version", version=f"probe {version}")
     parser.add_argument("--json-schema", action=_Schemas, nargs=0, help="print a JSON Schema of each --json")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")

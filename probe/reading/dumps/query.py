@@ -26,7 +26,7 @@ from probe.reading.dumps import entry_name, text
 from probe.reading.dumps.dump import Call, Dump, Tensor
 from probe.reading.dumps.entry_name import BACKWARD, GRADIENT
 from probe.reading.dumps.folders import DumpFolder
-from probe.reading.dumps.run import Run
+from probe.reading.dumps.run import Run, known
 from probe.reading.dumps.tables import write_csv
 from probe.reading.dumps.updates import global_norm, groups, is_update, parameter_names, unread
 from probe.reading.dumps.values import NUMBERS, SHOWN, further, has_nonfinite, real
@@ -238,7 +238,8 @@ def folders(run: Run, steps: str, ranks: str) -> list[DumpFolder]:
     ]
     if not chosen:
         raise UsageError(
-            f"no dump of step {steps or 'any'}, rank {ranks or 'any'}. Steps: {run.steps}; ranks: {run.ranks}"
+            f"{run.path} has no dump{f' of step {steps}' if steps else ''}{f' of rank {ranks}' if ranks else ''}. "
+            f"{known(run)}"
         )
     return chosen
 

@@ -58,8 +58,9 @@ class Run:
                 if self._last is None or self._last.folder != folder:
                     self._last = Dump(folder)
                 return self._last
-        known = f"Steps: {self.steps}; ranks: {self.ranks}"
-        raise UsageError(f"{self.path} has no dump of step {step}, rank {rank}. {known}")
+        asked = "" if step is None else f" of step {step}"
+        asked += "" if rank is None else f" of rank {rank}"
+        raise UsageError(f"{self.path} has no dump{asked}. {known(self)}")
 
     def __getitem__(self, step: int) -> Dump:
         return self.dump(step)
@@ -138,6 +139,16 @@ class Run:
 
     def _repr_html_(self) -> str:
         return text.html_table((folder.label, folder.path) for folder in self.folders)
+
+
+def known(run: Run) -> str:
+    """Return which steps and ranks a run has, for messages."""
+    if not run.folders:
+        return "It has none at all"
+    ranks = [rank for rank in run.ranks if rank is not None]
+    told = [f"its steps: {shortened(run.steps)}"] if run.steps else []
+    told += [f"its ranks: {shortened(ranks)}"] if ranks else []
+    return f"There are {'; '.join(told)}" if told else "It has one, without a number of its step"
 
 
 def shortened(numbers: list[Any]) -> str:
