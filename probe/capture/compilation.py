@@ -1,5 +1,5 @@
 # Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
-"""The moments at which MindSpore compiles: what it must not meet then is taken away.
+"""The moments at which MindSpore compiles: all that it must not meet then is taken away.
 
 All that compiles in PyNative mode passes one of two executors: ``@jit``, ``jvp``, ``jacfwd``, ``jacrev``, ``vmap``, a
 gradient inside a compiled function (``_JitExecutor``), and ``Cell.compile`` and ``export`` (``_CellGraphExecutor``).

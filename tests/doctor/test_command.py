@@ -105,7 +105,7 @@ def test_a_device_that_is_not_there_is_told_and_the_rest_is_not_run(tmp_path):
         (["--device", "ascent"], "'ascent' is not allowed. Allowed: CPU, GPU, Ascend. Did you mean 'Ascend'?"),
         (["--device", "x"], "'x' is not allowed. Allowed: CPU, GPU, Ascend."),
         (["--limit", "0"], "'0' is not allowed. Allowed: a number of seconds above 0."),
-        (["dump"], "unrecognized arguments: dump"),
+        (["dump"], "'dump' is one argument too many"),
     ],
 )
 def test_a_wrong_argument_ends_with_status_2(capsys, arguments, message):

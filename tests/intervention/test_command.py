@@ -27,7 +27,7 @@ def probe(folder, *words):
         (("bisect", "--float32", "train.py"), "--until"),
         (("bisect", "--until", "finite", "train.py"), "bisect needs one change"),
         (("bisect", "--until", "never", "--float32", "train.py"), "Allowed: \"finite\""),
-        (("drill", "--wrong", "train.py"), "unrecognized arguments"),
+        (("drill", "--wrong", "train.py"), "there is no option --wrong"),
     ],
 )  # fmt: skip
 def test_wrong_use_is_one_clear_error(tmp_path, words, told):

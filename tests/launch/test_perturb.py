@@ -143,4 +143,8 @@ def test_a_perturbed_run_is_loud_and_its_dump_is_a_tolerance(tmp_path):
 @pytest.mark.slow
 def test_a_wrong_target_ends_the_command_before_the_program(tmp_path):
     done = start(place(tmp_path / "run", recorded=False), *RUN, "--perturb=bach", "loop.py")
-    assert done.returncode == 2 and "invalid choice: 'bach' (choose from" in done.stderr and not done.stdout
+    assert (
+        done.returncode == 2
+        and "'bach' is not allowed. Allowed: parameters, batch. Did you mean batch?" in done.stderr
+        and not done.stdout
+    )

@@ -173,7 +173,7 @@ def test_each_end_says_once_where_the_dump_is_or_why_there_is_none(stop, way, ta
     elif stop == "before" and not goes_on:
         expected = "nothing was recorded: no optimizer of MindSpore made an update"
     elif task == "nan_check":
-        expected = "task nan_check wrote nothing"
+        expected = "no NaN/Inf"
     elif task == "monitor":
         expected = f"{1 + (stop != 'inside')} steps in "
     else:
@@ -183,7 +183,7 @@ def test_each_end_says_once_where_the_dump_is_or_why_there_is_none(stop, way, ta
 
 
 #: each line about the end of a recording has one of these
-LAST_WORDS = ("look with: ", "nothing was recorded", "wrote nothing")
+LAST_WORDS = ("look with: ", "nothing was recorded", "looked at, ")
 
 
 def test_a_process_that_the_program_forks_ends_by_sigterm_and_says_nothing(folder):

@@ -15,7 +15,7 @@ class ComputedNumbers:
 
     def __init__(self, values: OptimizerValues) -> None:
         self._values = values
-        self._computed: dict[str, Any] = {}  # what its methods returned
+        self._computed: dict[str, Any] = {}  # the results of its methods
         self._groups: list[list[str]] = []  # the parameters of each group, before and after
         self._owners: list[int] = []  # for each group after the update: its place among those from before, or -1
 

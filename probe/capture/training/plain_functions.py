@@ -2,7 +2,7 @@
 """Tells whether a schedule of the user's own only computes: then it may run once more, and nobody can notice.
 
 A schedule may count its calls, draw random numbers, or write a file. Run once more, it would change the training. So
-its source is read, and each name in it is looked up. Only what is listed here is known to change nothing.
+its source is read, and each name in it is looked up. Only the names listed here are known to change nothing.
 """
 
 from __future__ import annotations
@@ -179,7 +179,7 @@ class _Body:
             raise MayDoMore(f"it calls {above.__name__}.{name}")
 
     def _called(self, found: Any, text: str) -> None:
-        """Check what is called: a function, a Primitive, a Cell, a method of the Cell."""
+        """Check the callee: a function, a Primitive, a Cell, a method of the Cell."""
         from mindspore import Tensor, nn
         from mindspore.ops import Primitive
 
@@ -206,7 +206,7 @@ class _Body:
         return _is_value(self._lookup(node.value, None))
 
     def _lookup(self, node: ast.AST, instead: Any = _MISSING) -> Any:
-        """Return what a name or a dotted name stands for, without running a property."""
+        """Return the object of a name or a dotted name, without running a property."""
         if isinstance(node, ast.Name):
             if self._self and node.id == self._self:
                 return self._of

@@ -115,7 +115,7 @@ class Looked(NamedTuple):
         return say("looked", steps=steps, ranks=ranks, forward=forward, backward=self._sum("backward"))
 
     def gaps(self) -> Iterator[Sentence]:
-        """Yield what cannot be known, each with what to record."""
+        """Yield the parts that cannot be known, each with the thing to record."""
         known, unknown = self._sum("tensors"), self._sum("unknown")
         if not self.has_numbers:
             yield say("gap.no_numbers")
@@ -132,7 +132,7 @@ class Looked(NamedTuple):
         yield from self._missing_ranks()
 
     def gaps_of_rules(self) -> Iterator[Sentence]:
-        """Yield what the rules of one run cannot know, beside the others."""
+        """Yield further parts that the rules of one run need."""
         if self._sum("forward") and not self._sum("with_inputs"):
             yield say("gap.inputs")
 
@@ -149,7 +149,7 @@ class Looked(NamedTuple):
 
 
 def looked_at(units: Iterable[tuple[int | None, Rank, Coverage]]) -> Looked:
-    """Return what was looked at in these steps and ranks."""
+    """Return the scope of an answer over these steps and ranks."""
     listed = list(units)
     steps = sorted({step for step, _, _ in listed if step is not None})
     ranks = list(dict.fromkeys(rank for _, rank, _ in listed))

@@ -351,7 +351,7 @@ class _StepChecks:
             yield _finding("parameter", key, self.digests, name, groups, more=_more([name for name, _ in wrong]))
 
     def unknown(self) -> Iterator[RankFinding]:
-        """Yield the parts that cannot be known, with what to record."""
+        """Yield the parts that cannot be known, with the thing to record."""
         step = self.digests[0].step
         ranks = sorted(self._by_rank, key=lambda rank: (isinstance(rank, str), rank))
         values = [item.value for held in self._all.values() for item in held.values()]

@@ -53,8 +53,8 @@ class Digest:
     step: int | None
     rank: Rank
     error: str = ""  # the reason why the dump could not be read, or ""
-    lost: str = ""  # what could not be read of it
-    parameters: dict[str, Held] = field(default_factory=dict)  # parameter, or state of an optimizer -> what is known
+    lost: str = ""  # the part that could not be read
+    parameters: dict[str, Held] = field(default_factory=dict)  # parameter, or state of an optimizer -> its record
     statistics: dict[str, Hashable] = field(default_factory=dict)  # moving statistic -> a key of its content
     after: dict[str, Hashable] = field(default_factory=dict)  # parameter -> a key of its content after the updates
     collectives: list[RankCollective] = field(default_factory=list)

@@ -40,13 +40,13 @@ def _nonfinite(ranks: Sequence[RankSeries]) -> Iterator[HealthFinding]:
 
 
 def gaps_of(ranks: Sequence[RankSeries]) -> list[Sentence]:
-    """Return what cannot be known: of fewer rows than rules need, that none of them holds."""
+    """Return the parts that cannot be known: of fewer rows than rules need, that none of them holds."""
     rows = min((len(rank.steps) for rank in ranks), default=0)
     return [say("gap.rows", rows=rows, least=LEAST_STEPS)] if rows < LEAST_STEPS else []
 
 
 def said_of(ranks: Sequence[RankSeries]) -> Sentence:
-    """Return what was looked at, as "24 rows of the monitor, steps 0-23, 7 series"."""
+    """Return the scope, as "24 rows of the monitor, steps 0-23, 7 series"."""
     steps = sorted({step for rank in ranks for step in rank.steps})
     names = {name for rank in ranks for name in rank.names}
     rows = sum(len(rank.steps) for rank in ranks)

@@ -142,7 +142,7 @@ class Content:
     description: dict[str, Any]  # all that is no column: the runs, the origins, the findings, the tables of texts
     merged: Merged  # the columns
     status: int  # the exit status: 0 nothing found, 1 something found, 2 not comparable
-    unread: list[str]  # what of the dumps could not be read
+    unread: list[str]  # the parts of dumps that could not be read
 
 
 class ContentMaker:
@@ -267,7 +267,7 @@ class ContentMaker:
         return {**fields, "name": safe(finding.name), "sentence": self._said(finding.said)}
 
     def _rank_checks(self) -> RankChecks | None:
-        """Return what ``probe ranks`` answers; None for one rank."""
+        """Return the answer of ``probe ranks``; None for one rank."""
         digests = [part.digest for part in self._parts if part.digest is not None]
         return check_digests(digests) if len({item.rank for item in digests}) > 1 else None
 
@@ -293,7 +293,7 @@ class ContentMaker:
         }  # fmt: skip
 
     def _remarks(self) -> list[str]:
-        """Return what the reader should know: how the runs differ, dumps that could not be read or compared."""
+        """Return remarks for the reader: how the runs differ, dumps that could not be read or compared."""
         sides = [(side, label) for side, labels in zip("AB", self._alone) for label in labels[:20]]
         found: list[Sentence | str] = [say("report.only_in", side=side, name=label) for side, label in sides]
         for part in self._parts:

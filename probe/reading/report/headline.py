@@ -21,7 +21,7 @@ class OneRun(NamedTuple):
 
     health: Sequence[HealthFinding] = ()  # the heaviest first
     looked: Looked = Looked([], [], [])  # how much was looked at
-    gaps: Sequence[Sentence] = ()  # what cannot be known
+    gaps: Sequence[Sentence] = ()  # the parts that cannot be known
 
 
 class Headline(NamedTuple):

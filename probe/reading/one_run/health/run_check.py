@@ -53,11 +53,11 @@ class RunLook(NamedTuple):
     findings: list[HealthFinding]  # the heaviest first
     errors: list[str]  # the reasons why dumps could not be read
     looked: Looked  # how much was looked at
-    gaps: list[Sentence]  # what cannot be known
+    gaps: list[Sentence]  # the parts that cannot be known
 
 
 def look_at_run(run: Run, workers: Workers = HERE) -> RunLook:
-    """Return what a run shows by itself."""
+    """Return all findings in a run alone."""
     snapshots = Snapshots(run.path)
     units = [(folder, snapshots) for folder in run.folders]
     facts = list(run_units(look, units, workers, "looking at one run"))
@@ -69,7 +69,7 @@ def look_at_run(run: Run, workers: Workers = HERE) -> RunLook:
 
 
 def gaps_of(looked: Looked, snapshots: Snapshots) -> list[Sentence]:
-    """Return what cannot be known of a run with dumps."""
+    """Return the parts of a run with dumps that cannot be known."""
     gaps = [*looked.gaps(), *looked.gaps_of_rules()]
     if any(snapshots.of_rank(rank) is None for rank in looked.ranks):
         gaps.append(say("gap.snapshot"))
@@ -162,9 +162,9 @@ class RunCheck:
     """The findings in one run; one without a dump is only described.
 
     Attributes:
-        findings: what was found, the heaviest first.
+        findings: the findings, the heaviest first.
         errors: the reasons why dumps could not be read.
-        unknown: what cannot be known of the run, as it was not recorded.
+        unknown: the parts of the run that cannot be known, as they were not recorded.
 
     Example::
 
@@ -182,7 +182,7 @@ class RunCheck:
 
     @property
     def ok(self) -> bool:
-        """Whether there is no fault; what is only suspicious is none."""
+        """Whether there is no fault; a suspicious line is none."""
         return not any(item.weight == FAULT for item in self.findings)
 
     @property
