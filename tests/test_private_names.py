@@ -14,7 +14,8 @@ from tests.support.paths import ROOT
 #: the words of all names in the table
 LISTED = {word for part in PRIVATE_PARTS for name in part.names for word in re.findall(r"\w+", name)}
 #: private names of Python and of probe itself that objects of others have
-OTHERS = {"_getframe", "_fields", "_field_defaults", "_replace", "_asdict", "_exit", "_actions", "_run_module_as_main"}
+OTHERS = {"_getframe", "_fields", "_field_defaults", "_replace", "_asdict", "_exit", "_actions", "_run_module_as_main",
+          "_option_string_actions", "_subparsers", "_SubParsersAction"}  # fmt: skip
 #: and those that distributed tensors have, where there are any
 OTHERS |= {"_local_tensor", "_device_mesh", "_placements"}
 

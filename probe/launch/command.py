@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from probe.config.settings import ConfigFile, Settings, meanings
 from probe.errors import ProbeError
+from probe.launch.program import Program
 from probe.launch.trial import try_settings
 from probe.options import OneLineParser
 
@@ -65,6 +66,7 @@ def main(words: Sequence[str]) -> int:
     except ProbeError as error:
         print(f"probe: {error}", file=sys.stderr)
         return 2
+    Program(path, module, rest).check()
     join(path, module, rest, config, settings, at_model, as_msprobe, perturb, first_step).run()
     return 0
 
@@ -85,7 +87,6 @@ def join(
     """Begin to watch this process: the one of the command, or one that the program spawns."""
     from probe.launch.launcher import Launcher
     from probe.launch.perturb import Perturbation
-    from probe.launch.program import Program
 
     has_settings, source = bool(config) or len(settings) > 1 or bool(perturb), ConfigFile(config or None, **settings)
     changes = Perturbation(perturb, source)

@@ -53,7 +53,6 @@ class Launcher:
 
     def run(self) -> None:
         """Become the program."""
-        self._program.check()
         atexit.register(self._report)
         self._last_words.install()
         self._program.run()

@@ -13,7 +13,6 @@ import pytest
 from tests.architecture.source import Module, read
 from tests.support.paths import ROOT
 
-LONGEST = 400
 every_module = pytest.mark.parametrize("module", read(ROOT), ids=lambda module: module.path)
 
 
@@ -30,11 +29,6 @@ def test_every_public_name_has_a_docstring(module: Module):
     public = [node for owner in owners for node in owner.body if isinstance(node, kinds) and node.name[0] != "_"]
     assert ast.get_docstring(tree)
     assert [node.name for node in public if not ast.get_docstring(node)] == []
-
-
-@every_module
-def test_no_module_is_too_long(module: Module):
-    assert module.lines <= LONGEST
 
 
 def broken_claims(modules: list[Module]) -> list[str]:

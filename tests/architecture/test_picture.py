@@ -21,6 +21,7 @@ GROUND = {
     "findings",
     "living",
     "private_names",
+    "options",
 }
 
 

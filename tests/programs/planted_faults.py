@@ -111,7 +111,7 @@ FAULTS = tuple(Fault(*row) for row in (
      "several = isinstance(weights, tuple)", "monitor"),
     ("naming.py", 'return "_" + text if', "return text if", "architecture/test_docstrings.py"),
     ("process/rank.py", "sibling_count() > 1", "sibling_count() > 2", "process/test_rank.py"),
-    ("process/signals.py", "== self._on_signal:", "!= self._on_signal:", "process/test_signals.py"),
+    ("process/signals.py", "if signal.getsignal(signal.SIGTERM) == self._on_signal:", "if signal.getsignal(signal.SIGTERM) != self._on_signal:", "process/test_signals.py"),
     ("pytree.py", "[(str(place), item)", "[(str(place + 1), item)", "test_pytree.py"),
     ("reading/check/check.py", "Counter(places[key] - step for", "Counter(step - places[key] for", "reading/check"),
     ("reading/check/parameters.py", '("content", "shape")', '("shape", "content")', "reading/check"),
