@@ -8,6 +8,7 @@ the training would end. So they are off while anything is compiled, and the hook
 
 from __future__ import annotations
 
+import logging
 import weakref
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -16,8 +17,10 @@ from probe.capture.autograd.nodes import preserve_hook_version, remove_hooks
 from probe.capture.compilation import cells_compiled, functions_compiled, functions_to_compile, is_announced
 from probe.capture.method_event import Listener
 from probe.capture.patches import HookGroup
+from probe.store.error_log import ErrorGuard
 
 Hook = Callable[[Any], Any]
+_log = logging.getLogger("probe")
 
 
 class LeafHooks:
@@ -88,15 +91,21 @@ class LeafHooks:
                 self._turn_on()
 
     def _turn_off(self) -> None:
+        """Take the hooks off. An error of ours never reaches the compilation, which is the training's."""
         self._is_off = True
-        remove_hooks(self._handles)
+        with ErrorGuard(_report, "taking hooks off parameters for a compilation"):
+            remove_hooks(self._handles)
 
     def _turn_on(self) -> None:
         if not self._is_off:
             return
         self._is_off = False
-        with preserve_hook_version():
+        with ErrorGuard(_report, "putting hooks on parameters after a compilation"), preserve_hook_version():
             for tensor, hook in self._hooks:
                 held = tensor()
                 if held is not None:
                     self._handles.append(held.register_hook(hook))
+
+
+def _report(operation: str, error: BaseException) -> None:
+    _log.error("%s failed; gradients may be missing: %s: %s", operation, type(error).__name__, error)

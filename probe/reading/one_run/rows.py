@@ -50,4 +50,5 @@ def said_of(ranks: Sequence[RankSeries]) -> Sentence:
     steps = sorted({step for rank in ranks for step in rank.steps})
     names = {name for rank in ranks for name in rank.names}
     rows = sum(len(rank.steps) for rank in ranks)
-    return say("rows.looked", rows=rows, steps=", ".join(ranges(steps)), series=len(names))
+    numbers = sum(len(values) for rank in ranks for _, values in rank.rows())  # a series may be measured in some rows
+    return say("rows.looked", rows=rows, steps=", ".join(ranges(steps)), series=len(names), numbers=numbers)

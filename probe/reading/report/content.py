@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from probe.findings.sentence import CHINESE, Sentence, say
-from probe.reading.compare.answer.summary import ComparisonResult, harmless
+from probe.reading.compare.answer.summary import ComparisonResult, blind_said, harmless
 from probe.reading.compare.origins.origin import Origin
 from probe.reading.dumps.flow import Frame, parse
 from probe.reading.dumps.text import safe, shorten
@@ -192,6 +192,8 @@ class ContentMaker:
             "gaps": [self._said(gap) for gap in answers.gaps],
             "chinese": self._chinese,
         }  # fmt: skip
+        if result and result.agrees and result.blind:  # no tensor has numbers on both sides: it is not green
+            description["headline"] = {"text": self._said(blind_said(result)), "tone": "unsure", "others": 0}
         status = head.status if head is not None else result.status if result else 0
         return Content(description, merged, status, unread)
 

@@ -134,7 +134,7 @@ _BEFORE = {Verdict.BITS: "compare.bits_before", Verdict.NUMBERS_EQUAL: "compare.
 def one_line(comparison: ComparisonResult, language: str = ENGLISH) -> str:
     """Return a comparison in one short line, as pytest shows it."""
     if comparison.agrees and comparison.blind:
-        said = _blind(comparison)
+        said = blind_said(comparison)
     elif comparison.agrees:
         said = say("compare.agrees")
     elif not comparison.is_comparable:
@@ -161,7 +161,7 @@ def summary_text(comparison: ComparisonResult, language: str = ENGLISH) -> str:
     for casts in filter(None, (unit.origins.casts for unit in comparison.units[:1])):
         lines += [say("compare.casts", count=len(casts)), *(say("compare.cast", **cast) for cast in casts[:_CASTS])]
     if comparison.agrees and comparison.blind:
-        lines += [_blind(comparison), *_harmless(comparison, language)]
+        lines += [blind_said(comparison), *_harmless(comparison, language)]
     elif comparison.agrees:
         lines += [say("compare.no_difference"), *_harmless(comparison, language)]
     elif not comparison.is_comparable:
@@ -174,7 +174,7 @@ def summary_text(comparison: ComparisonResult, language: str = ENGLISH) -> str:
     return "\n".join(text.safe(said(line, language)) for line in lines[:25])
 
 
-def _blind(comparison: ComparisonResult) -> Sentence:
+def blind_said(comparison: ComparisonResult) -> Sentence:
     """Return that steps and ranks have no numbers to compare."""
     places = [say("compare.step", step=unit.step) for unit in comparison.blind if unit.step is not None]
     return say("compare.blind", places=list(dict.fromkeys(places)) or say("compare.all_steps"))
