@@ -9,6 +9,7 @@ import pytest
 
 from probe.__main__ import main
 from tests.reading.lacking import LACKS, healthy
+from tests.reading.report.runs import columns
 
 #: what a folder lacks -> the commands that cannot know all, and so end with a status other than 0
 BLIND = {
@@ -110,3 +111,13 @@ def test_a_part_that_cannot_be_known_is_in_json_and_in_chinese_too(tmp_path, cap
 def test_each_lack_that_blinds_a_command_is_in_the_table():
     assert set(BLIND) <= set(LACKS)
     assert len(LACKS) >= 40
+
+
+def test_the_page_of_two_runs_without_numbers_is_not_green(golden, tmp_path):
+    folder = healthy(tmp_path / "mine")
+    LACKS["numbers"](folder)
+    page = tmp_path / "page.html"
+    assert main(["report", str(golden), str(folder), "-o", str(page), "--jobs", "1"]) == 2
+    headline = columns(page)["description"]["headline"]
+    assert headline["tone"] == "unsure"
+    assert headline["text"].startswith("cannot be known: no tensor has numbers on both sides")
