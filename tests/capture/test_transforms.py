@@ -9,6 +9,7 @@ import sys
 import mindspore as ms
 import pytest
 
+from probe.capture.autograd.leaf_hooks import LeafHooks
 from probe.launch.program import show_runpy
 from tests.support import processes
 from tests.support.paths import ROOT, environment
@@ -129,3 +130,27 @@ def test_an_asynchronous_training_with_a_transform_is_as_without_probe(tmp_path,
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1] == "equal"
     assert not list(tmp_path.rglob("dump_error_info.log"))
+
+
+def test_an_error_of_ours_at_a_compilation_never_reaches_the_training(debug, monkeypatch, caplog):
+    expected = train("jit_of_gradient", steps=1)
+    debugger = debug(level="L0")
+    register = ms.Parameter.register_hook
+    is_planted = []
+
+    def fail(parameter, hook):
+        if is_planted:
+            raise ValueError("planted")
+        return register(parameter, hook)
+
+    compiled = LeafHooks._turn_off
+
+    def plant(hooks):
+        is_planted.append(True)
+        compiled(hooks)
+
+    monkeypatch.setattr(ms.Parameter, "register_hook", fail)
+    monkeypatch.setattr(LeafHooks, "_turn_off", plant)
+    assert train("jit_of_gradient", debugger, steps=1) == expected
+    assert is_planted
+    assert "putting hooks on parameters after a compilation failed" in caplog.text
