@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import statistics
 from array import array
@@ -13,6 +12,7 @@ from typing import Any
 
 from probe.errors import UsageError
 from probe.findings.sentence import NOTHING, Finding, Sentence, say
+from probe.naming import ranges
 from probe.reading.check.snapshot import Snapshots
 from probe.reading.dumps.run import Run
 from probe.reading.dumps.work import HERE, Workers, run_units
@@ -74,7 +74,7 @@ class RankChecks:
 def check_ranks(run: Run, jobs: int = 1, scheduler: str = "") -> list[RankFinding]:
     """Return the values on which the ranks of a run disagree, though they should not, by step.
 
-    Behind them stands the parts that cannot be known, of kind "unknown".
+    Behind them stand the parts that cannot be known, of kind "unknown".
 
     Args:
         run: the run.
@@ -146,7 +146,7 @@ class _Looked:
     def said(self) -> Sentence:
         """Return all of it as one sentence."""
         steps = [step for step in self._steps if step is not None]
-        parts = [say("ranks.of_steps", steps=spans(steps))] if steps else []
+        parts = [say("ranks.of_steps", steps=", ".join(ranges(steps)))] if steps else []
         parts.append(ranks_said(sorted(self._ranks, key=lambda rank: (isinstance(rank, str), rank))))
         parts.append(say("ranks.of_parameters", count=len(self._same)))
         parts += [say("ranks.of_parts", count=len(self._split))] if self._split else []
@@ -154,19 +154,6 @@ class _Looked:
         parts += [say("ranks.of_statistics", count=len(self._statistics))] if self._statistics else []
         parts.append(say("ranks.of_collectives", count=self._collectives))
         return say("list", parts=parts)
-
-
-def spans(numbers: Sequence[int]) -> str:
-    """Return numbers as ranges.
-
-    >>> spans([0, 1, 2, 5])
-    '0-2, 5'
-    """
-    parts = []
-    for _, neighbours in itertools.groupby(enumerate(sorted(numbers)), key=lambda item: item[1] - item[0]):
-        first, *rest = (number for _, number in neighbours)
-        parts.append(f"{first}-{rest[-1]}" if rest else str(first))
-    return ", ".join(parts)
 
 
 def ranks_said(ranks: Sequence[Any]) -> Sentence:
@@ -177,7 +164,7 @@ def ranks_said(ranks: Sequence[Any]) -> Sentence:
     """
     numbers = [rank for rank in ranks if isinstance(rank, int)]
     texts = [str(rank) for rank in ranks if not isinstance(rank, int)]
-    shown = ", ".join([*texts, *([spans(numbers)] if numbers else [])])
+    shown = ", ".join([*texts, *ranges(numbers)])
     return say("ranks.several" if len(ranks) > 1 else "ranks.one", ranks=shown)
 
 
