@@ -134,6 +134,9 @@ test-force: $(VENV)/ready  ## more of the random tests, many kills, and ten minu
 equality-50: $(VENV)/ready  ## 50 steps of two trainings, five times bare and at each level: one result
 	$(RUN) -m tests.programs.equality --nets digits,gpt --steps 50 --repeats 5 --tasks statistics
 
+transforms: $(VENV)/ready  ## trainings with each transform of MindSpore, at each level and in each task: one result
+	$(RUN) -m tests.programs.transforms "$$(mktemp -d)"
+
 seen-nets: $(ZOO)/ready  ## count the graph nodes of 12 public nets that no entry covers
 	$(ZOO)/bin/python -m tests.programs.seen
 

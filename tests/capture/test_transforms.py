@@ -10,10 +10,9 @@ import mindspore as ms
 import pytest
 
 from probe.capture.autograd.leaf_hooks import LeafHooks
-from probe.launch.program import show_runpy
+from tests.programs.transforms import SETTINGS
 from tests.support import processes
 from tests.support.paths import ROOT, environment
-from tests.support.thorough import thorough_but
 from tests.support.transforms import NAMES, Net, Transforms, X, train
 
 pytestmark = pytest.mark.slow
@@ -35,44 +34,15 @@ def bare():
     return results
 
 
-def _prepare(name):
-    """Skip a transform that this Python lacks; let the trace find the source of each frame of ``python -m pytest``."""
-    if name == "jit_by_trace":
-        show_runpy()
-    if name == "jit_of_bytecode" and sys.version_info >= (3, 12):
-        pytest.skip("MindSpore's bytecode capture does not support Python 3.12")
+@pytest.mark.parametrize("name", _OFTEN)
+def test_a_training_with_a_transform_is_as_without_probe(debug, bare, name):
+    assert train(name, debug(level="mix", step=[0, 1])) == bare(name)
+    assert debug.dump(1).names("parameters_grad")
 
 
-@pytest.mark.parametrize("name", thorough_but(_OFTEN, NAMES))
-@pytest.mark.parametrize("level", thorough_but(["mix"], ["L0", "L1", "mix"]))
-def test_a_training_with_a_transform_is_as_without_probe(debug, bare, name, level):
-    _prepare(name)
-    assert train(name, debug(level=level, step=[0, 1])) == bare(name)
-    assert debug.dump(1).names("parameters_grad") if level != "L1" else debug.dump(1).names("forward")
-
-
-TASKS = {
-    "nan_check": {"task": "nan_check"},
-    "monitor": {"task": "monitor", "level": "L1"},
-    "tensor": {"task": "tensor"},
-    "guard": {"saved_tensors": True},
-    "debug": {"level": "debug"},
-}
-
-
-@pytest.mark.parametrize("name", thorough_but(["jvp"], NAMES))
-@pytest.mark.parametrize("task", thorough_but(["monitor", "debug", "guard"], list(TASKS)))
-def test_a_training_with_a_transform_is_as_without_probe_in_each_task(debug, bare, name, task):
-    _prepare(name)
-    assert train(name, debug(**{"level": "mix", **TASKS[task]})) == bare(name)
-
-
-@pytest.mark.parametrize("name", thorough_but(["jvp"], NAMES))
-def test_a_training_with_a_transform_is_as_without_probe_beside_a_golden_run(debug, bare, name):
-    _prepare(name)
-    golden = debug(level="mix", dump_path=str(debug.path / "golden"))
-    assert train(name, golden) == bare(name)
-    assert train(name, debug(level="mix", golden=str(debug.path / "golden"))) == bare(name)
+@pytest.mark.parametrize("task", ["monitor", "debug", "guard"])
+def test_a_training_with_a_transform_is_as_without_probe_in_each_task(debug, bare, task):
+    assert train("jvp", debug(**SETTINGS[task])) == bare("jvp")
 
 
 def test_a_parameter_that_is_saved_at_level_debug_can_be_compiled(debug):
@@ -107,29 +77,18 @@ def test_after_step_the_compiler_has_its_own_methods(debug):
     assert [dict(vars(executor)) for executor in executors] == before
 
 
-#: runs some transforms where PyNative is asynchronous, which the first operation of a process settles
-ASYNCHRONOUS = """
-import json, sys
-from probe import PrecisionDebugger
-from tests.support.transforms import train
-
-for name in sys.argv[2:]:
-    bare = train(name)
-    for level in ("L0", "L1", "mix"):
-        debugger = PrecisionDebugger(dump_path=f"{sys.argv[1]}/{name}-{level}", level=level)
-        assert train(name, debugger) == bare, (name, level)
-print("equal")
-"""
-
-
 @pytest.mark.thorough
-@pytest.mark.parametrize("names", ["jvp jit_of_a_parameter", "jacfwd jit_of_gradient hessian vjp"])
-def test_an_asynchronous_training_with_a_transform_is_as_without_probe(tmp_path, names):
-    command = [sys.executable, "-c", ASYNCHRONOUS, str(tmp_path), *names.split()]
+@pytest.mark.parametrize(
+    ("settings", "names"),
+    [("L0", ",".join(NAMES)), ("L1,mix", "jvp,jit_of_a_parameter"), ("golden,nan_check,tensor", "jvp")],
+)
+def test_a_program_with_transforms_is_as_without_probe(tmp_path, settings, names):
+    """Here PyNative is asynchronous, and MindSpore's trace finds the source of each frame; not so under pytest."""
+    program = [sys.executable, "-m", "tests.programs.transforms"]
+    command = [*program, str(tmp_path), "--settings", settings, "--names", names]
     done = processes.run(command, cwd=ROOT, env=environment(), capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[-1] == "equal"
-    assert not list(tmp_path.rglob("dump_error_info.log"))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.splitlines()[-1].endswith("trainings compared, none different")
 
 
 def test_an_error_of_ours_at_a_compilation_never_reaches_the_training(debug, monkeypatch, caplog):
