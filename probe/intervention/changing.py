@@ -12,6 +12,7 @@ from typing import Any, cast
 
 from probe.capture.method_event import Listener
 from probe.capture.patches import HookGroup, Patch, around
+from probe.capture.pynative.cells import iter_cells
 from probe.capture.pynative.thread_state import ThreadState
 from probe.capture.training.events import KnownOptimizers, updates
 from probe.entry import Kind
@@ -19,6 +20,7 @@ from probe.intervention.change import Change
 from probe.intervention.values import Treatment, treatments
 from probe.monitor.cell_values import ONLY, CellTask, CellValues
 from probe.naming import CELL, clean
+from probe.parameter_names import ParameterNames
 from probe.process.rank import RankResolver
 from probe.pytree import leaves
 from probe.recording.call import Call
@@ -52,6 +54,7 @@ class Intervention(CellTask, Planting):
         self._notes = None if change.said else Notes(calls)
         self._treatments: list[Treatment] = [self._notes] if self._notes else treatments(change, known)
         self._optimizers = KnownOptimizers(may_run=False)
+        self._names, self._models = ParameterNames(), cast(Any, None)
         self._folder, self._watch = folder, cast("CellValues | None", None)
 
     def parameters(self, parameters: Iterable[Any]) -> None:
@@ -62,7 +65,15 @@ class Intervention(CellTask, Planting):
     def open(self, models: Any) -> None:
         """Begin to change calls; see ``Planting``."""
         if self._watch is not None and self._treatments:
+            self._rename(models)
             self._watch.install(models)
+
+    def _rename(self, models: Any) -> None:
+        """Give parameters the names that they have in a dump."""
+        if models is not self._models or not self._names.are_current:
+            self._models = models
+            self._names = ParameterNames(iter_cells(models))
+            self._optimizers.rename(self._names)
 
     def pause(self) -> None:
         """See ``Planting``."""

@@ -11,6 +11,7 @@ from probe.capture.pynative.cells import iter_cells, named_cells
 from probe.measure import features
 from probe.monitor.cell_values import ONLY, CellTask, CellValues
 from probe.monitor.numbers import HostNumbers, StepValues
+from probe.parameter_names import ParameterNames
 from probe.recording.call import Call
 from probe.series.series_name import MECHANISMS, Slot
 from probe.store.error_log import ErrorLog
@@ -46,26 +47,27 @@ class Mechanisms(CellTask):
             if values.get(f"{name}.param") and f"{name}.update" in values:
                 values[f"{name}.update_ratio"] = values[f"{name}.update"] / values[f"{name}.param"]
 
-    def find(self, models: Any) -> None:
-        """Find what is measured in these models; nothing in None."""
+    def find(self, models: Any, names: ParameterNames) -> None:
+        """Find what is measured in these models; nothing in None. ``names`` are those of their parameters."""
         self._calls, self._matrices, self._routers, self._tables = [], {}, {}, []
         if models is None:
             return
         with self._errors.guard("finding attention and weights"):
             for key, cell in named_cells(models, iter_cells(models)):
-                self._take(key, cell, features.matrix_of(cell))
+                self._take(key, cell, features.matrix_of(cell), names)
             names = (*_SOFTMAX, *_FUSED, *(f"{key}." for key in self._routers))
             settings = replace(ONLY, level="mix", data_mode=_MODES, list=names)
             self._calls = [CellValues(settings, self._errors, self)]
 
-    def _take(self, key: str, cell: Any, matrix: Any) -> None:
+    def _take(self, key: str, cell: Any, matrix: Any, names: ParameterNames) -> None:
         if "Embedding" in type(cell).__name__ or hasattr(cell, "num_embeddings") or hasattr(cell, "vocab_start_index"):
-            self._tables += [parameter.name for parameter in cell.get_parameters(expand=False)]
+            self._tables += map(names.of, cell.get_parameters(expand=False))
         elif hasattr(matrix, "name") and min(matrix.shape) > 1:
-            self._matrices[matrix.name] = matrix
+            name = names.of(matrix)
+            self._matrices[name] = matrix
             if is_router(key, matrix.shape):
                 self._routers[key] = min(matrix.shape)
-                self._tables.append(matrix.name)
+                self._tables.append(name)
 
     def inputs(self, call: Call, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """Measure the logits of an attention; see ``Task``."""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Optional
 
-from probe.capture.pynative.cells import ModelAndLoss
+from probe.capture.pynative.cells import ModelAndLoss, iter_cells
 from probe.capture.training.events import Observer, TrainingHooks
 from probe.config.settings import Settings
 from probe.measure.statistics import OwnNumbers
@@ -18,6 +18,7 @@ from probe.monitor.alarms import Alarms
 from probe.monitor.cell_values import CellTask, CellValues
 from probe.monitor.mechanisms import Mechanisms
 from probe.monitor.numbers import HostNumbers, StepValues, new_numbers
+from probe.parameter_names import ParameterNames
 from probe.private_names import installed_parts
 from probe.repeats.held_call import HeldCalls
 from probe.series.file import SeriesFile
@@ -108,6 +109,7 @@ class Monitor:
         self.watch = Watch(values, numbers, self.errors, *takes)
         self.watch.is_prompt = self.held is not None
         self._models, self._is_open = None, False
+        self._names = ParameterNames()  # those of the parameters
 
     def wait(self, step: int) -> None:
         """Wait before a step whose weights are read. Raises a pending error of the training: no guard may end it."""
@@ -116,10 +118,11 @@ class Monitor:
 
     def begin(self, step: int, models: Any) -> None:
         """Begin to watch; also again within a step."""
-        if models is not self._models:
+        if models is not self._models or not self._names.are_current:
             self._models = models
-            self.watch.hooks.watch(_parameters(models))
-            self._mechanisms.find(models if self._settings.mechanisms else None)
+            self._names = ParameterNames(iter_cells(models))
+            self.watch.hooks.watch(_parameters(models, self._names), self._names)
+            self._mechanisms.find(models if self._settings.mechanisms else None, self._names)
         if not self._is_open:
             self._is_open = True
             self.values.begin(is_measured := step % self._settings.interval == 0)
@@ -139,7 +142,7 @@ class Monitor:
         """Return the numbers of gradient functions that are called again. No row has them."""
         values = StepValues(self.watch.numbers, self.errors)
         hooks = TrainingHooks(values, self.watch.numbers.on_cpu, self.errors)
-        hooks.watch(_parameters(self._models))
+        hooks.watch(_parameters(self._models, self._names), self._names)
         hooks.install()
         try:
             run()
@@ -166,6 +169,7 @@ class Monitor:
         if self.held is not None:
             self.held.close()
         self._models = None
+        self._names = ParameterNames()
 
     def detach(self) -> None:
         """Release everything in a forked child: the file is the parent's."""
@@ -175,7 +179,8 @@ class Monitor:
         self._is_open, self._models = False, None
 
 
-def _parameters(models: Any) -> Mapping[str, Any]:
+def _parameters(models: Any, names: ParameterNames) -> Mapping[str, Any]:
+    """Return the parameters of models that are trained, by their names."""
     several = models if isinstance(models, (list, tuple)) and not isinstance(models, ModelAndLoss) else [models]
     cells = [models.model, models.loss] if isinstance(models, ModelAndLoss) else several
-    return {parameter.name: parameter for cell in cells for parameter in cell.trainable_params()}
+    return {names.of(parameter): parameter for cell in cells for parameter in cell.trainable_params()}

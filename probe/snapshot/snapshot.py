@@ -25,6 +25,7 @@ from probe.errors import UsageError
 from probe.measure.measurer import Role
 from probe.measure.statistics import crc32
 from probe.measure.tensor_reader import Array, layout_of, local_tensor, to_numpy
+from probe.parameter_names import ParameterNames
 from probe.pytree import tree_map
 from probe.snapshot.secrets import is_secret, to_json, without_secrets, words_without_secrets
 from probe.store import file_io, file_names
@@ -69,6 +70,7 @@ class Snapshot:
         self._surroundings: Surroundings | None = None
         self._found: dict[str, Any] = {}  # what run.json says, and the Cells in it, until the first step ends
         self._cells: set[int] = set()
+        self._values: dict[int, tuple[Any, Any]] = {}  # of the parameters in run.json, which are held until then
 
     def prepare(self) -> None:
         """Read what no training changes, before the training. If it fails, ``begin`` reports it."""
@@ -91,7 +93,7 @@ class Snapshot:
         root = os.path.dirname(os.path.dirname(folder))
         if self._folder.startswith(f"{root}{os.sep}") and os.path.exists(os.path.join(self._folder, file_names.RUN)):
             return
-        self._folder, self._modes.evaluating = "", []
+        self._folder, self._modes.evaluating, self._values = "", [], {}
         found = {**header(), **(self._surroundings or Surroundings()).now(), "first_step": step, "dump_path": root}
         file_io.make_dirs(folder)
         file_io.write(os.path.join(folder, file_names.RUN_LINES))  # another run's lines go
@@ -105,25 +107,24 @@ class Snapshot:
         """Write run.json. Parameters that it has already keep the values that they had then."""
         found["cells"] = [[path, type(cell).__name__] for path, cell in cells]
         found["cell_values"] = _values(cells)
-        found["parameters"] = self._parameters(cells, found.get("parameters", {}))
+        found["parameters"] = self._parameters(cells)
         with file_io.atomic_write(os.path.join(folder, file_names.RUN)) as file:
             file.write(self._text(found))
         self._cells = {id(cell) for _, cell in cells}
 
-    def _parameters(self, cells: NamedCells, known: dict[str, Any]) -> dict[str, Any]:
-        """Return a description of each parameter by its name in a checkpoint; those of an earlier answer are kept."""
+    def _parameters(self, cells: NamedCells) -> dict[str, Any]:
+        """Return a description of each parameter by its name; values of an earlier answer are kept."""
         found: dict[str, Any] = {}
-        for path, cell in cells:
-            for parameter in cell._params.values():
-                if parameter is not None and parameter.name not in found:
-                    name, trainable = parameter.name, bool(parameter.requires_grad)
-                    values = known[name]["values"] if name in known else self._described(parameter)
-                    found[name] = {"cell": path, "trainable": trainable, "values": values}
-        return {**known, **found}
+        for name, path, parameter in ParameterNames(cells).owned:
+            known = self._values.get(id(parameter))
+            if known is None:
+                known = self._values[id(parameter)] = parameter, self._described(parameter, name)
+            found[name] = {"cell": path, "trainable": bool(parameter.requires_grad), "values": known[1]}
+        return found
 
-    def _described(self, parameter: Any) -> Any:
+    def _described(self, parameter: Any, name: str) -> Any:
         is_made = not getattr(parameter, "has_init", False)
-        return self._tensor(parameter, parameter.name) if is_made else {"shape": list(parameter.shape)}
+        return self._tensor(parameter, name) if is_made else {"shape": list(parameter.shape)}
 
     def _tensor(self, tensor: Any, place: str) -> Any:
         """Return dtype, shape and checksums of a tensor; where it cannot be read now, its record."""
@@ -160,12 +161,13 @@ class Snapshot:
         self._append({"step": self._step, "optimizer": key, "numbers": to_json(numbers)})
         self._optimizers.add(id(optimizer))
 
-    def updated(self, key: str, parameters: Iterable[Any]) -> None:
-        """Note the CRC-32 of each parameter after an update, where reading waits for no device."""
+    def updated(self, key: str, parameters: Mapping[str, Any]) -> None:
+        """Note the CRC-32 of each parameter, by its name, after an update, where reading waits for no device."""
         queue = self._queue()
         if not self._folder or queue is None or not queue.may_read:
             return
-        crcs = {it.name: crc32(self._read(local_tensor(it))) for it in parameters if not getattr(it, "has_init", False)}
+        made = {name: it for name, it in parameters.items() if not getattr(it, "has_init", False)}
+        crcs = {name: crc32(self._read(local_tensor(it))) for name, it in made.items()}
         self._append({"step": self._step, "updated": key, "crc": crcs})
 
     def lacks(self, optimizer: Any) -> bool:
@@ -185,7 +187,7 @@ class Snapshot:
 
     def end_step(self) -> None:
         """Write what waited for the device."""
-        self._found, self._modes.live = {}, []
+        self._found, self._modes.live, self._values = {}, [], {}
         waiting, self._waiting = self._waiting, []
         for line in waiting:
             self._write(line)

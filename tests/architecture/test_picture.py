@@ -16,6 +16,7 @@ GROUND = {
     "entry",
     "pytree",
     "naming",
+    "parameter_names",
     "errors",
     "executor",
     "findings",

@@ -22,6 +22,7 @@ from probe.entry import Kind
 from probe.measure.measurer import Role
 from probe.measure.tensor_reader import to_number
 from probe.naming import CELL, by_last_part, clean
+from probe.parameter_names import ParameterNames
 from probe.recording.call import Call
 from probe.recording.step_recorder import StepRecorder
 
@@ -215,8 +216,16 @@ class OptimizerHooks(HookGroup):
         #: those below the models are named by their paths
         below = [(path, cell) for path, cell in _all_cells(models) if isinstance(cell, optimizer_kinds())]
         self._paths, self._below = {id(cell): path for path, cell in below}, below  # held: identities stay unique
-        self._known = KnownOptimizers(may_run=get_context("device_target") == "CPU")
+        #: the parameters of models have their names before those of optimizers have
+        self._names = ParameterNames(iter_cells(models))
+        self._known = KnownOptimizers(get_context("device_target") == "CPU", self._names)
         self._computing: dict[int, ComputedNumbers] = {}  # the optimizers whose updates run
+
+    def rename(self, cells: list[tuple[str, Any]]) -> None:
+        """Give the parameters of the models their names again, if a Cell holds another one now."""
+        if not self._names.are_current:
+            self._names = ParameterNames(cells)
+            self._known.rename(self._names)
 
     def _watch_methods(self, kind: type) -> None:
         """Watch the methods that compute a number: those of MindSpore's class, and those of a user's own."""
@@ -249,7 +258,7 @@ class OptimizerHooks(HookGroup):
                 result = update() if call is None else self._record(recorder, call, values, optimizer, update)
             if values is not None and recorder.snapshot is not None:
                 with recorder.guard("noting the parameters after an update", key=name):
-                    recorder.snapshot.updated(key, values.parameters.values())
+                    recorder.snapshot.updated(key, values.parameters)
             return result
         finally:
             self._computing.pop(id(optimizer), None)

@@ -69,7 +69,8 @@ class PyNativeCapture:
         if change is not None:  # it runs around each call, in place of that guard; of Cells below the hooks of names
             context.saved_tensors = change
             self._context.hooks.add(change.hooks(context))
-        self._model_hooks = HookGroup([OptimizerHooks(self._context, settings.optimizer)])
+        self._optimizers = OptimizerHooks(self._context, settings.optimizer)
+        self._model_hooks = HookGroup([self._optimizers])
         self._context.hooks.add(self._model_hooks)
         self._tokens: TokenRange | None = None
 
@@ -93,11 +94,13 @@ class PyNativeCapture:
         held = find_primitives(cell for _, cell in cells) if self._settings.apis else []
         found, old = cells + held, self._watched
         if len(found) == len(old) and all(a[1] is b[1] and a[0] == b[0] for a, b in zip(found, old)):
+            self._optimizers.rename(cells)
             return
         self._parameters.forget()
         self._context.hooks.discard(self._model_hooks)
-        optimizers = OptimizerHooks(self._context, self._settings.optimizer, models)
-        self._watched, self._model_hooks = found, HookGroup([PrimitiveHooks(self._context, held), optimizers])
+        self._optimizers = OptimizerHooks(self._context, self._settings.optimizer, models)
+        self._watched = found
+        self._model_hooks = HookGroup([PrimitiveHooks(self._context, held), self._optimizers])
         if self._settings.cells or self._settings.snapshot:
             cells = cells if self._settings.cells else cells[:1]  # the model
             new_hooks = functools.partial(CellHooks, self._context, self._parameters, models, cells)

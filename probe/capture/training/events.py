@@ -13,6 +13,7 @@ from probe.capture.method_event import Event, Listener
 from probe.capture.patches import HookGroup, Patch, around
 from probe.capture.training.optimizer_values import OptimizerValues
 from probe.executor import pynative_executor
+from probe.parameter_names import ParameterNames
 from probe.store.error_log import ErrorLog
 
 
@@ -37,17 +38,23 @@ def optimizer_kinds() -> tuple[type, type]:
 class KnownOptimizers:
     """The optimizers that were met, named "optimizer", "optimizer1" and so on."""
 
-    def __init__(self, may_run: bool) -> None:
+    def __init__(self, may_run: bool, names: ParameterNames | None = None) -> None:
         self._may_run, self._lock = may_run, threading.Lock()
         self._known: dict[int, tuple[str, OptimizerValues]] = {}
+        self._names = names or ParameterNames()
+
+    def rename(self, names: ParameterNames) -> None:
+        """Give parameters other names, as there are other models."""
+        self._names = names
 
     def of(self, optimizer: Any) -> tuple[str, OptimizerValues]:
         """Return the name and the values of an optimizer."""
         with self._lock:  # another thread may meet its first optimizer now
             known = self._known.get(id(optimizer))
-            if known is None or not known[1].is_of(optimizer):
+            if known is None or not known[1].is_of(optimizer) or known[1].names is not self._names:
                 name = f"optimizer{len(self._known) or ''}" if known is None else known[0]
-                known = self._known[id(optimizer)] = name, OptimizerValues(optimizer, self._may_run)
+                values = OptimizerValues(optimizer, self._may_run, self._names)
+                known = self._known[id(optimizer)] = name, values
             return known
 
 
@@ -93,8 +100,9 @@ class TrainingHooks:
         self._optimizers = KnownOptimizers(on_cpu)
         self._here = threading.local()  # is_inside: an optimizer is running
 
-    def watch(self, parameters: Mapping[str, Any]) -> None:
-        """Watch the gradients of these parameters."""
+    def watch(self, parameters: Mapping[str, Any], names: ParameterNames | None = None) -> None:
+        """Watch the gradients of these parameters; ``names`` has those of the parameters of optimizers."""
+        self._optimizers.rename(names or ParameterNames())
         self._parameters = {id(parameter): (name, parameter) for name, parameter in parameters.items()}
 
     def install(self) -> None:

@@ -12,6 +12,7 @@ from probe.capture.patches import original_of
 from probe.capture.training.plain_functions import adds_nothing_to
 from probe.capture.training.schedules import NoNumber, Schedules, is_schedule
 from probe.measure.tensor_reader import MeasureError, to_number
+from probe.parameter_names import ParameterNames
 
 #: attributes of all optimizers and Cells that are no number of the update
 _NOT_OF_THE_UPDATE = frozenset(
@@ -51,7 +52,7 @@ class Column(NamedTuple):
 class OptimizerValues:
     """The parts of one optimizer that its entry shows. MindSpore's two kinds of optimizers, and users' subclasses."""
 
-    def __init__(self, optimizer: Any, may_run: bool) -> None:
+    def __init__(self, optimizer: Any, may_run: bool, names: ParameterNames | None = None) -> None:
         from mindspore import Parameter, Tensor, nn
 
         self._optimizer, self._tensor, self._parameter, self._lists = optimizer, Tensor, Parameter, nn.CellList
@@ -60,15 +61,17 @@ class OptimizerValues:
         #: tensors that no update changes, with their numbers
         self._constants: dict[tuple[str, int], tuple[Any, Any]] = {}
         self._held: Sequence[Any] = getattr(optimizer, "parameters", ())
+        self.names = names = names or ParameterNames()  # those of all parameters
         #: the parameters that it updates, by name, in the order of the gradients
-        self.parameters: dict[str, Any] = {parameter.name: parameter for parameter in self._held}
+        self.parameters: dict[str, Any] = {names.of(parameter): parameter for parameter in self._held}
+        self._identities = frozenset(map(id, self._held))
         #: its state for each of them, such as "moments1.fc.weight"
         self.states: dict[str, Any] = dict(self._find_states())
         self._names: dict[tuple[tuple[str, ...], int], list[str]] = {}  # to look at all that it holds takes long
         #: numbers that a method of the user's own computes: name -> the reason why they are not known before
         self._of_methods = dict(self._find_own_methods())
         #: the values of the optimizer that it wraps, as LARS does, or None
-        self._inner = next((OptimizerValues(cell, may_run) for _, cell in self._below(nn.Optimizer)), None)
+        self._inner = next((OptimizerValues(cell, may_run, names) for _, cell in self._below(nn.Optimizer)), None)
 
     def has_own_method(self, number: str) -> bool:
         """Return whether a method of the user's own computes a number."""
@@ -95,7 +98,7 @@ class OptimizerValues:
                 yield number, f"{kind.__name__}.{method} computes it, and its result was not seen"
 
     def _find_states(self) -> Iterator[tuple[str, Any]]:
-        own = set(map(id, self.parameters.values()))
+        own = self._identities
         for name, value in vars(self._optimizer).items():
             is_held = isinstance(value, (tuple, list)) and len(value) == len(own)
             if is_held and not name.startswith("_") and name not in _NO_STATES:
@@ -155,14 +158,14 @@ class OptimizerValues:
         named = {name: value for name, value in group.items() if isinstance(name, str)}
         held = named.get("params")
         several = held if isinstance(held, (tuple, list)) else ()
-        names = [parameter.name for parameter in several if isinstance(parameter, self._parameter)]
+        names = [self.names.of(parameter) for parameter in several if isinstance(parameter, self._parameter)]
         return {**self._numbers(named, read, place), PARAMETERS: names}
 
     def _numbers(self, values: Mapping[str, Any], read: ReadNumber, place: int = 0) -> Numbers:
         """Return which of these values are numbers, under the field's words."""
         found: Numbers = {}
         for name, value in values.items():
-            if name.startswith(_HIDDEN) or name in _NOT_OF_THE_UPDATE or name in self.parameters:
+            if name.startswith(_HIDDEN) or name in _NOT_OF_THE_UPDATE or id(value) in self._identities:
                 continue
             if name == "betas" and isinstance(value, (tuple, list)):
                 for word, item in zip(("beta1", "beta2"), value):
