@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from probe.errors import UsageError
+from probe.executor import living
 from probe.measure.measurer import Role
 from probe.measure.statistics import crc32
 from probe.measure.tensor_reader import Array, layout_of, local_tensor, to_numpy
@@ -70,7 +71,10 @@ class Snapshot:
         self._surroundings: Surroundings | None = None
         self._found: dict[str, Any] = {}  # what run.json says, and the Cells in it, until the first step ends
         self._cells: set[int] = set()
-        self._values: dict[int, tuple[Any, Any]] = {}  # of the parameters in run.json, which are held until then
+        #: of the parameters in run.json, which are held until then: their values; the names of those that are trained
+        self._values: dict[int, tuple[Any, Any]] = {}
+        self._trained: dict[int, str] = {}
+        self._updated: set[int] = set()  # the parameters of the updates of the first step
 
     def prepare(self) -> None:
         """Read what no training changes, before the training. If it fails, ``begin`` reports it."""
@@ -93,7 +97,8 @@ class Snapshot:
         root = os.path.dirname(os.path.dirname(folder))
         if self._folder.startswith(f"{root}{os.sep}") and os.path.exists(os.path.join(self._folder, file_names.RUN)):
             return
-        self._folder, self._modes.evaluating, self._values = "", [], {}
+        self._folder, self._modes.evaluating = "", []
+        self._forget_parameters()
         found = {**header(), **(self._surroundings or Surroundings()).now(), "first_step": step, "dump_path": root}
         file_io.make_dirs(folder)
         file_io.write(os.path.join(folder, file_names.RUN_LINES))  # another run's lines go
@@ -115,7 +120,10 @@ class Snapshot:
     def _parameters(self, cells: NamedCells) -> dict[str, Any]:
         """Return a description of each parameter by its name; values of an earlier answer are kept."""
         found: dict[str, Any] = {}
+        self._trained = {}
         for name, path, parameter in ParameterNames(cells).owned:
+            if parameter.requires_grad:
+                self._trained[id(parameter)] = name
             known = self._values.get(id(parameter))
             if known is None:
                 known = self._values[id(parameter)] = parameter, self._described(parameter, name)
@@ -163,6 +171,8 @@ class Snapshot:
 
     def updated(self, key: str, parameters: Mapping[str, Any]) -> None:
         """Note the CRC-32 of each parameter, by its name, after an update, where reading waits for no device."""
+        if self._found:
+            self._updated.update(map(id, parameters.values()))
         queue = self._queue()
         if not self._folder or queue is None or not queue.may_read:
             return
@@ -187,10 +197,27 @@ class Snapshot:
 
     def end_step(self) -> None:
         """Write what waited for the device."""
-        self._found, self._modes.live, self._values = {}, [], {}
+        if self._found and (idle := self._idle()):
+            self._append({"step": self._step, "idle": idle})
+        self._found, self._modes.live = {}, []
+        self._forget_parameters()
         waiting, self._waiting = self._waiting, []
         for line in waiting:
             self._write(line)
+
+    def _forget_parameters(self) -> None:
+        self._values = {}
+        self._trained = {}
+        self._updated = set()
+
+    def _idle(self) -> list[str]:
+        """Return the parameters of optimizers that have not updated them in this step."""
+        from mindspore import experimental, nn
+
+        left = {identity: name for identity, name in self._trained.items() if identity not in self._updated}
+        optimizers = living(nn.Optimizer, experimental.optim.Optimizer) if left else []
+        held = {id(parameter) for optimizer in optimizers for parameter in getattr(optimizer, "parameters", ())}
+        return [name for identity, name in left.items() if identity in held]
 
     def _append(self, line: dict[str, Any]) -> None:
         queue = self._queue()

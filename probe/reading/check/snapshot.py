@@ -35,6 +35,8 @@ class RunSnapshot:
     modes: dict[int, list[str]] = field(default_factory=dict)
     #: step -> parameter -> its CRC-32 after the updates of the step
     updates: dict[int, dict[str, Any]] = field(default_factory=dict)
+    #: parameters of optimizers that did not update them in the first step
+    idle: list[str] = field(default_factory=list)
     damage: Sentence = NOTHING  # a remark about lines that cannot be read, if there are such
 
     rank = property(lambda self: self.run.get("rank"), doc="The rank, None where there is one process only.")
@@ -174,6 +176,8 @@ def _add(snapshot: RunSnapshot, line: Any, sieve: Sieve) -> None:
         snapshot.inputs[step] = {**found, **tensors}
         if line.get("evaluating") is not None:
             snapshot.modes[step] = line["evaluating"]
+    elif line.get("idle") is not None:
+        snapshot.idle = line["idle"]
     elif step is not None and line.get("updated"):
         snapshot.updates.setdefault(step, {}).update(line.get("crc") or {})
     elif line.get("optimizer"):

@@ -147,7 +147,7 @@ DESCRIBED: Shape = {
 }  # fmt: skip
 RUN_LINE: Shape = {
     "step": whole, "inputs": mapping, "optimizer": text, "numbers": mapping, "note": mapping, "updated": text,
-    "crc": mapping, "evaluating": texts,
+    "crc": mapping, "evaluating": texts, "idle": texts,
 }  # fmt: skip
 OPTIMIZER: Shape = {"parameters": texts, "groups": groups}
 

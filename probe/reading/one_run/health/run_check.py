@@ -29,8 +29,8 @@ from probe.reading.one_run.rank_digest import Digest, digest_of
 from probe.store.file_names import Rank
 
 #: rules in the order in which their findings explain each other
-_ORDER = ("guard", "NaN/Inf", "ranks", "loss", "mode", "gradient ends", "unused", "zero gradient", "not held",
-          "no update", "not updated", "in place", "numbers", "decay")  # fmt: skip
+_ORDER = ("guard", "NaN/Inf", "ranks", "loss", "mode", "gradient ends", "held twice", "unused", "zero gradient",
+          "not held", "no update", "not updated", "in place", "numbers", "decay")  # fmt: skip
 
 
 class StepFacts(NamedTuple):
@@ -125,7 +125,9 @@ def over_steps(steps: Sequence[StepFacts], snapshot: RunSnapshot | None) -> list
     """Return the findings in the steps of one rank."""
     trainable = training.trainable_cells(snapshot.parameters) if snapshot else {}
     found = [*_nan(steps), *losses.over_steps([item.lost for item in steps])]
-    found += training.TrainingRules([item.trained for item in steps], trainable)
+    numbers = [item.step for item in steps if item.step is not None]
+    models = training.trained_models(snapshot, numbers) if snapshot else {}
+    found += training.TrainingRules([item.trained for item in steps], trainable, models, snapshot.idle if snapshot else ())
     if snapshot is not None:
         with_update = [item.step for item in steps if item.trained.held and item.step is not None]
         found += modes(snapshot, with_update, {name for item in steps for name in item.trained.held})

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from probe.findings.sentence import Sentence, say
 from probe.reading.check.difference import listed
 from probe.reading.check.snapshot import RunSnapshot
-from probe.reading.dumps.entry_name import CELL
+from probe.reading.dumps.entry_name import CELL, FORWARD
 from probe.reading.dumps.flow import content_key
 from probe.reading.dumps.values import Record, is_tensor, leaves, real
 from probe.reading.one_run.health.step import FAULT, NOTE, SUSPICIOUS, HealthFinding, Step, Update, is_zero, norm
@@ -145,6 +145,7 @@ class EndFinder:
 
 
 _HALF = 0.5
+SAME_NAME = "#"  # stands behind a name that another parameter has; a number follows it
 #: so small a part of a parameter is lost when it is added; that of 16 bits tells of parameters that stand still
 _ROUNDING = {"Float16": 1e-3, "BFloat16": 8e-3}
 _OF_FLOAT32 = 5e-7
@@ -163,6 +164,8 @@ class Trained(NamedTuple):
     still: frozenset[str]  # held parameters whose learning rate is 0
     ends: dict[str, tuple[End, HealthFinding]]  # parameter -> where its gradient ends
     has_backward: bool  # whether a gradient was computed
+    holders: dict[str, tuple[str, ...]]  # parameter -> the optimizers that update it in this step
+    reached: frozenset[str]  # parameters that no update has, and a gradient arrives at a call that uses them
 
 
 def facts(step: Step) -> Trained:
@@ -191,7 +194,33 @@ def facts(step: Step) -> Trained:
     still = frozenset(name for name, rate in rates.items() if not rate)
     uses = {name: places[0] for name, places in step.uses.items()}
     asked, has_backward = frozenset(arrived), bool(arrived) or bool(step.losses)
-    return Trained(held, zero, asked, uses, contents, frozenset(moving), frozenset(lost), still, ends, has_backward)
+    loose = [name for name in uses if name not in held]
+    reached = frozenset(name for name in loose if any(map(step.arrives, step.uses[name])))
+    return Trained(
+        held, zero, asked, uses, contents, frozenset(moving), frozenset(lost), still, ends, has_backward,
+        _holders(step), reached,
+    )  # fmt: skip
+
+
+def _holders(step: Step) -> dict[str, tuple[str, ...]]:
+    """Return the optimizers of each parameter; {} where the names of a dump do not tell one parameter from another."""
+    known = step.snapshot.parameters if step.snapshot is not None else {}
+    if known and not step.records.keys() <= known.keys():
+        return {}  # an older probe has kept one of several parameters of a name
+    found: dict[str, list[str]] = {}
+    for update in step.updates:
+        for name in update.entered:
+            found.setdefault(name, []).append(_optimizer(update.name))
+    return {name: tuple(dict.fromkeys(several)) for name, several in found.items()}
+
+
+def _optimizer(update: str) -> str:
+    """Return the optimizer of an update.
+
+    >>> _optimizer("Cell.optimizer1.SGD.forward.2")
+    'Cell.optimizer1.SGD'
+    """
+    return update.rpartition(f".{FORWARD}.")[0] or update
 
 
 def _size(record: Any) -> float:
@@ -206,10 +235,17 @@ def _change(update: Update, name: str, record: Any) -> float:
 
 
 class TrainingRules:
-    """The rules about parameters over the steps of a rank; ``trainable``: those of the snapshot -> their Cells."""
+    """The rules about parameters over the steps of a rank; ``trainable``: those of the snapshot -> their Cells.
 
-    def __init__(self, steps: Sequence[Trained], trainable: dict[str, str]) -> None:
-        self._steps, self._trainable = steps, trainable
+    ``models`` are the paths of the models that are in training mode, if there are several models. ``idle`` are the
+    parameters of optimizers that may update in other steps.
+    """
+
+    def __init__(
+        self, steps: Sequence[Trained], trainable: dict[str, str], models: dict[str, str], idle: Sequence[str]
+    ) -> None:
+        self._steps, self._trainable, self._models = steps, trainable, models
+        self._idle = frozenset(idle)
         self._with_update = [step for step in steps if step.held]
         self._held = {name: key for step in steps for name, key in step.held.items()}
         self._used = {name for step in steps for name in step.used}
@@ -221,6 +257,7 @@ class TrainingRules:
         if not self._with_update:
             yield from self._never_updated()
             return
+        yield from self._held_twice()
         yield from self._without_gradient()
         yield from self._not_held()
         yield from self._left_as_it_is()
@@ -232,13 +269,24 @@ class TrainingRules:
         if len(steps) > 1 and steps[0].asked and len(same) == len(self._trainable):
             yield HealthFinding(SUSPICIOUS, "no update", say("health.no_update", count=len(steps)))
 
+    def _held_twice(self) -> Iterator[HealthFinding]:
+        """Yield parameters that two optimizers update in one step."""
+        found: dict[tuple[str, ...], list[str]] = {}
+        for name in self._held:
+            several = next((step.holders[name] for step in self._steps if len(step.holders.get(name, ())) > 1), ())
+            if several:
+                found.setdefault(several, []).append(name)
+        for optimizers, names in found.items():
+            facts = {"first": optimizers[0], "second": optimizers[1], "names": listed(names)}
+            yield HealthFinding(SUSPICIOUS, "held twice", say("health.held_twice", **facts), names[0])
+
     def _without_gradient(self) -> Iterator[HealthFinding]:
         zero = self._in_each_update(lambda step: step.zero)
         every = len(zero) == len(self._held)
         if every:
             count = len(self._with_update)
             yield HealthFinding(FAULT, "zero gradient", say("health.all_gradients_zero", count=count))
-        unused = [name for name in zero if name not in self._used and not every]
+        unused = [name for name in self._unused if not every]
         if unused:
             names = {"names": listed(unused), "optimizer": self._held[unused[0]]}
             yield HealthFinding(SUSPICIOUS, "unused", say("health.unused", **names), unused[0])
@@ -258,6 +306,14 @@ class TrainingRules:
         if unknown:
             yield HealthFinding(FAULT, "zero gradient", say("health.zero_gradient", names=listed(unknown)), unknown[0])
 
+    def _is_held(self, name: str) -> bool:
+        return name in self._held or name in self._idle
+
+    @property
+    def _unused(self) -> list[str]:
+        """The held parameters that no recorded call uses."""
+        return [name for name in self._in_each_update(lambda step: step.zero) if name not in self._used]
+
     def _in_each_update(self, named: Callable[[Trained], frozenset[str]]) -> list[str]:
         """Return the held parameters that each step with an update of them names."""
         steps = self._with_update
@@ -271,12 +327,17 @@ class TrainingRules:
 
     def _not_held(self) -> Iterator[HealthFinding]:
         """Yield trainable parameters that recorded calls use, and no optimizer holds."""
-        loose = [name for name in self._trainable if name in self._used and name not in self._held]
+        loose = [name for name in self._trainable if name in self._used and not self._is_held(name)]
         asked = [name for name in loose if any(name in step.asked for step in self._steps)]
         cells = {self._trainable[name] for name in self._held if name in self._trainable}
         if asked:
             yield HealthFinding(FAULT, "not held", say("health.asked_not_held", names=listed(asked)), asked[0])
-        rest = [name for name in loose if name not in asked]
+        told = {*asked}
+        for finding, names in (self._replaced(loose), *self._whole_models(loose)):
+            if finding is not None and told.isdisjoint(names):
+                told.update(names)
+                yield finding
+        rest = [name for name in loose if name not in told]
         if not rest:
             return
         begin = min((self._order.index(name) for name in self._held if name in self._order), default=0)
@@ -285,6 +346,24 @@ class TrainingRules:
         is_few = len(rest) < _HALF * len(self._trainable)
         weight = SUSPICIOUS if is_few and (is_late or is_beside) else NOTE
         yield HealthFinding(weight, "not held", say("health.not_held", names=listed(rest)), rest[0])
+
+    def _replaced(self, loose: list[str]) -> tuple[HealthFinding | None, list[str]]:
+        """Return that an optimizer holds other parameters of these names, which no call uses; and the names."""
+        others = {name: other for other in self._unused for name in [other.rpartition(SAME_NAME)[0]] if name in loose}
+        if not others:
+            return None, []
+        optimizer = _optimizer(self._held[next(iter(others.values()))])
+        said = say("health.replaced", optimizer=optimizer, names=listed(others))
+        return HealthFinding(FAULT, "not held", said, next(iter(others))), list(others)
+
+    def _whole_models(self, loose: list[str]) -> Iterator[tuple[HealthFinding, list[str]]]:
+        """Yield that gradients reach a model of which no optimizer holds a parameter; and its parameters."""
+        reached = {name for step in self._steps for name in step.reached}
+        for path, kind in self._models.items():
+            own = [name for name, cell in self._trainable.items() if _is_below(cell, path)]
+            if own and not any(map(self._is_held, own)) and reached.intersection(own):
+                said = say("health.model_not_held", model=f"{path} ({kind})")
+                yield HealthFinding(SUSPICIOUS, "not held", said, path), [name for name in own if name in loose]
 
     def _left_as_it_is(self) -> Iterator[HealthFinding]:
         same = []
@@ -317,6 +396,17 @@ class TrainingRules:
 def trainable_cells(parameters: dict[str, dict[str, Any]]) -> dict[str, str]:
     """Return the trainable parameters of a snapshot, each with the path of its Cell."""
     return {name: str(item.get("cell") or "") for name, item in parameters.items() if item.get("trainable") is True}
+
+
+def trained_models(snapshot: RunSnapshot, steps: Sequence[int]) -> dict[str, str]:
+    """Return the paths of the models that are in training mode in one of the steps, with their classes.
+
+    A lone model is left out.
+    """
+    cells = snapshot.cells
+    roots = {} if "" in cells else {path: kind for path, kind in cells.items() if path.isdigit()}
+    modes_of_steps = [snapshot.evaluating(step) for step in steps]
+    return {path: kind for path, kind in roots.items() if any(path not in evaluating for evaluating in modes_of_steps)}
 
 
 #: Cells that compute something else in training mode
