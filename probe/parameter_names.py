@@ -91,7 +91,8 @@ def _places(cells: Iterable[tuple[str, Any]]) -> Iterator[_Place]:
     """Yield each parameter at its first place."""
     seen: set[int] = set()
     for path, cell in cells:
-        for key, parameter in cell._params.items():
+        held = getattr(cell, "_params", {})  # an object that stands for several Cells has none
+        for key, parameter in held.items():
             if parameter is not None and id(parameter) not in seen:
                 seen.add(id(parameter))
                 yield _Place(path, cell, key, parameter)

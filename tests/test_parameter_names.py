@@ -129,7 +129,9 @@ def test_run_json_and_updates_have_the_parameters_of_both_models(debug, tmp_path
 
 @pytest.mark.slow
 def test_check_names_the_weight_of_the_second_model_that_differs(debug, tmp_path, capsys):
-    a, twin, b = (run(debug, tmp_path / name, Pair(scale), level="mix") for name, scale in (("a", 1.0), ("twin", 1.0), ("b", 3.0)))
+    a = run(debug, tmp_path / "a", level="mix")
+    twin = run(debug, tmp_path / "twin", level="mix")
+    b = run(debug, tmp_path / "b", Pair(scale=3.0), level="mix")
     same = probe.check(a, twin)
     assert same.ok
     assert "8 parameters" in str(same)

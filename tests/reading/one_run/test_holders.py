@@ -147,8 +147,9 @@ def test_a_layer_that_was_replaced_after_its_optimizer_was_made_is_a_fault(debug
     pair.step = lambda number: pair.make(lambda: (pair.one(pair.z) ** 2).mean(), pair.of_one)
     [fault] = [item for item in findings(debug, pair, pair.one) if item[0] == "fault"]
     assert fault == (
-        "fault", "not held", "Cell.optimizer.SGD holds other parameters with the names of last.weight, last.bias, which "
-        "recorded calls use and no optimizer holds: a layer was replaced after the optimizer was made",
+        "fault", "not held",
+        "Cell.optimizer.SGD holds other parameters with the names of last.weight, last.bias, which recorded calls use "
+        "and no optimizer holds: a layer was replaced after the optimizer was made",
     )  # fmt: skip
 
 

@@ -127,7 +127,8 @@ def over_steps(steps: Sequence[StepFacts], snapshot: RunSnapshot | None) -> list
     found = [*_nan(steps), *losses.over_steps([item.lost for item in steps])]
     numbers = [item.step for item in steps if item.step is not None]
     models = training.trained_models(snapshot, numbers) if snapshot else {}
-    found += training.TrainingRules([item.trained for item in steps], trainable, models, snapshot.idle if snapshot else ())
+    idle = snapshot.idle if snapshot else []
+    found += training.TrainingRules([item.trained for item in steps], trainable, models, idle)
     if snapshot is not None:
         with_update = [item.step for item in steps if item.trained.held and item.step is not None]
         found += modes(snapshot, with_update, {name for item in steps for name in item.trained.held})
