@@ -55,8 +55,8 @@ class Mechanisms(CellTask):
         with self._errors.guard("finding attention and weights"):
             for key, cell in named_cells(models, iter_cells(models)):
                 self._take(key, cell, features.matrix_of(cell), names)
-            names = (*_SOFTMAX, *_FUSED, *(f"{key}." for key in self._routers))
-            settings = replace(ONLY, level="mix", data_mode=_MODES, list=names)
+            listed = (*_SOFTMAX, *_FUSED, *(f"{key}." for key in self._routers))
+            settings = replace(ONLY, level="mix", data_mode=_MODES, list=listed)
             self._calls = [CellValues(settings, self._errors, self)]
 
     def _take(self, key: str, cell: Any, matrix: Any, names: ParameterNames) -> None:
