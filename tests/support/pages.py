@@ -14,8 +14,8 @@ CODE = re.compile(r"(`+)(.+?)\1")
 LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^()\s]+)\)")
 #: documents of which the Chinese ones are in docs/zh/ under the same name
 MIRRORED = (
-    "automation", "check", "choosing", "doctor", "files", "from-msprobe", "glossary", "guide", "large-runs", "monitor",
-    "pytorch", "reading", "repeatable", "replay", "run", "settings", "sharded",
+    "automation", "check", "choosing", "doctor", "files", "from-msprobe", "glossary", "golden", "guide", "intervention",
+    "large-runs", "monitor", "pytorch", "reading", "repeatable", "replay", "run", "settings", "sharded",
 )  # fmt: skip
 #: English document: its Chinese one
 PAIRS = {
