@@ -194,7 +194,8 @@ def check_snapshots(paths: tuple[str, str], a: list[RunSnapshot], b: list[RunSna
         for item in differences(x, y):
             merged.setdefault(item, []).append(x.rank)
     found = [dataclasses.replace(item, ranks=tuple(ranks) if len(pairs) > 1 else ()) for item, ranks in merged.items()]
-    remarks = [side.damage for pair in pairs for side in pair if side.damage]
+    offer = next(filter(None, (difference.same_update(*pair) for pair in pairs)), NOTHING)
+    remarks = [*([offer] if offer else []), *(side.damage for pair in pairs for side in pair if side.damage)]
     known = [(side, any(it.parameters for it in run), any(it.inputs for it in run)) for side, run in zip("AB", (a, b))]
     remarks += [say("check.no_parameters", side=side) for side, has_model, _ in known if not has_model]
     remarks += [say("check.no_batches", side=side) for side, has_model, has_data in known if has_model and not has_data]
@@ -227,10 +228,14 @@ def differences(a: RunSnapshot, b: RunSnapshot) -> list[Difference]:
 
 
 def first_lines(a: str, b: str, most: int = 2) -> list[Sentence]:
-    """Return the first differences of two rank folders that have a snapshot; nothing where one cannot be read."""
+    """Return the first differences of two rank folders that have a snapshot; nothing where one cannot be read.
+
+    If B goes on from a checkpoint of A, the steps that can be compared stand behind them.
+    """
     try:
         sides = [read_snapshots(os.path.join(folder, file_names.RUN)) for folder in (a, b)]
         found = check_snapshots((a, b), sides[0], sides[1]).differences
     except UsageError:
         return []
-    return [item.line for item in found[:most]]
+    offers = [difference.same_update(x, y) for x, y in zip(*sides)]
+    return [*(item.line for item in found[:most]), *filter(None, offers[:1])]

@@ -170,6 +170,23 @@ def check_optimizers(a: RunSnapshot, b: RunSnapshot, renamed: Mapping[str, str])
         yield from _numbers(_kind(name), x, y, renamed)
 
 
+def same_update(a: RunSnapshot, b: RunSnapshot) -> Sentence:
+    """Return which steps have the same update of a training, if one run goes on from a checkpoint of the other.
+
+    MindSpore's optimizers count their updates in ``global_step``. A step is taken for one update.
+    """
+    for (name, x), (other, y) in zip(a.optimizers.items(), b.optimizers.items()):
+        counts: list[Any] = [x.get("global_step"), y.get("global_step")]
+        steps: list[Any] = [a.first_updates.get(name), b.first_updates.get(other)]
+        if not all(type(number) is int for number in (*counts, *steps)) or counts[0] == counts[1]:
+            continue
+        later = counts[1] - counts[0]
+        step_a, step_b = steps[0] + max(later, 0), steps[1] + max(-later, 0)
+        if step_a in a.inputs and step_b in b.inputs:
+            return say("check.same_update", number=max(counts), step=step_a, other=step_b)
+    return NOTHING
+
+
 def _optimizer(said: Sentence, kind: str | None = None) -> Difference:
     subject = say("check.optimizer") if kind is None else say("check.one_optimizer", kind=kind)
     return Difference(Importance.OPTIMIZER, subject, said)

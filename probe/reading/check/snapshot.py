@@ -30,6 +30,7 @@ class RunSnapshot:
     notes: dict[str, Any] = field(default_factory=dict)  # the user's own values: dotted name -> value
     #: the first numbers of each optimizer, by the name of its entry, in the order of their updates
     optimizers: dict[str, dict[str, Any]] = field(default_factory=dict)
+    first_updates: dict[str, int] = field(default_factory=dict)  # the same optimizers -> the steps of these numbers
     inputs: dict[int, Described] = field(default_factory=dict)  # step -> place -> the value that entered the model
     #: step -> the Cells that were not in training mode when the model began, where they are others than before
     modes: dict[int, list[str]] = field(default_factory=dict)
@@ -182,6 +183,8 @@ def _add(snapshot: RunSnapshot, line: Any, sieve: Sieve) -> None:
         snapshot.updates.setdefault(step, {}).update(line.get("crc") or {})
     elif line.get("optimizer"):
         snapshot.optimizers[line["optimizer"]] = sieve.header(line.get("numbers") or {}, OPTIMIZER)
+        if step is not None:
+            snapshot.first_updates[line["optimizer"]] = step
 
 
 def flat(value: Any, place: str = "", is_leaf: Callable[[Any], bool] = lambda value: False) -> dict[str, Any]:
