@@ -284,7 +284,7 @@ def test_a_resumed_training_goes_on_beside_the_earlier_steps(tmp_path):
     assert not (tmp_path / "dump-2").exists()
     # and without a number it is another run, beside it
     _, logged = run(steps=1, settings=dump(folder, "statistics"))
-    assert "holds the dump of another run; this run writes into" in logged
+    assert "holds files of another run; this run writes into" in logged
     assert probe.open(tmp_path / "dump-2").steps == [0]
     run(steps=1, settings=dump(folder, "statistics", overwrite=True))
     assert probe.open(folder).steps == [0]
