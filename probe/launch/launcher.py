@@ -184,6 +184,11 @@ _HOMES = {
     f"{_HOME}.debugger.precision_debugger": (_DEBUGGER,),
     f"{_HOME}.dump.debugger.precision_debugger": (_DEBUGGER,),
     f"{_HOME}.monitor.module_hook": ("TrainerMon",),
+    f"{_TOP}.core.config_check": (),
+}
+#: modules of msprobe that serve no name -> their remedy
+_REMEDIES = {
+    f"{_TOP}.core.config_check": "each run writes its run.json itself, and `probe check GOLDEN MINE` compares two runs",
 }
 
 
@@ -271,4 +276,5 @@ def _refuse(module: str, name: str) -> Any:
 
 
 def _refusal(module: str, name: str) -> str:
-    return f"probe serves {module} here, and has no {name}: see docs/from-msprobe.md"
+    remedy = _REMEDIES.get(module)
+    return f"probe serves {module} here, and has no {name}: {remedy or 'see docs/from-msprobe.md'}"

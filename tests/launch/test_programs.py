@@ -290,7 +290,7 @@ def test_without_settings_a_program_under_msprobes_monitor_has_no_dump(tmp_path)
         ("from msprobe.mindspore import save_grad", "msprobe.mindspore", "save_grad"),
         ("from msprobe.mindspore.common.utils import Other", "msprobe.mindspore.common.utils", "Other"),
         ("import msprobe.pytorch", "msprobe", "pytorch"),
-        ("from msprobe.core.common.const import Const", "msprobe", "core"),
+        ("from msprobe.core.common.const import Const", "msprobe.core", "common"),
     ],
 )
 def test_names_of_msprobe_that_probe_lacks_are_told(line, place, name, folder):
@@ -298,6 +298,14 @@ def test_names_of_msprobe_that_probe_lacks_are_told(line, place, name, folder):
     done = start(folder, *RUN, "monitors.py")
     assert done.returncode == 1
     assert f"ImportError: probe serves {place} here, and has no {name}: see docs/from-msprobe.md" in done.stderr
+
+
+def test_the_check_of_msprobe_has_its_remedy(folder):
+    (folder / "checked.py").write_text("from msprobe.core.config_check import ConfigChecker\n")
+    done = start(folder, *RUN, "checked.py")
+    assert done.returncode == 1
+    said = "has no ConfigChecker: each run writes its run.json itself, and `probe check GOLDEN MINE` compares two runs"
+    assert f"ImportError: probe serves msprobe.core.config_check here, and {said}" in done.stderr
 
 
 def test_names_of_msprobe_are_served_where_msprobe_has_them(folder):

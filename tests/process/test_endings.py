@@ -18,7 +18,7 @@ from tests.support.thorough import thorough_but
 pytestmark = pytest.mark.slow
 
 #: how many children are killed; `make test-force` kills more
-KILLS = int(os.environ.get("PROBE_KILLS", "50"))
+KILLS = int(os.environ.get("PROBE_KILLS", "25"))
 
 #: the files of the first step
 FILES = ["construct.json", "dump.json", "run.json", "run.jsonl", "stack.json"]
