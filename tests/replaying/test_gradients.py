@@ -256,3 +256,12 @@ def test_the_command_tells_agreement_and_fault(debug, capsys):
     assert main(["replay", str(debug.dump_path), "--gradients", "Functional.exp", "--lang", "zh", "--jobs", "1"]) == 0
     assert "梯度一致" in capsys.readouterr().out
     assert main(["replay", str(debug.dump_path), "--all", "--gradients", "--script", "x.py"]) == 2
+
+
+@pytest.mark.parametrize(("factor", "verdict"), [(2, "ok"), (3, "wrong")])
+@pytest.mark.parametrize("level", ["L1", "mix"])
+def test_a_model_that_is_one_cell_with_its_own_bprop_is_checked(debug, level, factor, verdict):
+    square = cell(lambda x: x * x, lambda x, o, d: (factor * x * d,))
+    debug.record(lambda: ms.grad(square)(X), square, level=level, task="tensor")
+    found = results(debug.dump_path, "Primitive.fn:")
+    assert [item.verdict for item in found.values()] == [verdict]
