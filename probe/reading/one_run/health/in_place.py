@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from probe.findings.sentence import say
 from probe.reading.check.difference import listed
-from probe.reading.dumps.entry_name import EntryName
+from probe.reading.dumps.entry_name import FORWARD, EntryName
 from probe.reading.dumps.flow import content_key
 from probe.reading.dumps.values import Record, element_count, is_tensor, leaves, plain, plain_values, real
 from probe.reading.one_run.health.step import FAULT, NOTE, SUSPICIOUS, HealthFinding, Step, Update, is_zero, norm
@@ -136,6 +136,10 @@ def _is_plain(step: Step, name: str) -> bool:
     return name.endswith(("bias", "beta", "gamma")) or bool(_NORMS.search(kind))
 
 
+#: optimizers whose update is the gradient times the rate; FTRL, Adagrad, RMSProp, Rprop and LARS scale it
+_LINEAR = frozenset(("SGD", "Momentum"))
+
+
 def bound(update: Update, name: str, size: int) -> float | None:
     """Return how far an update can change the norm of a parameter; None where its kind is not known."""
     rate, entered = update.number("learning_rate", name), norm(update.entered.get(name))
@@ -145,7 +149,8 @@ def bound(update: Update, name: str, size: int) -> float | None:
         return 4 * rate * math.sqrt(size)
     if update.number("momentum", name) and update.number("global_step", name, 1.0):
         return None  # how much the steps before have gathered is not known
-    return 4 * rate * entered if {"learning_rate", "momentum"} & {*update.numbers} else None
+    kind = update.name.rpartition(f".{FORWARD}.")[0].rpartition(".")[2]
+    return 4 * rate * entered if kind in _LINEAR else None
 
 
 #: the statistics of a norm, which the forward itself changes
