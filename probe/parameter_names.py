@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
@@ -42,8 +43,8 @@ class ParameterNames:
         """``cells`` are the Cells of the models with their paths; that of a lone model is ""."""
         cells = list(cells)
         self._places = list(_places(cells))
-        self._names: dict[int, str] = {}  # by identity
-        self._others: list[Any] = []  # parameters outside of the models; held: identities stay unique
+        self._names: dict[int, str] = {}  # by identity, of the parameters of the models
+        self._others: dict[int, tuple[weakref.ref[Any], str]] = {}  # of those outside, which may come and go
         own_names = Counter(place.own_name for place in self._places)
         self._taken = {name for name, count in own_names.items() if count == 1}
         is_lone = any(path == "" for path, _ in cells)
@@ -63,11 +64,13 @@ class ParameterNames:
     def of(self, parameter: Any) -> str:
         """Return the name of a parameter. One outside of the models gets its name now."""
         name = self._names.get(id(parameter))
-        if name is None:
+        if name is not None:
+            return name
+        other = self._others.get(id(parameter))
+        if other is None or other[0]() is not parameter:
             own_name = _own_name(parameter)
-            name = self._names[id(parameter)] = self._free([own_name], own_name)
-            self._others.append(parameter)
-        return name
+            other = self._others[id(parameter)] = weakref.ref(parameter), self._free([own_name], own_name)
+        return other[1]
 
     @property
     def are_current(self) -> bool:

@@ -183,3 +183,27 @@ def test_an_optimizer_that_holds_a_replaced_layer_does_not_hold_the_new_one(debu
     data = json.loads((folder / "step0" / "rank" / "dump.json").read_text())["data"]
     held = [item["value"] for item in data["Cell.optimizer.SGD.forward.0"]["input_kwargs"]["parameters"]]
     assert held == ["first.weight", "first.bias", "last.weight#2", "last.bias#2"]
+
+
+@pytest.mark.slow
+def test_models_that_start_one_after_another_have_rows_and_optimizers_of_their_own(debug, tmp_path, caplog):
+    pair = Pair()
+    debugger = debug(dump_path=str(tmp_path / "dump"), task="monitor")
+    norms = []
+    for _ in range(2):
+        for net, differentiate, optimizer in zip(pair.nets, pair.gradients, pair.optimizers):
+            debugger.start(net)
+            _, gradients = differentiate()
+            optimizer(gradients)
+            debugger.stop()
+            norms.append(np.linalg.norm(net.first.weight.asnumpy()))
+        debugger.step()
+    debugger.close()
+    (series,) = open_series(str(tmp_path / "dump"))
+    for name, norm in zip(("first.weight", "first.weight#2"), norms):
+        assert series[f"{name}.param"].values[0] == pytest.approx(norm, rel=1e-5)
+        assert len(series[f"{name}.grad"].values) == 2
+    assert {"optimizer.learning_rate", "optimizer1.learning_rate"} <= {*series.names}
+    told = [record.message for record in caplog.records if "another one than before" in record.message]
+    assert len(told) == 1
+    assert "start([first, second])" in told[0]

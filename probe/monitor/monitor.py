@@ -116,11 +116,12 @@ class Monitor:
         if not self._is_open and self._settings.mechanisms and step % self._settings.interval == 0:
             self.watch.numbers.ready()
 
-    def begin(self, step: int, models: Any) -> None:
-        """Begin to watch; also again within a step."""
+    def begin(self, step: int, models: Any, is_other: bool = False) -> None:
+        """Begin to watch; also again within a step. ``is_other``: the parameters of earlier models keep their names."""
         if models is not self._models or not self._names.are_current:
             self._models = models
-            self._names = ParameterNames(iter_cells(models))
+            if not is_other:
+                self._names = ParameterNames(iter_cells(models))
             self.watch.hooks.watch(_parameters(models, self._names), self._names)
             self._mechanisms.find(models if self._settings.mechanisms else None, self._names)
         if not self._is_open:

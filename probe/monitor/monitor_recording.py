@@ -94,7 +94,7 @@ class MonitorRecording(Recording):
 
     def _begin(self) -> None:
         if self._monitor is not None:
-            self._monitor.begin(self.parts.window.step, self.parts.models)
+            self._monitor.begin(self.parts.window.step, self.parts.models, self.parts.has_other_model())
 
     def stop(self) -> None:
         """Watch no more."""

@@ -278,6 +278,8 @@ class DumpRecording(Recording):
                 place = opened.recorder.queue, opened.writer.folder, parts.window.step
                 parts.snapshot.begin(*place, read, lambda: run_header(parts.ranks), cells)
                 opened.recorder.snapshot = parts.snapshot
+                if parts.has_other_model():
+                    parts.snapshot.other_model(type(parts.models).__name__)
 
 
 # -- the task of a step, with its queue: a new one is a row in ``_BUILDERS`` ------------------------------------------

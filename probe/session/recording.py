@@ -13,6 +13,7 @@ from typing import Any, ClassVar, TypeVar, cast
 
 from probe.capture.backend import Backends
 from probe.capture.kernel.kernel_dump import KernelDump
+from probe.capture.pynative.cells import share_a_cell
 from probe.config.settings import Settings
 from probe.errors import ProbeError, UsageError
 from probe.naming import ranges
@@ -252,6 +253,7 @@ class SessionParts:
         self.snapshot: Snapshot = before.snapshot if before and continues else Snapshot()
         self.ranks, self.window, self.sigterm = RankResolver(), StepWindow(), sigterm
         self.models: Any = None  # those that start() was given last
+        self.recorded: Any = None  # those of the last start that has recorded
         self.logged: set[str] = set()  # messages that were logged already
         self.root = root  # the folder of the run: ``dump_path``, or one beside it
         self.last_folder = ""  # the rank folder of the last step with statistics
@@ -270,6 +272,18 @@ class SessionParts:
         if is_new and self.root != path:
             _log.warning("%s", aside(path, self.root))
         return is_new
+
+    def has_other_model(self) -> bool:
+        """Return whether the model shares no Cell with that of the start before. A warning tells how to give both."""
+        before, self.recorded = self.recorded, self.models
+        is_other = None not in (before, self.models) and before is not self.models
+        if not is_other or share_a_cell(before, self.models):
+            return False
+        self.log_once(
+            "start(): this model is another one than before. "
+            "If one training has several models, give all of them at once: start([first, second])"
+        )
+        return True
 
     def unless_disabled(self, doing: str, action: Callable[[], None]) -> None:
         """Run an action. An error of ours is logged once; the training continues without a dump of this step."""

@@ -168,7 +168,9 @@ class Session:
                     self.stop()
                 finally:
                     self._recording.end_step(is_last=True)
-                    self._ended, self._parts.models = State.CLOSED, None
+                    self._ended = State.CLOSED
+                    self._parts.models = None
+                    self._parts.recorded = None
                     self._parts.backends.close()
 
     def _say(self) -> None:

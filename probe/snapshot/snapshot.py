@@ -67,6 +67,7 @@ class Snapshot:
         self._notes: list[dict[str, Any]] = []
         self._waiting: list[dict[str, Any]] = []
         self._optimizers: set[int] = set()
+        self._outside: set[str] = set()  # the parameters outside of the models that were noted
         self._modes = _Modes()
         self._surroundings: Surroundings | None = None
         self._found: dict[str, Any] = {}  # what run.json says, and the Cells in it, until the first step ends
@@ -105,6 +106,7 @@ class Snapshot:
         self._write_run(folder, found, self._modes.live)
         self._folder, self._found = folder, found
         self._optimizers.clear()
+        self._outside.clear()
         for note in self._notes:
             self._append({"note": note})
 
@@ -168,6 +170,17 @@ class Snapshot:
         """Note the numbers of an optimizer at its first update."""
         self._append({"step": self._step, "optimizer": key, "numbers": to_json(numbers)})
         self._optimizers.add(id(optimizer))
+
+    def outside(self, kind: str, parameters: list[str]) -> None:
+        """Note a Cell of a class that a step calls outside of the models, with its trainable parameters: once each."""
+        new = [name for name in parameters if name not in self._outside]
+        if new and self._folder:
+            self._outside.update(new)
+            self._append({"step": self._step, "outside": kind, "parameters": new})
+
+    def other_model(self, kind: str) -> None:
+        """Note that the step has another model of a class than before, with which it shares no Cell."""
+        self._append({"step": self._step, "model": kind})
 
     def updated(self, key: str, parameters: Mapping[str, Any]) -> None:
         """Note the CRC-32 of each parameter, by its name, after an update, where reading waits for no device."""

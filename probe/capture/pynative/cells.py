@@ -14,6 +14,7 @@ from probe.capture.method_event import Listener
 from probe.capture.patches import HookGroup, Patch, around
 from probe.capture.pynative.context import CaptureContext
 from probe.capture.pynative.jit import RECOMPUTE_MODULE
+from probe.capture.pynative.outside import OutsideCells
 from probe.capture.pynative.thread_state import OpenCall
 from probe.capture.training.computed_numbers import ComputedNumbers
 from probe.capture.training.events import KnownOptimizers, optimizer_kinds, updates
@@ -72,6 +73,12 @@ def _all_cells(models: Any) -> Iterator[tuple[str, Any]]:
             yield ".".join(part for part in (str(index) if several else "", path) if part), cell
 
 
+def share_a_cell(models: Any, others: Any) -> bool:
+    """Return whether some models have a Cell in common with others."""
+    known = {id(cell) for _, cell in iter_cells(models)}
+    return any(id(cell) in known for _, cell in iter_cells(others))
+
+
 def named_cells(models: Any, cells: Iterable[tuple[str, Any]]) -> list[tuple[str, Any]]:
     """Return the Cells below the models with the names of their entries, without number and direction."""
     if isinstance(models, ModelAndLoss):
@@ -91,7 +98,12 @@ class CellHooks(HookGroup):
     """
 
     def __init__(
-        self, context: CaptureContext, parameters: ParameterHooks, models: Any, cells: Iterable[tuple[str, Any]]
+        self,
+        context: CaptureContext,
+        parameters: ParameterHooks,
+        models: Any,
+        cells: Iterable[tuple[str, Any]],
+        outside: OutsideCells,
     ) -> None:
         from mindspore import nn
 
@@ -99,6 +111,7 @@ class CellHooks(HookGroup):
         hooks = Patch(nn.Cell, "_run_forward_hook", around(self._run_hooks))
         super().__init__([Patch(nn.Cell, "__call__", self._call), pre_hooks, hooks])
         self._context, self._parameter_hooks = context, parameters
+        self._outside = outside
         self._cells = named_cells(models, cells)  # held: identities stay unique
         self._keys = {id(cell): key for key, cell in self._cells}
         below = {id(cell) for _, cell in self._cells}
@@ -112,7 +125,7 @@ class CellHooks(HookGroup):
 
     def _call(self, original: Callable[..., Any]) -> Callable[..., Any]:
         keys, context, state, end = self._keys, self._context, self._context.state, self._end
-        models, note_model = self._models, self._note_model
+        models, note_model, note_outside = self._models, self._note_model, self._outside.note
 
         def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:
             key = keys.get(id(self))
@@ -122,6 +135,8 @@ class CellHooks(HookGroup):
                     recorder.note_inputs(args, kwargs)
                     if not self._forward_pre_hook:
                         note_model(recorder, self)
+                elif recorder is not None:
+                    note_outside(recorder, self)
                 return original(self, *args, **kwargs)
             depth = len(state.cells)
             try:
@@ -206,26 +221,38 @@ def is_cell_or_cells(value: Any) -> bool:
 class OptimizerHooks(HookGroup):
     """Records the updates of all optimizers. Nothing inside an optimizer is recorded."""
 
-    def __init__(self, context: CaptureContext, mode: str, models: Any = ()) -> None:
+    def __init__(self, context: CaptureContext, mode: str) -> None:
         from mindspore import get_context, nn
 
         super().__init__([Listener(updates(), self._run)])
         self._classes: set[type] = set()  # whose methods that compute a number are watched
         self._watch_methods(nn.Optimizer)
         self._context, self._mode = context, mode  # the setting ``optimizer``
-        #: those below the models are named by their paths
-        below = [(path, cell) for path, cell in _all_cells(models) if isinstance(cell, optimizer_kinds())]
-        self._paths, self._below = {id(cell): path for path, cell in below}, below  # held: identities stay unique
-        #: the parameters of models have their names before those of optimizers have
-        self._names = ParameterNames(iter_cells(models))
-        self._known = KnownOptimizers(get_context("device_target") == "CPU", self._names)
+        self._below: list[tuple[str, Any]] = []  # those below the models; held: identities stay unique
+        self._paths: dict[int, str] = {}  # they are named by their paths
+        self._names = ParameterNames()
+        self._known = KnownOptimizers(get_context("device_target") == "CPU")
         self._computing: dict[int, ComputedNumbers] = {}  # the optimizers whose updates run
+
+    def watch(self, models: Any, cells: list[tuple[str, Any]]) -> None:
+        """Name the optimizers below these models by their paths. ``cells`` are the Cells of the models."""
+        self._below = [(path, cell) for path, cell in _all_cells(models) if isinstance(cell, optimizer_kinds())]
+        self._paths = {id(cell): path for path, cell in self._below}
+        self._name_parameters(cells)
 
     def rename(self, cells: list[tuple[str, Any]]) -> None:
         """Give the parameters of the models their names again, if a Cell holds another one now."""
         if not self._names.are_current:
-            self._names = ParameterNames(cells)
-            self._known.rename(self._names)
+            self._name_parameters(cells)
+
+    def name_of(self, parameter: Any) -> str:
+        """Return the name of a parameter. No other parameter has it."""
+        return self._names.of(parameter)
+
+    def _name_parameters(self, cells: list[tuple[str, Any]]) -> None:
+        #: the parameters of models have their names before those of optimizers have
+        self._names = ParameterNames(cells)
+        self._known.rename(self._names)
 
     def _watch_methods(self, kind: type) -> None:
         """Watch the methods that compute a number: those of MindSpore's class, and those of a user's own."""

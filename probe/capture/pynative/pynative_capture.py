@@ -18,6 +18,7 @@ from probe.capture.pynative.context import CaptureContext
 from probe.capture.pynative.jit import jit_patches, recompute_patches
 from probe.capture.pynative.listed import ListedFunctions
 from probe.capture.pynative.operations import OperationHooks, PrimitiveHooks, find_primitives
+from probe.capture.pynative.outside import OutsideCells
 from probe.capture.pynative.saved_tensors import SavedTensors
 from probe.capture.pynative.thread_state import ThreadState
 from probe.capture.support_ops import SupportedApi, load_supported_apis
@@ -98,12 +99,13 @@ class PyNativeCapture:
             return
         self._parameters.forget()
         self._context.hooks.discard(self._model_hooks)
-        self._optimizers = OptimizerHooks(self._context, self._settings.optimizer, models)
+        self._optimizers.watch(models, cells)
+        outside = OutsideCells(cells, self._optimizers.name_of)
         self._watched = found
         self._model_hooks = HookGroup([PrimitiveHooks(self._context, held), self._optimizers])
         if self._settings.cells or self._settings.snapshot:
             cells = cells if self._settings.cells else cells[:1]  # the model
-            new_hooks = functools.partial(CellHooks, self._context, self._parameters, models, cells)
+            new_hooks = functools.partial(CellHooks, self._context, self._parameters, models, cells, outside)
             self._model_hooks.add(installed_parts().make("Cells", new_hooks, HookGroup()))
         self._context.hooks.add(self._model_hooks)
 

@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import threading
+import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
@@ -36,26 +38,44 @@ def optimizer_kinds() -> tuple[type, type]:
 
 
 class KnownOptimizers:
-    """The optimizers that were met, named "optimizer", "optimizer1" and so on."""
+    """The optimizers that were met, named "optimizer", "optimizer1" and so on.
 
-    def __init__(self, may_run: bool, names: ParameterNames | None = None) -> None:
-        self._may_run, self._lock = may_run, threading.Lock()
-        self._known: dict[int, tuple[str, OptimizerValues]] = {}
-        self._names = names or ParameterNames()
+    An optimizer keeps its name as long as it lives, also when other models are watched.
+    """
+
+    def __init__(self, may_run: bool) -> None:
+        self._may_run = may_run
+        self._lock = threading.Lock()
+        self._values: dict[int, OptimizerValues] = {}
+        self._called: dict[int, tuple[weakref.ref[Any], str]] = {}  # by identity; an optimizer of old models may go
+        self._names = ParameterNames()
 
     def rename(self, names: ParameterNames) -> None:
         """Give parameters other names, as there are other models."""
         self._names = names
+        self._values.clear()
 
     def of(self, optimizer: Any) -> tuple[str, OptimizerValues]:
         """Return the name and the values of an optimizer."""
         with self._lock:  # another thread may meet its first optimizer now
-            known = self._known.get(id(optimizer))
-            if known is None or not known[1].is_of(optimizer) or known[1].names is not self._names:
-                name = f"optimizer{len(self._known) or ''}" if known is None else known[0]
-                values = OptimizerValues(optimizer, self._may_run, self._names)
-                known = self._known[id(optimizer)] = name, values
-            return known
+            values = self._values.get(id(optimizer))
+            if values is None or not values.is_of(optimizer):
+                values = self._values[id(optimizer)] = OptimizerValues(optimizer, self._may_run, self._names)
+            return self._name(optimizer), values
+
+    def _name(self, optimizer: Any) -> str:
+        called = self._called.get(id(optimizer))
+        if called is None or called[0]() is not optimizer:
+            self._called = {key: item for key, item in self._called.items() if item[0]() is not None}
+            taken = {name for _, name in self._called.values()}
+            name = next(name for name in _optimizer_names() if name not in taken)
+            called = self._called[id(optimizer)] = weakref.ref(optimizer), name
+        return called[1]
+
+
+def _optimizer_names() -> Iterator[str]:
+    yield "optimizer"
+    yield from (f"optimizer{number}" for number in itertools.count(1))
 
 
 class Observer(Protocol):

@@ -38,6 +38,9 @@ class RunSnapshot:
     updates: dict[int, dict[str, Any]] = field(default_factory=dict)
     #: parameters of optimizers that did not update them in the first step
     idle: list[str] = field(default_factory=list)
+    #: parameters of Cells that steps call, and that no model given to start() holds -> the classes of these Cells
+    outside: dict[str, str] = field(default_factory=dict)
+    other_model: int | None = None  # the first step in which start() was given another model
     damage: Sentence = NOTHING  # a remark about lines that cannot be read, if there are such
 
     rank = property(lambda self: self.run.get("rank"), doc="The rank, None where there is one process only.")
@@ -47,6 +50,12 @@ class RunSnapshot:
         """The parameters by name: dtype, shape, checksums, Cell, trainable."""
         known = self.run["parameters"].items()
         return {name: {**it["values"], **{key: it.get(key) for key in ("cell", "trainable")}} for name, it in known}
+
+    @property
+    def untold(self) -> dict[str, str]:
+        """The parameters outside of the models that no optimizer holds, with the classes of their Cells."""
+        held = {name for numbers in self.optimizers.values() for name in numbers.get("parameters") or ()}
+        return {name: kind for name, kind in self.outside.items() if name not in held}
 
     def evaluating(self, step: int) -> list[str]:
         """Return the Cells that were not in training mode in a step."""
@@ -179,6 +188,10 @@ def _add(snapshot: RunSnapshot, line: Any, sieve: Sieve) -> None:
             snapshot.modes[step] = line["evaluating"]
     elif line.get("idle") is not None:
         snapshot.idle = line["idle"]
+    elif line.get("outside") is not None:
+        snapshot.outside.update(dict.fromkeys(line.get("parameters") or (), line["outside"]))
+    elif step is not None and line.get("model") is not None and snapshot.other_model is None:
+        snapshot.other_model = step
     elif step is not None and line.get("updated"):
         snapshot.updates.setdefault(step, {}).update(line.get("crc") or {})
     elif line.get("optimizer"):

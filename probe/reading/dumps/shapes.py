@@ -147,7 +147,7 @@ DESCRIBED: Shape = {
 }  # fmt: skip
 RUN_LINE: Shape = {
     "step": whole, "inputs": mapping, "optimizer": text, "numbers": mapping, "note": mapping, "updated": text,
-    "crc": mapping, "evaluating": texts, "idle": texts,
+    "crc": mapping, "evaluating": texts, "idle": texts, "outside": text, "parameters": texts, "model": text,
 }  # fmt: skip
 OPTIMIZER: Shape = {"parameters": texts, "groups": groups}
 

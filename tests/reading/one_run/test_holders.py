@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import mindspore as ms
 import numpy as np
 import pytest
@@ -173,3 +176,114 @@ def test_an_older_dump_that_has_one_of_two_parameters_of_a_name_does_not_name_tw
 
     assert "held twice" not in training(tmp_path / "old", is_old=True)
     assert "held twice" in training(tmp_path / "new", is_old=False)
+
+
+def unknown(debug, starts, level="mix"):
+    """Train with these pairs of models and work in each step; return the gaps of a check, and the findings."""
+    debugger = debug(level=level, step=[0, 1, 2])
+    for number in range(3):
+        for models, work in starts(number):
+            debugger.start(models)
+            work()
+            debugger.stop()
+        debugger.step()
+    debugger.close()
+    check = probe.check(debug.dump_path)
+    assert not any(
+        english_left(gap.text("zh").replace("Cell", "")) for gap in check.unknown if not gap.facts.get("names")
+    )
+    return [str(gap) for gap in check.unknown], [str(item.said) for item in check.findings if item.weight != "note"]
+
+
+def other_model(step):
+    return (
+        f"cannot be known: start() was given another model in step {step}, so that parameters of one name cannot be "
+        "told apart. Give all models at once: start([first, second])"
+    )
+
+
+def test_models_that_start_one_after_another_in_a_step_cannot_be_told_apart(debug):
+    pair = Pair()
+
+    def starts(number):
+        yield pair.one, lambda: pair.make(pair.loss_of_one, pair.of_one)
+        yield pair.two, lambda: pair.make(pair.loss_of_two, pair.of_two)
+
+    assert unknown(debug, starts) == ([other_model(0)], [])
+    data = json.loads((Path(debug.dump_path) / "step0" / "rank" / "dump.json").read_text())["data"]
+    assert {"Cell.optimizer.SGD.forward.0", "Cell.optimizer1.SGD.forward.0"} <= data.keys()
+
+
+def test_models_that_have_steps_in_turn_are_not_accused(debug):
+    pair = Pair()
+
+    def starts(number):
+        net, loss, optimizer = [
+            (pair.one, lambda: (pair.one(pair.z) ** 2).mean(), pair.of_one),
+            (pair.two, pair.loss_of_two, pair.of_two),
+        ][number % 2]
+        yield net, lambda: pair.make(loss, optimizer)
+
+    assert unknown(debug, starts) == ([other_model(1)], [])
+
+
+def test_a_model_and_a_cell_around_it_are_no_other_models(debug):
+    pair = Pair()
+    pair.around = nn.SequentialCell(pair.one)
+
+    def starts(number):
+        yield pair.one, lambda: pair.make(lambda: (pair.one(pair.z) ** 2).mean(), pair.of_one)
+        yield pair.around, lambda: pair.around(pair.z)
+
+    assert unknown(debug, starts) == ([], [])
+
+
+def outside(names):
+    return (
+        f"cannot be known: whether {names} are trained. Calls of Dense use them, and no model given to start() holds "
+        "them. Give these Cells to start() too"
+    )
+
+
+@pytest.mark.parametrize("level", ["L0", "L1", "mix"])
+def test_a_net_that_start_was_not_given_is_named(debug, level):
+    pair = Pair()
+    loose = [pair.one]  # Cells in a plain list belong to no Cell
+    loss = lambda: (pair.two(loose[0](pair.z)) ** 2).mean()  # noqa: E731
+    said, found = unknown(debug, lambda number: [(pair.two, lambda: pair.make(loss, pair.of_two))], level)
+    assert said == [outside("first.weight#2, first.bias#2, last.weight#2 and 1 more")]
+    assert found == []
+
+
+def test_a_net_outside_that_is_frozen_is_no_gap(debug):
+    pair = Pair()
+    pair.one.set_grad(False)
+    for parameter in pair.one.get_parameters():
+        parameter.requires_grad = False
+    assert unknown(debug, lambda number: [(pair.two, lambda: pair.make(pair.loss_of_one, pair.of_two))]) == ([], [])
+
+
+def test_a_head_outside_that_the_optimizer_holds_is_no_gap(debug):
+    pair = Pair()
+    pair.one.update_parameters_name("head.")
+    pair.of_two = nn.SGD([*pair.two.trainable_params(), *pair.one.trainable_params()], 0.1)
+    assert unknown(debug, lambda number: [(pair.two, lambda: pair.make(pair.loss_of_one, pair.of_two))]) == ([], [])
+
+
+class Scaled(nn.Cell):
+    """A Cell around a model, with a trainable parameter of its own."""
+
+    def __init__(self, net):
+        super().__init__()
+        self.net = net
+        self.scale = ms.Parameter(ms.Tensor(8.0), name="scale")
+
+    def construct(self, x):
+        return self.net(x) * self.scale
+
+
+def test_a_cell_around_the_model_is_no_cell_outside(debug):
+    pair = Pair()
+    around = Scaled(pair.two)
+    loss = lambda: (around(pair.x) ** 2).mean()  # noqa: E731
+    assert unknown(debug, lambda number: [(pair.two, lambda: pair.make(loss, pair.of_two))]) == ([], [])

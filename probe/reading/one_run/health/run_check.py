@@ -71,9 +71,19 @@ def look_at_run(run: Run, workers: Workers = HERE) -> RunLook:
 def gaps_of(looked: Looked, snapshots: Snapshots) -> list[Sentence]:
     """Return the parts of a run with dumps that cannot be known."""
     gaps = [*looked.gaps(), *looked.gaps_of_rules()]
-    if any(snapshots.of_rank(rank) is None for rank in looked.ranks):
+    known = [snapshots.of_rank(rank) for rank in looked.ranks]
+    if None in known:
         gaps.append(say("gap.snapshot"))
-    return gaps
+    return gaps + list(dict.fromkeys(gap for snapshot in known if snapshot for gap in _gaps_of_models(snapshot)))
+
+
+def _gaps_of_models(snapshot: RunSnapshot) -> Iterator[Sentence]:
+    """Yield that the training has models that start() was not given, or was given one after another."""
+    if snapshot.other_model is not None:
+        yield say("gap.other_model", step=snapshot.other_model)
+    elif snapshot.untold:
+        kinds = listed(dict.fromkeys(snapshot.untold.values()))
+        yield say("gap.outside", names=listed(snapshot.untold), kinds=kinds)
 
 
 def findings_of(steps: Sequence[StepFacts], snapshots: Snapshots, folders: Sequence[DumpFolder]) -> list[HealthFinding]:
@@ -123,8 +133,12 @@ def look_into(dump: Dump, snapshot: RunSnapshot | None) -> StepFacts:
 
 def over_steps(steps: Sequence[StepFacts], snapshot: RunSnapshot | None) -> list[HealthFinding]:
     """Return the findings in the steps of one rank."""
+    found = _nan(steps)
+    rank = steps[0].rank
+    if snapshot is not None and snapshot.other_model is not None:
+        steps = [item for item in steps if item.step is not None and item.step < snapshot.other_model]
     trainable = training.trainable_cells(snapshot.parameters) if snapshot else {}
-    found = [*_nan(steps), *losses.over_steps([item.lost for item in steps])]
+    found += [*losses.over_steps([item.lost for item in steps])]
     numbers = [item.step for item in steps if item.step is not None]
     models = training.trained_models(snapshot, numbers) if snapshot else {}
     idle = snapshot.idle if snapshot else []
@@ -135,7 +149,7 @@ def over_steps(steps: Sequence[StepFacts], snapshot: RunSnapshot | None) -> list
     found += in_place.over_steps([item.kept for item in steps])
     for item in steps:
         found += [*item.lost.found, *item.kept.found, *item.numbers]
-    return [dataclasses.replace(item, rank=steps[0].rank) for item in found]
+    return [dataclasses.replace(item, rank=rank) for item in found]
 
 
 def _nan(steps: Sequence[StepFacts]) -> list[HealthFinding]:

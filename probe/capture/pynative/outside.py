@@ -1,0 +1,38 @@
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
+"""Notes Cells with trainable parameters that a step calls, and that no model given to ``start`` holds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from probe.recording.step_recorder import StepRecorder
+
+#: a training may make new Cells in each call: no more of them are looked at
+_MOST_CELLS = 300
+
+
+class OutsideCells:
+    """The Cells outside of some models that were called."""
+
+    def __init__(self, cells: list[tuple[str, Any]], name_of: Callable[[Any], str]) -> None:
+        """``cells`` are those of the models; ``name_of`` returns the one name of a parameter object."""
+        self._cells = {id(cell): cell for _, cell in cells}  # held: identities stay unique
+        self._known = dict(self._cells)  # these, and the others that were looked at
+        self._name_of = name_of
+
+    def note(self, recorder: StepRecorder, cell: Any) -> None:
+        """Note a Cell that is called. It costs little where it was noted, or has no parameters of its own."""
+        if id(cell) in self._known or not vars(cell).get("_params") or recorder.snapshot is None:
+            return
+        if len(self._known) - len(self._cells) == _MOST_CELLS:
+            return
+        self._known[id(cell)] = cell
+        with recorder.guard("noting a Cell outside of the model"):
+            if not self._is_around(cell):
+                trained = [it for it in cell._params.values() if it is not None and it.requires_grad]
+                recorder.snapshot.outside(type(cell).__name__, [self._name_of(it) for it in trained])
+
+    def _is_around(self, cell: Any) -> bool:
+        """Return whether a Cell holds a Cell of the models, as one that trains a model does."""
+        return any(id(below) in self._cells for _, below in cell.cells_and_names())
