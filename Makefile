@@ -43,7 +43,7 @@ unexport PYTHONDONTWRITEBYTECODE
 COMPILERS := { command -v gcc && command -v g++ && command -v nm; } >/dev/null || { apt-get update -q && apt-get install -qy gcc g++ binutils; }
 
 .PHONY: help demo check lint imports numbers unit format coverage test test-all thorough browser planted-faults one-run automation test-rounds test-force conformance wheel-test wheel-faults test-oldest unit-oldest test-versions \
-  ascend ascend-all test-processors equality-50 seen-nets guard-nets replay-nets fuzz fuzz-checks report-test drawings pictures origins mechanisms perturbed interventions mutants bench bench-peer bench-reading bench-cluster bench-device \
+  ascend ascend-all test-processors equality-50 ways transforms seen-nets guard-nets replay-nets fuzz fuzz-checks report-test drawings pictures origins mechanisms perturbed interventions mutants bench bench-peer bench-reading bench-cluster bench-device \
   peer clean
 
 help:  ## list the targets
@@ -133,6 +133,9 @@ test-force: $(VENV)/ready  ## more of the random tests, many kills, and ten minu
 
 equality-50: $(VENV)/ready  ## 50 steps of two trainings, five times bare and at each level: one result
 	$(RUN) -m tests.programs.equality --nets digits,gpt --steps 50 --repeats 5 --tasks statistics
+
+ways: $(VENV)/ready  ## each task in a loop, Model.train, `probe run` and a notebook; run twice, killed, its settings edited
+	$(RUN) -m tests.programs.ways $$(mktemp -d)
 
 transforms: $(VENV)/ready  ## trainings with each transform of MindSpore, at each level and in each task: one result
 	$(RUN) -m tests.programs.transforms "$$(mktemp -d)"

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, TypeVar, cast
 
 from probe.capture.backend import Backends
 from probe.capture.kernel.kernel_dump import KernelDump
-from probe.capture.pynative.cells import share_a_cell
+from probe.capture.pynative.cells import are_others
 from probe.config.settings import Settings
 from probe.errors import ProbeError, UsageError
 from probe.naming import ranges
@@ -276,8 +276,7 @@ class SessionParts:
     def has_other_model(self) -> bool:
         """Return whether the model shares no Cell with that of the start before. A warning tells how to give both."""
         before, self.recorded = self.recorded, self.models
-        is_other = None not in (before, self.models) and before is not self.models
-        if not is_other or share_a_cell(before, self.models):
+        if before is None or self.models is None or before is self.models or not are_others(self.models, before):
             return False
         self.log_once(
             "start(): this model is another one than before. "

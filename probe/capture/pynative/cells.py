@@ -73,10 +73,12 @@ def _all_cells(models: Any) -> Iterator[tuple[str, Any]]:
             yield ".".join(part for part in (str(index) if several else "", path) if part), cell
 
 
-def share_a_cell(models: Any, others: Any) -> bool:
-    """Return whether some models have a Cell in common with others."""
-    known = {id(cell) for _, cell in iter_cells(models)}
-    return any(id(cell) in known for _, cell in iter_cells(others))
+def are_others(models: Any, before: Any) -> bool:
+    """Return whether models share no Cell with those before. A Cell without parameters, as an empty one, is no model."""
+    cells = [cell for _, cell in iter_cells(models)]
+    known = [cell for _, cell in iter_cells(before)]
+    has_parameters = all(any(getattr(cell, "_params", {}) for cell in found) for found in (cells, known))
+    return has_parameters and {id(cell) for cell in known}.isdisjoint(map(id, cells))
 
 
 def named_cells(models: Any, cells: Iterable[tuple[str, Any]]) -> list[tuple[str, Any]]:
