@@ -203,7 +203,8 @@ def _run_notebook(cells: list[str], folder: Path) -> Ended:
     except CellExecutionError:
         status = 1
     outputs = [output for cell in made.cells for output in cell.get("outputs", ())]
-    return Ended(status, "".join(output.get("text", "") or "\n".join(output.get("traceback", ())) for output in outputs))
+    texts = [output.get("text", "") or "\n".join(output.get("traceback", ())) for output in outputs]
+    return Ended(status, "".join(texts))
 
 
 def _files(folder: Path) -> dict[str, bytes]:

@@ -74,7 +74,7 @@ def _all_cells(models: Any) -> Iterator[tuple[str, Any]]:
 
 
 def are_others(models: Any, before: Any) -> bool:
-    """Return whether models share no Cell with those before. A Cell without parameters, as an empty one, is no model."""
+    """Return whether models share no Cell with those before. A Cell without parameters is no model."""
     cells = [cell for _, cell in iter_cells(models)]
     known = [cell for _, cell in iter_cells(before)]
     has_parameters = all(any(getattr(cell, "_params", {}) for cell in found) for found in (cells, known))
