@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from mindspore import nn
 
-    from probe.series.rules import Alarm
+    from probe.series.alarm import Alarm
     from probe.session.session import Session
 
     Models = Union[nn.Cell, list[nn.Cell], tuple[nn.Cell, ...]]  # the Cell whose calls are recorded, or several

@@ -19,7 +19,7 @@ from probe.reading.dumps.run import open
 from probe.reading.dumps.text import columns, terminal_width
 from probe.reading.one_run.health.run_check import look_at_run
 from probe.reading.one_run.health.step import NOTE
-from probe.series.rules import OnlineRules
+from probe.series.online_rules import OnlineRules
 
 #: the steps of a run, and the step of the fault; of shorter programs it is at three quarters
 _STEPS, _AT = 32, 24

@@ -10,10 +10,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from probe.findings.sentence import NOTHING, say, table
+from probe.series.alarm import Alarm
 from probe.series.file import SeriesTail
 from probe.series.msprobe_csv import Tables
+from probe.series.msprobe_rules import RunningRules
 from probe.series.neighbour import RankPair, gradient_of
-from probe.series.rules import Alarm, OnlineRules, RunningRules
+from probe.series.online_rules import OnlineRules
 from probe.series.series_name import parse
 from probe.store import file_io, file_names
 from probe.store.error_log import ErrorLog

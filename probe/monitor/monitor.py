@@ -21,8 +21,8 @@ from probe.monitor.numbers import HostNumbers, StepValues, new_numbers
 from probe.parameter_names import ParameterNames
 from probe.private_names import installed_parts
 from probe.repeats.held_call import HeldCalls
+from probe.series.alarm import Alarm
 from probe.series.file import SeriesFile
-from probe.series.rules import Alarm
 from probe.store.error_log import ErrorLog
 from probe.store.file_names import MONITOR
 

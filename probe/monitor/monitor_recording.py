@@ -20,7 +20,7 @@ from probe.monitor.alarms import AlarmFunction
 from probe.monitor.monitor import Monitor
 from probe.process.rank import world_size
 from probe.repeats.repeat import Run, again
-from probe.series.rules import Alarm
+from probe.series.alarm import Alarm
 from probe.session.dump_recording import DumpRecording
 from probe.session.recording import OpenStep, Recording, SessionParts
 from probe.store import file_io

@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from probe.findings.sentence import say
+from probe.series.alarm import Alarm
 from probe.series.file import RankSeries
 from probe.series.replicas import Held, judge
-from probe.series.rules import Alarm
 from probe.series.series_name import entered, parse
 from probe.store.file_names import Rank, rank_name
 

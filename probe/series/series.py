@@ -12,8 +12,8 @@ from probe.errors import UsageError
 from probe.store.file_names import MONITOR, SERIES, TRAINER_CSV, Rank, rank_name, rank_of
 
 if TYPE_CHECKING:
+    from probe.series.alarm import Alarm
     from probe.series.file import RankSeries, SeriesTail
-    from probe.series.rules import Alarm
 
 
 def find_series(path: str) -> list[tuple[str, Rank]]:
@@ -59,7 +59,7 @@ class Follower:
     """Lets the rules look at a file that grows. Each row is read and judged once, with these thresholds if given."""
 
     def __init__(self, thresholds: Mapping[str, float] | None = None) -> None:
-        from probe.series.rules import OnlineRules
+        from probe.series.online_rules import OnlineRules
 
         self._new_rules = partial(OnlineRules, thresholds)
         self._rules = OnlineRules(thresholds)

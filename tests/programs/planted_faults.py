@@ -191,7 +191,7 @@ FAULTS = tuple(Fault(*row) for row in (
     ("replaying/references.py", "[total // 2, total - total // 2]", "[total - total // 2, total // 2]", "replaying"),
     ("seeding.py", "not 0 <= seed", "not 0 < seed", "test_seeding.py"),
     ("series/file.py", "self._place += end - len(head)", "self._place += end", "series"),
-    ("series/rules.py", "and step not in series)", "and step in series)", "reading/one_run/test_findings.py"),
+    ("series/dump_rules.py", "and step not in series)", "and step in series)", "reading/one_run/test_findings.py"),
     ("session/session.py", "value >= 0", "value > 0", "session"),
     ("session/recording.py", "if self.said or settings.quiet",
      "if self.said or not settings.quiet", "session"),

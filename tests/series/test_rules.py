@@ -11,7 +11,8 @@ import pytest
 
 from probe.reading.one_run.trend import findings
 from probe.series.looks import Point
-from probe.series.rules import IN_DUMPS, ONLINE, RULES, OnlineRules
+from probe.series.online_rules import OnlineRules
+from probe.series.rules import IN_DUMPS, ONLINE, RULES
 from tests.support.paths import ROOT
 
 

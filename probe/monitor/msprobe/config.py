@@ -18,7 +18,7 @@ from probe.config.messages import errors_about, nearest, printable, refuse
 from probe.config.settings import EditedFile
 from probe.errors import SettingsError
 from probe.series.msprobe_csv import L2_HOOKS
-from probe.series.rules import MSPROBE
+from probe.series.msprobe_rules import MSPROBE
 
 _log = logging.getLogger("probe")
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from probe.reading.one_run.rank_checks import RankChecks
     from probe.reading.one_run.rank_digest import Digest
     from probe.reading.one_run.trend import TrendFinding
-    from probe.series.rules import Trend
+    from probe.series.dump_rules import Trend
 
 
 _TREND_HEAD = ("trend.tensor", "trend.rank", "trend.first", "trend.last", "trend.line")

@@ -20,8 +20,8 @@ from probe.reading.dumps import text
 
 if TYPE_CHECKING:
     from probe.reading.one_run.health.step import HealthFinding
+    from probe.series.alarm import Alarm
     from probe.series.file import RankSeries
-    from probe.series.rules import Alarm
     from probe.series.series import Follower
 
 #: series that are shown without --like

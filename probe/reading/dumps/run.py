@@ -18,8 +18,8 @@ from probe.store.file_names import Rank
 
 if TYPE_CHECKING:
     from probe.reading.dumps.tables import Table
+    from probe.series.dump_rules import Trend
     from probe.series.file import Series
-    from probe.series.rules import Trend
 
 
 class Run:

@@ -14,8 +14,8 @@ from probe.reading.dumps.folders import DumpFolder
 from probe.reading.dumps.updates import is_update, series as series_of
 from probe.reading.dumps.values import SHOWN, Record, element_count, real, tensors
 from probe.reading.dumps.work import HERE, Workers, run_units
+from probe.series.dump_rules import Points, Trend
 from probe.series.looks import Point
-from probe.series.rules import Points, Trend
 from probe.store.file_names import Rank
 
 _LARGEST = {"Float16": 65504.0, "BFloat16": 3.3895313892515355e38}

@@ -13,9 +13,10 @@ from probe.errors import UsageError
 from probe.findings.sentence import Finding, Sentence, say
 from probe.reading.dumps.samples import LIKE
 from probe.reading.dumps.tables import extra
+from probe.series.dump_rules import Points, Trend, layer_hits, series_hits
 from probe.series.file import RankSeries
 from probe.series.looks import LEAST_STEPS
-from probe.series.rules import IN_DUMPS, RULES, Points, Trend, layer_hits, series_hits
+from probe.series.rules import IN_DUMPS, RULES
 from probe.series.series import Follower
 from probe.series.series_name import kind_of, parse
 from probe.store.file_names import Rank

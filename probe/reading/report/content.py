@@ -28,7 +28,7 @@ from probe.reading.one_run.trend import TrendFinding, findings, findings_of, lin
 from probe.reading.report import part as kinds
 from probe.reading.report.headline import OneRun, headline
 from probe.reading.report.part import CALL_COLUMNS, ROW_COLUMNS, ROW_NUMBERS, TABLES, Column, Part, Texts, joined
-from probe.series.rules import Trend
+from probe.series.dump_rules import Trend
 from probe.series.series import find_series, open_series
 
 if TYPE_CHECKING:
