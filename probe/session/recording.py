@@ -157,6 +157,8 @@ class RunReport:
         self.has_model = False  # start() was given a model
         self.is_made_again = False  # the program has made its debugger again, as a notebook does
         self.said = False  # the line was said, or is not needed
+        self._said_of = 0  # the steps that it told
+        self._is_over = False  # no step follows
         self.token_range: object = None  # the last one that start() was given
         self._folders: dict[str, int] = {}
         self._looks: list[LookedAt] = []  # the steps of task nan_check
@@ -189,6 +191,7 @@ class RunReport:
         if self.said or settings.quiet or rank:
             return
         self.said = True
+        self._said_of = self._recorded
         if last_line:
             tell(last_line)
             return
@@ -203,6 +206,16 @@ class RunReport:
         elif not self._folders:
             _log.warning("nothing was recorded: %s", self._reason(settings, rank))
 
+    @property
+    def _recorded(self) -> int:
+        return sum(self._folders.values()) + len(self._looks)
+
+    def end(self) -> None:
+        """Let the line be said again if it was said before the last steps, as in a notebook."""
+        self._is_over = True
+        if 0 < self._said_of < self._recorded:
+            self.said = False
+
     def _looked_at(self) -> str:
         """Return the line of task nan_check that found nothing: it says how much was looked at."""
         steps = _count(len(self._looks), "step")
@@ -215,7 +228,7 @@ class RunReport:
             )
         else:
             found = "no NaN/Inf"
-        later = ". NaN/Inf in a later step is told at once" if is_notebook() else ""
+        later = ". NaN/Inf in a later step is told at once" if is_notebook() and not self._is_over else ""
         return f"{steps} looked at, {entries}: {found}{later}"
 
     def _reason(self, settings: Settings, rank: int | None) -> str:

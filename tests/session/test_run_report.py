@@ -110,7 +110,7 @@ for cell in range(2):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("where", ["program", "notebook"])
-def test_the_line_comes_once_at_the_end_and_in_a_notebook_at_step(tmp_path, where):
+def test_the_line_comes_once_at_the_end_and_in_a_notebook_at_step_too(tmp_path, where):
     command = [sys.executable, "-c", AT_EXIT, where]
     done = processes.run(command, cwd=tmp_path, env=environment(), capture_output=True, text=True, check=True)
     lines = [line for line in done.stderr.splitlines() if line.startswith("probe: ") or line == "end of cell"]
@@ -118,7 +118,7 @@ def test_the_line_comes_once_at_the_end_and_in_a_notebook_at_step(tmp_path, wher
     if where == "program":
         assert lines == ["end of cell", "end of cell", f"probe: 3 steps {look}"]
     else:
-        assert lines == [f"probe: 1 step {look}", "end of cell", "end of cell"]
+        assert lines == [f"probe: 1 step {look}", "end of cell", "end of cell", f"probe: 3 steps {look}"]
         assert "the setting step ends with 3: no more is recorded. set_init_step(n) goes back" in done.stderr
 
 
