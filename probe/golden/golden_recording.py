@@ -247,7 +247,10 @@ class GoldenRecording(Recording):
         if not self._agreed and not self._found:
             reason = say("golden.none.read" if self._is_over else "golden.none.steps")
             return str(say("golden.none", golden=str(self.settings.golden), reason=reason))
-        return str(say("golden.end", agreed=self._agreed, differ=self._found, golden=str(self.settings.golden)))
+        golden = str(self.settings.golden)
+        if self._agreed == 1:
+            return str(say("golden.end_of_one", differ=self._found, golden=golden))
+        return str(say("golden.end", agreed=self._agreed, differ=self._found, golden=golden))
 
     def detach(self) -> None:
         """Release everything in a forked child; see ``Recording``."""

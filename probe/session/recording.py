@@ -158,6 +158,7 @@ class RunReport:
         self.is_made_again = False  # the program has made its debugger again, as a notebook does
         self.said = False  # the line was said, or is not needed
         self._said_of = 0  # the steps that it told
+        self._last_line = ""  # the line of a recording's own that was said
         self._is_over = False  # no step follows
         self.token_range: object = None  # the last one that start() was given
         self._folders: dict[str, int] = {}
@@ -193,6 +194,7 @@ class RunReport:
         self.said = True
         self._said_of = self._recorded
         if last_line:
+            self._last_line = last_line
             tell(last_line)
             return
         for folder, steps in self._folders.items():
@@ -210,10 +212,11 @@ class RunReport:
     def _recorded(self) -> int:
         return sum(self._folders.values()) + len(self._looks)
 
-    def end(self) -> None:
+    def end(self, last_line: str) -> None:
         """Let the line be said again if it was said before the last steps, as in a notebook."""
         self._is_over = True
-        if 0 < self._said_of < self._recorded:
+        is_other = bool(self._last_line) and last_line != self._last_line
+        if is_other or 0 < self._said_of < self._recorded:
             self.said = False
 
     def _looked_at(self) -> str:

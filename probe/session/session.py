@@ -158,7 +158,7 @@ class Session:
                 self._recording.close()
             self._parts.folders.release()
             if not is_detached:
-                self._parts.report.end()
+                self._parts.report.end(self._recording.last_line())
                 self._say()
 
     def hand_over(self) -> None:

@@ -265,7 +265,7 @@ def _ended(run: Ended, losses: list[str], event: str) -> Iterator[str]:
 def _told(trial: Trial, run: Ended, folder: str, event: str) -> Iterator[str]:
     """Yield if the line at the end does not tell the folder and a command that can read it."""
     if not folder:
-        if not re.search(rf"{STEPS} steps (looked at|compared)|{STEPS} steps .* (equal|no difference)", run.output):
+        if not re.search(rf"{STEPS} steps (looked at|agree)", run.output):
             yield f"{event}: the line at the end does not say how much was looked at: {run.last_line!r}"
         return
     if not re.search(rf"/{folder}(/|;| |$)", run.last_line) or "look with: probe " not in run.last_line:
@@ -289,7 +289,8 @@ def _readable(trial: Trial) -> Iterator[str]:
             yield "kill: fewer than two rows are left"
         return
     for step in range(2):
-        found = [path for path in killed.rglob("dump.json") if f"step{step}" in path.parts]
+        name = "debug.json" if trial.task == "debug" else "dump.json"
+        found = [path for path in killed.rglob(name) if f"step{step}" in path.parts]
         with contextlib.suppress(ValueError):
             if found and json.loads(found[0].read_text(encoding="utf-8"))["data"]:
                 continue
