@@ -3,12 +3,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from probe.findings.sentence import say
 from probe.series.alarm import Alarm
 from probe.series.file import RankSeries
 from probe.series.replicas import Held, judge
+from probe.series.series import Follower
 from probe.series.series_name import entered, parse
 from probe.store.file_names import Rank, rank_name
 
@@ -77,3 +80,28 @@ def between(own: RankSeries, other: RankSeries) -> list[Alarm]:
         if step in rows:
             found += pair.compare(step, values, rows[step], name)
     return found
+
+
+def around(ranks: Sequence[RankSeries]) -> list[list[Alarm]]:
+    """Return for each rank its alarms beside the next one; csv files of TrainerMon have none."""
+    following = [*ranks[1:], *ranks[:1]]
+    is_several = len(ranks) > 1
+    return [
+        between(own, other) if is_several and os.path.isfile(own.path) else [] for own, other in zip(ranks, following)
+    ]
+
+
+class RankAlarm(NamedTuple):
+    """An alarm of one rank."""
+
+    rank: Rank
+    alarm: Alarm
+
+
+def alarms_of_all(ranks: Sequence[RankSeries], thresholds: Mapping[str, float] | None = None) -> list[RankAlarm]:
+    """Return the alarms of all ranks: of the rules over the rows of each, and beside the next rank."""
+    return [
+        RankAlarm(rank.rank, alarm)
+        for rank, apart in zip(ranks, around(ranks))
+        for alarm in [*Follower(thresholds).begin(rank), *apart]
+    ]

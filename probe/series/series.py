@@ -49,10 +49,15 @@ def open_series(path: str) -> list[RankSeries]:
     found = find_series(path)
     if not found:
         raise UsageError(f'{path} has no file of the monitor: record with "task": "monitor"')
+    return [opened(place, rank) for place, rank in found]
+
+
+def opened(place: str, rank: Rank) -> RankSeries:
+    """Return the series of one rank: of a file of the monitor, or a folder of TrainerMon."""
     from probe.series.file import RankSeries
     from probe.series.msprobe_csv import CsvSeries
 
-    return [(CsvSeries if os.path.isdir(place) else RankSeries)(place, rank) for place, rank in found]
+    return (CsvSeries if os.path.isdir(place) else RankSeries)(place, rank)
 
 
 class Follower:

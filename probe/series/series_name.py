@@ -91,6 +91,15 @@ def kind_of(name: str) -> str:
     return "loss" if name.startswith("loss") and _is_number(name[4:] or "0") else "logged"
 
 
+def is_main(name: str) -> bool:
+    """Return whether a series is shown where none is chosen.
+
+    >>> is_main("loss"), is_main("optimizer.learning_rate"), is_main("fc.weight.grad")
+    (True, True, False)
+    """
+    return kind_of(name) in ("loss", "total", "scale", "logged") or "learning_rate" in name
+
+
 def _is_scalar(optimizer: str, *parts: str) -> bool:
     """Return whether the parts name a number of an optimizer, perhaps of one group: its states belong to parameters."""
     number = _is_number(optimizer[len("optimizer") :] or "0")

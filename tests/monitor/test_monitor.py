@@ -585,17 +585,20 @@ def test_the_report_has_the_lines_of_every_step(loop):
 
     ran = loop(on_alarm="dump", alarm_steps=1).run(BAD + 3, bad=BAD)
     description = make_content(str(ran.path)).description
-    (line,) = description["series"]["loss"]["b"].values()
+    (line,) = next(curve["b"] for curve in description["curves"] if curve["name"] == "loss").values()
     assert [step for step, _ in line] == list(range(BAD + 3))
     assert [number for _, number in line] == pytest.approx(ran.losses)
     assert any(item["rule"] == "spike" and item["name"] == "loss" for item in description["trends"])
 
 
-def test_a_report_needs_a_dump(loop):
+def test_a_report_needs_no_dump(loop):
     from probe.reading.report.report import make_content
 
-    with pytest.raises(UsageError, match="probe watch"):
-        make_content(str(loop().run(2).path))
+    ran = loop().run(BAD + 3, bad=BAD)
+    content = make_content(str(ran.path))
+    assert content.head.status == 1
+    assert any(item["rule"] == "spike" and item["name"] == "loss" for item in content.description["trends"])
+    assert {"loss", "optimizer.global_norm"} <= {curve["name"] for curve in content.description["curves"]}
 
 
 def test_series_are_written_for_tensorboard(loop, tmp_path, capsys):

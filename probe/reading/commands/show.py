@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from probe.door import open_text
 from probe.errors import UsageError
-from probe.findings.sentence import say
+from probe.findings.sentence import locale_language, say
 from probe.reading.commands import arguments
 from probe.reading.commands.findings import has_rows_alone
 from probe.reading.dumps import text
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from probe.reading.commands.summary_file import Head
     from probe.reading.compare.answer.summary import ComparisonResult
     from probe.reading.compare.judging.judged_pairs import Options
+    from probe.reading.report.report import Outcome, Wishes
 
 
 def run_compare(given: argparse.Namespace) -> int:
@@ -160,7 +161,7 @@ def run_report(given: argparse.Namespace) -> int:
     """Run ``probe report``."""
     from probe.reading.compare.answer.comparison import Request
     from probe.reading.compare.judging.judged_pairs import Options
-    from probe.reading.report.report import LARGE, Wishes, make_report
+    from probe.reading.report.report import Wishes, make_report
 
     if len(given.paths) > 2:
         raise UsageError("report takes one dump or two: probe report [GOLDEN] DIR")
@@ -170,12 +171,42 @@ def run_report(given: argparse.Namespace) -> int:
         Options(factor=given.tolerance), step=given.step, rank=given.rank, workers=arguments.workers(given)
     )
     wishes = Wishes(request, not given.no_code, given.all, given.lang)
+    if given.follow:
+        return _follow(given, wishes)
     golden = given.paths[0] if len(given.paths) == 2 else ""
     done = make_report(given.output, given.paths[-1], golden, wishes)
     if given.json:
-        print(json.dumps({"page": given.output, **done._asdict()}, indent=1))
+        print(json.dumps({"page": given.output, **done._asdict(), "headline": str(done.headline)}, indent=1))
         return done.status
-    print(f"{given.output}: {done.calls} calls, {text.size(done.size)}")
+    _tell_page(done, given)
+    return done.status
+
+
+def _follow(given: argparse.Namespace, wishes: Wishes) -> int:
+    """Renew the page until the user interrupts; print each new headline; return the exit status of the last page."""
+    from probe.reading.report.following import follow
+
+    if len(given.paths) > 1:
+        raise UsageError("--follow takes one run: probe report DIR --follow")
+    told: list[str] = []
+
+    def tell(done: Outcome) -> None:
+        if str(done.headline) not in told[-1:]:
+            told.append(str(done.headline))
+            _tell_page(done, given)
+            sys.stdout.flush()
+
+    return follow(given.output, given.paths[0], wishes, tell).status
+
+
+def _tell_page(done: Outcome, given: argparse.Namespace) -> None:
+    """Print the headline of a page, its size, and what is not in it."""
+    from probe.reading.report.report import LARGE
+
+    language = given.lang or locale_language()
+    facts = {"page": given.output, "size": text.size(done.size), "calls": done.calls}
+    print(text.safe(done.headline.text(language)))
+    print(text.safe(say("report.page" if done.calls else "report.page_of_rows", **facts).text(language)))
     remarks = [text.safe(line) for line in done.unread]
     if done.dropped:
         left_out = f"{done.dropped} calls that agree are left out; another rank or step stands for each."
@@ -185,7 +216,6 @@ def run_report(given: argparse.Namespace) -> int:
         remarks.append(f"{size} Choose steps or ranks with --step and --rank")
     for remark in remarks:
         print(f"probe: {remark}", file=sys.stderr)
-    return done.status
 
 
 def run_check(given: argparse.Namespace) -> int:

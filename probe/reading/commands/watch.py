@@ -6,7 +6,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
-import math
 import os
 import sys
 import time
@@ -24,15 +23,14 @@ if TYPE_CHECKING:
     from probe.series.file import RankSeries
     from probe.series.series import Follower
 
-#: series that are shown without --like
-_FIRST = ("loss", "total", "scale", "logged")
 _PAUSE = 1.0
+_LETTERS = 60  # of a line of a series
 
 
 def run_watch(given: argparse.Namespace) -> int:
     """Run ``probe watch``."""
     from probe.reading.one_run.health.step import FAULT
-    from probe.series.neighbour import between
+    from probe.series.neighbour import around
     from probe.series.rules import ONLINE
     from probe.series.series import Follower, open_series
 
@@ -46,8 +44,8 @@ def run_watch(given: argparse.Namespace) -> int:
         return _export(ranks, given)
     followers = {rank.path: Follower(thresholds) for rank in ranks}
     alarms = [followers[rank.path].begin(rank) for rank in ranks]
-    for own, rank, other in zip(alarms, ranks, [*ranks[1:], *ranks[:1]]):
-        own.extend(between(rank, other) if len(ranks) > 1 and os.path.isfile(rank.path) else [])
+    for own, apart in zip(alarms, around(ranks)):
+        own.extend(apart)
     found = _health(given.path)
     is_strange = any(alarms) or any(item.weight == FAULT for item in found)
     if given.json:
@@ -64,7 +62,7 @@ def run_watch(given: argparse.Namespace) -> int:
 
 def show_rows(rank: RankSeries, alarms: list[Alarm], language: str, like: str, rows: int) -> None:
     """Print the series of one rank whose names contain ``like``, and alarms; ``rows`` 0 prints all series."""
-    from probe.reading.one_run.trend import sparkline
+    from probe.reading.one_run.trend import sparkline, thinned
 
     steps = rank.steps
     seconds = rank["seconds"].values
@@ -78,7 +76,7 @@ def show_rows(rank: RankSeries, alarms: list[Alarm], language: str, like: str, r
     for item in names[:rows] if rows > 0 else names:
         values = rank[item].values.tolist()
         ends = [text.number(values[0]), text.number(values[-1])] if values else ["", ""]
-        lines.append([text.safe(item), *ends, f"[{sparkline(_thinned(values))}]"])
+        lines.append([text.safe(item), *ends, f"[{sparkline(thinned(values, _LETTERS, float))}]"])
     print(text.columns(lines, text.terminal_width()))
     if len(names) >= len(lines):
         print(f"  {say('trend.more', count=len(names) - len(lines) + 1).text(language)}")
@@ -89,9 +87,9 @@ def show_rows(rank: RankSeries, alarms: list[Alarm], language: str, like: str, r
 
 def _names(rank: RankSeries, like: str) -> list[str]:
     """Return the names of the series that are shown."""
-    from probe.series.series_name import kind_of
+    from probe.series.series_name import is_main
 
-    return [it for it in rank.names if (like in it if like else kind_of(it) in _FIRST or "learning_rate" in it)]
+    return [name for name in rank.names if (like in name if like else is_main(name))]
 
 
 def series_dict(name: str, rank: Any, steps: Iterable[int], values: Iterable[float]) -> dict[str, Any]:
@@ -120,15 +118,6 @@ def _tell(alarm: Alarm, language: str, more: int = 0) -> None:
     others = say("watch.and_more", count=more) if more else NOTHING
     said = say("watch.alarm", rule=alarm.rule, series=alarm.series, said=alarm.said, more=others)
     print(text.safe(said.text(language)), flush=True)
-
-
-def _thinned(values: list[float]) -> list[float]:
-    """Return at most 60 of many values; of each group the one farthest from the middle, so that no peak is lost."""
-    if len(values) <= 60:
-        return values
-    size = -(-len(values) // 60)
-    groups = [values[place : place + size] for place in range(0, len(values), size)]
-    return [next((value for value in group if math.isnan(value)), max(group, key=abs)) for group in groups]
 
 
 def _follow(given: argparse.Namespace, followers: dict[str, Follower], thresholds: dict[str, float]) -> bool:

@@ -5,21 +5,49 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
+from probe.errors import UsageError
 from probe.findings.sentence import Sentence, say
 from probe.naming import ranges
 from probe.reading.one_run.health.step import FAULT, HealthFinding
+from probe.reading.one_run.trend import TrendFinding, findings_of
 from probe.series.file import RankSeries
 from probe.series.looks import LEAST_STEPS
-from probe.series.series import Follower
+from probe.series.neighbour import alarms_of_all
+from probe.series.series import find_series, opened
+from probe.store.file_names import Rank
+
+NONFINITE = "NaN/Inf"  # the rule's name
+
+
+class Rows(NamedTuple):
+    """The rows of the monitor in a folder."""
+
+    ranks: Sequence[RankSeries] = ()  # those that could be read
+    unread: Sequence[str] = ()  # why files could not be read
+
+
+def read_rows(path: str) -> Rows:
+    """Return the rows of the monitor in a folder; without a file of the monitor there are none."""
+    found = [_series_or_reason(*item) for item in find_series(path)]
+    ranks = [item for item in found if not isinstance(item, str)]
+    return Rows(ranks, [item for item in found if isinstance(item, str)])
+
+
+def _series_or_reason(place: str, rank: Rank) -> RankSeries | str:
+    """Return the series of one rank, or the reason why they cannot be read."""
+    try:
+        return opened(place, rank)
+    except UsageError as error:
+        return str(error)
 
 
 def alarms_of(ranks: Sequence[RankSeries]) -> list[HealthFinding]:
     """Return the alarms of the rules over the rows, in the order of the steps."""
     found = [
-        HealthFinding(FAULT, alarm.rule, alarm.said, alarm.series, alarm.step, rank=rank.rank)
-        for rank in ranks
-        for alarm in Follower().begin(rank)
+        HealthFinding(FAULT, alarm.rule, alarm.said, alarm.series, alarm.step, rank=rank)
+        for rank, alarm in alarms_of_all(ranks)
     ]
     return sorted(found, key=lambda item: -1 if item.step is None else item.step)
 
@@ -35,8 +63,16 @@ def _nonfinite(ranks: Sequence[RankSeries]) -> Iterator[HealthFinding]:
             strange = [name for name, value in values.items() if not math.isfinite(value)]
             if strange:
                 said = say("rows.nonfinite", series=strange[:5], count=len(strange))
-                yield HealthFinding(FAULT, "NaN/Inf", said, strange[0], step, rank=rank.rank)
+                yield HealthFinding(FAULT, NONFINITE, said, strange[0], step, rank=rank.rank)
                 break
+
+
+def findings_in(ranks: Sequence[RankSeries]) -> list[TrendFinding]:
+    """Return the alarms of the rules, and NaN/Inf in series that no rule looks at."""
+    alarms = findings_of(ranks)
+    told = {item.rank for item in alarms if item.rule == NONFINITE}
+    further = [item for item in nonfinite_of(ranks) if item.rank not in told and item.step is not None]
+    return [*alarms, *(TrendFinding(NONFINITE, item.name, item.rank, item.step or 0, item.said) for item in further)]
 
 
 def gaps_of(ranks: Sequence[RankSeries]) -> list[Sentence]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from operator import itemgetter
+from typing import Any, TypeVar
 
 from probe.errors import UsageError
 from probe.findings.sentence import Finding, Sentence, say
@@ -16,8 +17,8 @@ from probe.reading.dumps.tables import extra
 from probe.series.dump_rules import Points, Trend, layer_hits, series_hits
 from probe.series.file import RankSeries
 from probe.series.looks import LEAST_STEPS
+from probe.series.neighbour import alarms_of_all
 from probe.series.rules import IN_DUMPS, RULES
-from probe.series.series import Follower
 from probe.series.series_name import kind_of, parse
 from probe.store.file_names import Rank
 
@@ -83,33 +84,52 @@ def is_wanted(name: str, like: str, stat: str) -> bool:
 
 
 def trend_of(
-    ranks: Iterable[RankSeries], like: str, stat: str, thresholds: Mapping[str, float]
+    ranks: Sequence[RankSeries], like: str, stat: str, thresholds: Mapping[str, float]
 ) -> tuple[Trend, list[TrendFinding]]:
     """Return the series that ``probe trend`` shows, and what the rules say about them."""
     trend: Trend = {}
-    found: list[TrendFinding] = []
     for rank in ranks:
         names = [name for name in rank.names if is_wanted(name, like, stat.lower())]
         for name in names:
             steps, values = rank[name]
             trend.setdefault(name, {})[rank.rank] = dict(zip(steps.tolist(), values.tolist()))
-        found += [item for item in findings_of(rank, thresholds) if item.name in names]
-    return trend, found
+    return trend, [item for item in findings_of(ranks, thresholds) if item.rank in trend.get(item.name, {})]
 
 
-def findings_of(rank: RankSeries, thresholds: Mapping[str, float] | None = None) -> list[TrendFinding]:
-    """Return what the rules say about the series of a rank."""
+def findings_of(ranks: Sequence[RankSeries], thresholds: Mapping[str, float] | None = None) -> list[TrendFinding]:
+    """Return what the rules say about the series of all ranks."""
     found = []
-    for alarm in Follower(thresholds).begin(rank):
+    for rank, alarm in alarms_of_all(ranks, thresholds):
         said = say("trend.alarm", rule=alarm.rule, said=alarm.said)
-        found.append(TrendFinding(alarm.rule, alarm.series, rank.rank, alarm.step, said))
+        found.append(TrendFinding(alarm.rule, alarm.series, rank, alarm.step, said))
     return found
 
 
-def lines_of(rank: RankSeries, name: str) -> list[list[Any]]:
-    """Return a series as the report draws it: [[step, number], ...]; NaN and Inf are texts."""
-    pairs = zip(*(column.tolist() for column in rank[name]))
-    return [[step, value if math.isfinite(value) else str(value)] for step, value in pairs]
+_Item = TypeVar("_Item")
+
+
+def thinned(items: Sequence[_Item], most: int, number: Callable[[_Item], float]) -> Sequence[_Item]:
+    """Return at most so many of many items; of each group NaN or the farthest from zero, so that no peak is lost.
+
+    >>> thinned([1.0, 2.0, 9.0, 3.0], 2, float), thinned([1.0, 2.0], 2, float)
+    ([2.0, 9.0], [1.0, 2.0])
+    """
+    if len(items) <= most:
+        return items
+    size = -(-len(items) // most)
+    groups = [items[place : place + size] for place in range(0, len(items), size)]
+    return [max(group, key=lambda item: _weight(number(item))) for group in groups]
+
+
+def _weight(value: float) -> tuple[bool, float]:
+    return math.isnan(value), abs(value)
+
+
+def lines_of(rank: RankSeries, name: str, most: int) -> list[list[Any]]:
+    """Return a series as the report draws it, with at most so many points: [[step, number], ...]; NaN/Inf are texts."""
+    pairs = list(zip(*(column.tolist() for column in rank[name])))
+    kept = thinned(pairs, most, itemgetter(1))
+    return [[step, value if math.isfinite(value) else str(value)] for step, value in kept]
 
 
 def write_tensorboard(ranks: Iterable[RankSeries], folder: str) -> int:

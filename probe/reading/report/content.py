@@ -7,6 +7,7 @@ the code is there once, with paths that tell nothing about the machine.
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 import os
@@ -15,24 +16,33 @@ from array import array
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 from probe.findings.sentence import CHINESE, Sentence, say
-from probe.reading.compare.answer.summary import ComparisonResult, blind_said, harmless
+from probe.reading.compare.answer.summary import ComparisonResult, harmless
 from probe.reading.compare.origins.origin import Origin
 from probe.reading.dumps.flow import Frame, parse
 from probe.reading.dumps.text import safe, shorten
+from probe.reading.one_run.health.step import HealthFinding
 from probe.reading.one_run.nan import in_order
 from probe.reading.one_run.rank_checks import RankChecks, RankFinding, check_digests
-from probe.reading.one_run.trend import TrendFinding, findings, findings_of, lines_of
+from probe.reading.one_run.rows import NONFINITE, Rows, findings_in
+from probe.reading.one_run.trend import TrendFinding, findings
 from probe.reading.report import part as kinds
-from probe.reading.report.headline import OneRun, headline
-from probe.reading.report.part import CALL_COLUMNS, ROW_COLUMNS, ROW_NUMBERS, TABLES, Column, Part, Texts, joined
+from probe.reading.report.curves import curves_of
+from probe.reading.report.headline import Headline, OneRun, Readers, headline
+from probe.reading.report.part import (
+    CALL_COLUMNS,
+    ROW_COLUMNS,
+    ROW_NUMBERS,
+    TABLES,
+    Column,
+    Part,
+    Texts,
+    joined,
+    rank_text,
+)
 from probe.series.dump_rules import Trend
-from probe.series.series import find_series, open_series
-
-if TYPE_CHECKING:
-    from probe.series.file import RankSeries
 
 #: this many rows are kept as they are; above it, one rank of each group stands for the others
 WHOLE = 300_000
@@ -129,10 +139,8 @@ def marked(part: Part) -> tuple[list[int], list[int]]:
     return calls, rows
 
 
-_MOST, _MOST_POINTS = 200, 2000
-#: the lines of the page, and the series of the monitor that they show
-_LINES = {"loss": "loss", "norm": "optimizer.global_norm", "learning_rate": "optimizer.learning_rate",
-          "global_norm": "optimizer.global_norm"}  # fmt: skip
+_MOST = 200
+_LINES = ("loss", "norm", "learning_rate", "global_norm")  # of the recorded steps
 
 
 @dataclass
@@ -141,36 +149,49 @@ class Content:
 
     description: dict[str, Any]  # all that is no column: the runs, the origins, the findings, the tables of texts
     merged: Merged  # the columns
-    status: int  # the exit status: 0 nothing found, 1 something found, 2 not comparable
+    head: Headline  # the heaviest finding, and the exit status
     unread: list[str]  # the parts of dumps that could not be read
 
 
-class ContentMaker:
-    """Makes the content of a report; ``paths`` are A, "" for one run, and B; ``alone``: dumps of one side only."""
+class Sources(NamedTuple):
+    """All that was read for a page."""
 
-    def __init__(
-        self, paths: tuple[str, str], parts: list[Part], alone: tuple[list[Any], list[Any]], with_code: bool = True,
-        everything: bool = False,
-    ) -> None:  # fmt: skip
-        self._paths, self._parts, self._alone = paths, parts, alone
+    paths: tuple[str, str]  # A, "" for one run, and B
+    parts: list[Part]  # each step of each rank
+    alone: tuple[list[Any], list[Any]] = ([], [])  # dumps of one side only
+    rows: tuple[Rows, Rows] = (Rows(), Rows())  # the rows of the monitor of A and B
+
+
+class ContentMaker:
+    """Makes the content of a report."""
+
+    def __init__(self, sources: Sources, with_code: bool = True, everything: bool = False) -> None:
+        self._paths, self._parts, self._alone, self._rows = sources
+        paths, parts, alone = self._paths, self._parts, self._alone
         summaries = [part.summary for part in parts if part.summary is not None]
         self._result = ComparisonResult(paths, summaries, alone) if paths[0] else None
         self._merged = Merged(parts, everything)
         self._code = Code(self._merged.texts["stacks"], with_code)
         self._with_code = with_code
         self._chinese: dict[str, str] = {}
+        self._names = {name: number for number, name in enumerate(self._merged.texts["names"])}
         self._find = {(unit["step"], str(unit["rank"])): unit for unit in self._merged.units}
 
     def content(self, answers: OneRun) -> Content:
         """Return the content; ``answers`` has the findings in one run alone."""
-        result, merged, health = self._result, self._merged, answers.health
-        origins = result.origins if result else in_order([part.found for part in self._parts if part.found])
+        health = [self._short(item) for item in answers.health]
+        answers = answers._replace(health=health)
+        result, merged = self._result, self._merged
+        nan = in_order([part.found for part in self._parts if part.found])
+        origins = result.origins if result else nan
         later = result.later if result else []
         checks = self._rank_checks()
-        self._mark(origins)
+        self._mark(origins, answers.faults)
         unread = list(filter(None, (part.error or part.lost for part in self._parts)))
+        unread += [why for side in self._rows for why in side.unread]
         trends = self._trends()
-        head = None if result else headline([item.said for item in origins], answers, checks, trends, unread)
+        head = headline(Readers(result, nan, answers, checks, trends, unread))
+        curves = curves_of([side.ranks for side in self._rows], {item.name for item in trends})
         tables = {table: list(texts) for table, texts in merged.texts.items() if table != "stacks"}
         names = short_paths(*self._paths)
         parents = {cell: above for part in self._parts for cell, above in part.parents.items()}
@@ -187,15 +208,12 @@ class ContentMaker:
             "series": self._series(), "trends": [self._fields(item) for item in trends[:_MOST]],
             **self._ranks(checks), "dropped": merged.dropped,
             "counts": self._counts(), "remarks": self._remarks(), "code": self._with_code,
-            "comparable": result.is_comparable if result else True,
-            "headline": {"text": self._said(head.said), "tone": head.tone, "others": head.others} if head else None,
-            "gaps": [self._said(gap) for gap in answers.gaps],
+            "headline": {"text": self._said(head.said), "tone": head.tone, "others": head.others},
+            "gaps": [] if result else [self._said(gap) for gap in answers.gaps],
+            "rows": self._said(answers.rows), "curves": curves.shown, "curves_left_out": curves.left_out,
             "chinese": self._chinese,
         }  # fmt: skip
-        if result and result.agrees and result.blind:  # no tensor has numbers on both sides: it is not green
-            description["headline"] = {"text": self._said(blind_said(result)), "tone": "unsure", "others": 0}
-        status = head.status if head is not None else result.status if result else 0
-        return Content(description, merged, status, unread)
+        return Content(description, merged, head, unread)
 
     def _clean(self, text: str) -> str:
         return without_paths(text, self._paths)
@@ -207,17 +225,27 @@ class ContentMaker:
             self._chinese[english] = self._clean(said.text(CHINESE))
         return english
 
-    def _mark(self, origins: list[Origin]) -> None:
-        numbers = {name: number for number, name in enumerate(self._merged.texts["names"])}
-        names = self._merged.calls["name"]
-        for origin in origins:
-            number = numbers.get(safe(origin.name))
-            for rank in (origin.rank, *origin.ranks):
-                unit = self._find.get((origin.step, str(rank)))
-                calls = range(*unit["calls"]) if unit is not None else ()
-                place = next((place for place in calls if names[place] == number), None)
-                if place is not None:
-                    self._merged.calls["state"][place] = kinds.ORIGIN
+    def _short(self, item: HealthFinding) -> HealthFinding:
+        """Return a finding whose file is as the report shows it."""
+        return dataclasses.replace(item, file=self._code.file(item.file)) if item.file else item
+
+    def _mark(self, origins: list[Origin], faults: Iterable[HealthFinding]) -> None:
+        """Give calls the state of the finding that names them; "origin" stands at the first difference alone."""
+        for item in faults:
+            self._mark_call(item.name, item.step, [item.rank], kinds.FINDING)
+        for origin in origins[1:] if self._result else ():
+            self._mark_call(origin.name, origin.step, [origin.rank, *origin.ranks], kinds.INDEPENDENT)
+        for origin in origins[:1]:
+            self._mark_call(origin.name, origin.step, [origin.rank, *origin.ranks], kinds.ORIGIN)
+
+    def _mark_call(self, name: str, step: int | None, ranks: Iterable[Any], state: int) -> None:
+        number, states = self._names.get(safe(name)), self._merged.calls["state"]
+        for rank in ranks:
+            unit = self._find.get((step, str(rank)))
+            calls = range(*unit["calls"]) if unit is not None else ()
+            place = next((place for place in calls if self._merged.calls["name"][place] == number), None)
+            if place is not None:
+                states[place] = max(int(states[place]), state)
 
     def _origin(self, origin: Origin) -> dict[str, Any]:
         frame: Frame | None = origin.code.frame
@@ -230,7 +258,7 @@ class ContentMaker:
         }  # fmt: skip
 
     def _series(self) -> dict[str, Any]:
-        """Return loss, norm of the gradients, and the numbers of updates: side -> rank -> [[step, number], ...]."""
+        """Return loss, norm of the gradients, and numbers of updates in the recorded steps: side -> rank -> points."""
         shown: dict[str, dict[str, dict[str, list[Any]]]] = {key: {"a": {}, "b": {}} for key in _LINES}
         name = ""
         for part in self._parts:
@@ -241,12 +269,7 @@ class ContentMaker:
                 found += [("norm", side, math.sqrt(sum(norm * norm for norm in norms.values())))] if norms else []
             found += [(key, side, value) for side, numbers in series.updates.items() for key, value in numbers.items()]
             for key, side, value in found:
-                shown[key][side].setdefault(str(part.rank), []).append([part.step, _number(value)])
-        for side, path in zip("ab", self._paths):
-            for of_rank in _monitored(path):
-                for key, line in _LINES.items():
-                    if points := lines_of(of_rank, line):
-                        shown[key][side][str(of_rank.rank)] = points[:: -(-len(points) // _MOST_POINTS)]
+                shown[key][side].setdefault(rank_text(part.rank), []).append([part.step, _number(value)])
         return {"loss_name": safe(name), **shown}
 
     def _trends(self) -> list[TrendFinding]:
@@ -257,10 +280,8 @@ class ContentMaker:
                 if part.step is not None:
                     trend.setdefault(name, {}).setdefault(part.rank, {})[part.step] = value
         steps = sorted({part.step for part in self._parts if part.step is not None})
-        found = findings(trend, steps)
-        for of_rank in _monitored(self._paths[1]):
-            found += findings_of(of_rank)
-        return found
+        found = [*findings(trend, steps), *findings_in(self._rows[1].ranks)]
+        return sorted(found, key=lambda item: (item.rule != NONFINITE, item.step))
 
     def _fields(self, finding: TrendFinding | RankFinding) -> dict[str, Any]:
         """Return the fields of a finding; the page has its sentence as text."""
@@ -311,11 +332,6 @@ class ContentMaker:
 def _number(value: float | None) -> float | str | None:
     """Return a number for JSON, which has neither NaN nor Inf."""
     return value if value is None or math.isfinite(value) else str(value)
-
-
-def _monitored(path: str) -> list[RankSeries]:
-    """Return the series of the monitor in a folder, every step and not only those that were dumped; [] without it."""
-    return open_series(path) if path and find_series(path) else []
 
 
 _PACKAGES = re.compile(r"^.*[/\\](?:site|dist)-packages[/\\]")

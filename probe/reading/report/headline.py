@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from probe.findings.sentence import NOTHING, Sentence, say
+from probe.reading.compare.answer.summary import ComparisonResult, blind_said, harmless
+from probe.reading.compare.origins.origin import Origin
 from probe.reading.one_run.coverage import Looked
 from probe.reading.one_run.health.step import FAULT, HealthFinding
 from probe.reading.one_run.rank_checks import RankChecks
@@ -14,56 +16,102 @@ from probe.reading.one_run.trend import TrendFinding
 
 #: how a headline looks, by the exit status: 0 nothing found, 1 something found, 2 it cannot be known
 TONES = ("good", "bad", "unsure")
+#: rules of ``probe check`` whose findings other readers tell
+_OF_OTHERS = ("NaN/Inf", "ranks")
 
 
 class OneRun(NamedTuple):
-    """The answers about one run without a golden one."""
+    """The answers about one run without a golden one; of two runs about B."""
 
     health: Sequence[HealthFinding] = ()  # the heaviest first
     looked: Looked = Looked([], [], [])  # how much was looked at
     gaps: Sequence[Sentence] = ()  # the parts that cannot be known
+    rows: Sentence = NOTHING  # the rows of the monitor that were looked at, if there are any
+
+    @property
+    def scope(self) -> Sentence:
+        """Everything that was looked at."""
+        if self.rows and self.looked.parts:
+            return say("report.dumps_and_rows", dumps=self.looked.said, rows=self.rows)
+        return self.rows or self.looked.said
+
+    @property
+    def faults(self) -> list[HealthFinding]:
+        """The faults that no other reader tells."""
+        return [item for item in self.health if item.weight == FAULT and item.rule not in _OF_OTHERS]
+
+
+class Readers(NamedTuple):
+    """The answers of all readers, the heaviest first."""
+
+    result: ComparisonResult | None = None  # of two runs
+    nan: Sequence[Origin] = ()  # the calls that make NaN/Inf
+    run: OneRun = OneRun()
+    ranks: RankChecks | None = None  # the answer about the ranks; None for one rank
+    trends: Sequence[TrendFinding] = ()  # rules that hold in series, alarms of the monitor too
+    unread: Sequence[str] = ()  # why files could not be read
+
+    @property
+    def alone(self) -> list[Sentence]:
+        """The findings in one run alone."""
+        named = {origin.name for origin in self.result.origins} if self.result else set()
+        nan = [item.said for item in self.nan if item.name not in named]
+        faults = [item.whole for item in self.run.faults]
+        of_ranks = [item.said for item in self.ranks.findings] if self.ranks is not None else []
+        in_series = [say("report.in_series", name=item.name, step=item.step, said=item.said) for item in self.trends]
+        return [*nan, *faults, *of_ranks, *in_series]
 
 
 class Headline(NamedTuple):
-    """The headline of the page of one run."""
+    """The headline of a page."""
 
     status: int  # the exit status
     said: Sentence
-    others: int  # how many further findings the page has
+    others: int = 0  # how many further findings the page has
 
     @property
     def tone(self) -> str:
         """How it looks."""
         return TONES[self.status]
 
+    @property
+    def whole(self) -> Sentence:
+        """The sentence with the number of the other findings, for a terminal."""
+        key = "report.other" if self.others == 1 else "report.others"
+        more = say(key, count=self.others) if self.others else NOTHING
+        return say("report.found", finding=self.said, more=more)
 
-def headline(
-    nan: Sequence[Sentence],
-    answers: OneRun,
-    ranks: RankChecks | None,
-    trends: Sequence[TrendFinding],
-    unread: Sequence[str],
-) -> Headline:
-    """Return the heaviest finding of one run.
 
-    Args:
-        nan: the calls that make NaN/Inf, the first at the front.
-        answers: the findings of the rules, and the scope.
-        ranks: the answer about the ranks; None for one rank.
-        trends: rules that hold in series, alarms of the monitor too.
-        unread: why dumps could not be read.
-    """
-    faults = [item.whole for item in answers.health if item.weight == FAULT and item.rule not in ("NaN/Inf", "ranks")]
-    of_ranks = [item.said for item in ranks.findings] if ranks is not None else []
-    of_series = [say("report.in_series", name=item.name, step=item.step, said=item.said) for item in trends]
-    found = [*nan, *faults, *of_ranks, *of_series]
+def headline(readers: Readers) -> Headline:
+    """Return the heaviest finding of all readers; without one the part that cannot be known, or what was looked at."""
+    return _of_two(readers, readers.result) if readers.result else _of_one(readers)
+
+
+def _of_one(readers: Readers) -> Headline:
+    found, run = readers.alone, readers.run
     if found:
-        others = len(found) - 1
-        more = say("report.others", count=others) if others else NOTHING
-        return Headline(1, say("report.found", finding=found[0], more=more), others)
-    gaps: list[Sentence | str] = [*answers.gaps, *unread]
-    if ranks is not None and ranks.status == 2:
-        gaps.append(say("ranks.not_known", looked=ranks.looked))
+        return Headline(1, found[0], len(found) - 1)
+    gaps: list[Sentence | str] = [*run.gaps, *readers.unread]
+    if readers.ranks is not None and readers.ranks.status == 2:
+        gaps.append(say("ranks.not_known", looked=readers.ranks.looked))
     if gaps:
-        return Headline(2, say("report.unsure", gap=gaps[0], looked=answers.looked.said), len(gaps) - 1)
-    return Headline(0, say("report.nothing", looked=answers.looked.said), 0)
+        return Headline(2, say("report.unsure", gap=gaps[0], looked=run.scope), len(gaps) - 1)
+    return Headline(0, say("report.nothing", looked=run.scope))
+
+
+def _of_two(readers: Readers, result: ComparisonResult) -> Headline:
+    alone = readers.alone
+    if not result.is_comparable:
+        reason = result.errors[0] if result.errors else say("compare.few_pairs")
+        return Headline(2, say("compare.not_comparable", reason=reason), len(result.origins) + len(alone))
+    if result.origins:
+        return Headline(1, result.origins[0].said, len(result.origins) - 1 + len(alone))
+    if not result.agrees:
+        return Headline(1, say("report.no_origin"), len(alone))
+    if alone:
+        return Headline(1, say("report.agrees_but", finding=alone[0]), len(alone) - 1)
+    gaps = [blind_said(result)] if result.blind else readers.unread
+    if gaps:
+        return Headline(2, say("report.unsure_of_two", gap=gaps[0], looked=readers.run.scope), len(gaps) - 1)
+    key = "report.harmless" if harmless(result) else "report.no_difference"
+    return Headline(0, say(key, looked=readers.run.scope))

@@ -119,8 +119,9 @@ def _letters(content: bytes) -> str:
 
 
 #: the states of a call, in the order of their weight; the page has the words
-STATES = ("ok", "unknown", "close_to_overflow", "carried", "only_a", "only_b", "argument", "grown", "nan", "origin")
-OK, UNKNOWN, NEAR, CARRIED, ONLY_A, ONLY_B, ARGUMENT, GROWN, NAN, ORIGIN = range(len(STATES))
+STATES = ("ok", "unknown", "close_to_overflow", "finding", "carried", "only_a", "only_b", "argument", "grown", "nan",
+          "independent", "origin")  # fmt: skip
+OK, UNKNOWN, NEAR, FINDING, CARRIED, ONLY_A, ONLY_B, ARGUMENT, GROWN, NAN, INDEPENDENT, ORIGIN = range(len(STATES))
 #: the verdicts on a place of a call, as the comparison has them
 VERDICTS = (
     "", "same", "equal numbers", "other bits", "close", "near zero", "differs", "shape", "one side", "unknown",
@@ -314,6 +315,11 @@ def add_numbers(numbers: StepNumbers, side: str, dump: Dump) -> None:
         numbers.losses[side] = found
     numbers.norms[side] = gradient_norms(dump)
     numbers.updates[side] = update_numbers(dump)
+
+
+def rank_text(rank: Any) -> str:
+    """Return the name of a rank as the page has it; a process without a number has "-"."""
+    return "-" if rank is None else str(rank)
 
 
 def loss(dump: Dump) -> tuple[str, float] | None:

@@ -16,7 +16,8 @@ from collections.abc import Sequence
 from typing import IO, Any, NamedTuple
 
 from probe.errors import UsageError
-from probe.reading.check.snapshot import Snapshots
+from probe.findings.sentence import NOTHING, Sentence
+from probe.reading.check.snapshot import RunSnapshot, Snapshots
 from probe.reading.compare.answer.comparison import Request, pair_folders
 from probe.reading.compare.answer.unit import compare_unit
 from probe.reading.compare.judging.judged_pairs import JudgedPairs, Options
@@ -34,11 +35,12 @@ from probe.reading.one_run.coverage import looked_at
 from probe.reading.one_run.health.run_check import findings_of, gaps_of, look_into as look_into_step
 from probe.reading.one_run.nan import LARGEST, NEAR, Found, look_into
 from probe.reading.one_run.rank_digest import digest_of
+from probe.reading.one_run.rows import Rows, gaps_of as gaps_of_rows, read_rows, said_of
 from probe.reading.report import part as kinds
-from probe.reading.report.content import Content, ContentMaker
+from probe.reading.report.content import Content, ContentMaker, Sources
 from probe.reading.report.headline import OneRun
 from probe.reading.report.part import CALL_COLUMNS, ROW_COLUMNS, ROW_NUMBERS, Part, PartMaker, add_numbers, producer_of
-from probe.series.series import find_series
+from probe.series.file import RankSeries
 
 _PLAIN = {"input_args": "input", "input_kwargs": "kwargs"}
 #: how much larger the difference of an output is than that of the inputs, before it counts as grown
@@ -54,11 +56,9 @@ def run_part(folder: DumpFolder, snapshots: Snapshots | None = None) -> Part:
     part, dump = Part(folder.step, folder.rank), Dump(folder)
     try:
         with paused_gc():
-            part.found = look_into(dump)
-            part.extras.looked = look_into_step(dump, snapshots.of_rank(folder.rank) if snapshots else None)
+            _look_alone(part, dump, snapshots.of_rank(folder.rank) if snapshots else None)
             _read_run(part, dump)
             add_numbers(part.series, "b", dump)
-            part.digest = digest_of(dump, snapshots.of_rank(folder.rank) if snapshots else None)
     except (UsageError, RecursionError) as error:
         part.found = Found(folder.step, folder.rank, [], [], str(error) or "nested too deeply")
     finally:
@@ -99,19 +99,26 @@ def _tensor_state(record: Record) -> int:
     return kinds.OK
 
 
-def pair_part(folder_a: DumpFolder, folder_b: DumpFolder, options: Options) -> Part:
-    """Compare one step of one rank, and return its part of the report."""
-    part = Part(folder_b.step, folder_b.rank)
-    part.summary = compare_unit(folder_a, folder_b, options, lambda comparing: _fill(part, comparing))
+def pair_part(folder_a: DumpFolder, folder_b: DumpFolder, options: Options, snapshots: Snapshots | None = None) -> Part:
+    """Compare one step of one rank, and return its part of the report; ``snapshots`` are those of B."""
+    part, snapshot = Part(folder_b.step, folder_b.rank), snapshots.of_rank(folder_b.rank) if snapshots else None
+    part.summary = compare_unit(folder_a, folder_b, options, lambda comparing: _fill(part, comparing, snapshot))
     return part
 
 
-def _fill(part: Part, comparing: JudgedPairs) -> None:
+def _fill(part: Part, comparing: JudgedPairs, snapshot: RunSnapshot | None) -> None:
     read_pairs(part, comparing)
     for side, dump in (("a", comparing.a), ("b", comparing.b)):
         add_numbers(part.series, side, dump)
-    part.digest = digest_of(comparing.b)
+    _look_alone(part, comparing.b, snapshot)
     add_histograms(part, comparing)
+
+
+def _look_alone(part: Part, dump: Dump, snapshot: RunSnapshot | None) -> None:
+    """Add what the readers of one run say about a dump."""
+    part.found = look_into(dump)
+    part.extras.looked = look_into_step(dump, snapshot)
+    part.digest = digest_of(dump, snapshot)
 
 
 def read_pairs(part: Part, comparing: JudgedPairs) -> None:
@@ -227,6 +234,7 @@ class Outcome(NamedTuple):
     calls: int  # how many calls it tells about
     dropped: int  # how many of them others stand for
     unread: Sequence[str] = ()  # why dumps could not be read, a line for each
+    headline: Sentence = NOTHING  # the heaviest finding, or what was looked at
 
 
 def report(
@@ -266,46 +274,67 @@ def make_content(path: str, golden: str = "", wishes: Wishes | None = None) -> C
     wishes = wishes or Wishes()
     step, rank, workers = wishes.request.step, wishes.request.rank, wishes.request.workers
     run, snapshots = open_run(path), Snapshots(path)
+    rows = Rows() if not golden else read_rows(golden), read_rows(path)
+    alone: tuple[list[Any], list[Any]] = ([], [])
     if golden:
         pairs, alone = pair_folders(open_run(golden), run, step, rank)
-        units = [(*pair, wishes.request.options) for pair in pairs]
+        units = [(*pair, wishes.request.options, snapshots) for pair in pairs]
         parts = list(run_units(pair_part, units, workers))
-        answers = OneRun()
+        read = [pair[1] for pair in pairs]
     else:
-        if not run.folders and find_series(path):
-            why = "has rows of the monitor and no dump, which a report needs"
-            raise UsageError(f"{path} {why}: see probe watch {path}")
-        chosen = [(folder, snapshots) for folder in folders(run, step, rank)]
-        parts, alone = list(run_units(run_part, chosen, workers, "reading")), ([], [])
-        looked = [part.extras.looked for part in parts if part.extras.looked]
-        scope = looked_at((item.step, item.rank, item.coverage) for item in looked)
-        health = findings_of(looked, snapshots, [folder for folder, _ in chosen])
-        answers = OneRun(health, scope, gaps_of(scope, snapshots))
-    if all(part.error for part in parts):
+        read = [] if rows[1].ranks and not run.folders else folders(run, step, rank)
+        parts = list(run_units(run_part, [(folder, snapshots) for folder in read], workers, "reading"))
+    if parts and all(part.error for part in parts):
         raise UsageError(parts[0].error)
-    return ContentMaker((golden, path), parts, alone, wishes.with_code, wishes.everything).content(answers)
+    if not parts and not rows[1].ranks:
+        raise UsageError(rows[1].unread[0])
+    maker = ContentMaker(Sources((golden, path), parts, alone, rows), wishes.with_code, wishes.everything)
+    return maker.content(_answers(parts, read, snapshots, rows[1].ranks))
+
+
+def _answers(
+    parts: Sequence[Part], read: Sequence[DumpFolder], snapshots: Snapshots, ranks: Sequence[RankSeries]
+) -> OneRun:
+    """Return the answers about one run alone: of its dumps, and of its rows of the monitor."""
+    looked = [part.extras.looked for part in parts if part.extras.looked]
+    scope = looked_at((item.step, item.rank, item.coverage) for item in looked)
+    gaps = gaps_of(scope, snapshots) if parts else []
+    gaps += gaps_of_rows(ranks) if ranks else []
+    return OneRun(findings_of(looked, snapshots, read), scope, gaps, said_of(ranks) if ranks else NOTHING)
 
 
 def make_report(output: str | os.PathLike[str], path: str, golden: str = "", wishes: Wishes | None = None) -> Outcome:
     """Write the report of a run, beside ``golden`` if given; raise UsageError when it is empty or cannot be written."""
     wishes = wishes or Wishes()
-    content = make_content(path, golden, wishes)
+    return save(output, make_content(path, golden, wishes), wishes.language)
+
+
+def save(output: str | os.PathLike[str], content: Content, language: str = "", follow: int = 0) -> Outcome:
+    """Write a page in the place of the one before; raise UsageError when it cannot be written.
+
+    Args:
+        output: the page.
+        content: its content.
+        language: "en", "zh", or "" for that of the browser.
+        follow: after how many seconds the page reads itself again; 0 for never.
+    """
+    content.description["follow"] = follow
     try:
         with create_whole(output, "\n") as file:
-            write(file, content, wishes.language)
+            write(file, content, language)
         size = os.path.getsize(output)
     except OSError as error:
         raise UsageError(f"{os.fspath(output)} cannot be written: {error.strerror or error}") from error
-    counts = content.description["counts"]
-    return Outcome(content.status, size, counts["calls"], content.merged.dropped, content.unread)
+    calls = content.description["counts"]["calls"]
+    return Outcome(content.head.status, size, calls, content.merged.dropped, content.unread, content.head.whole)
 
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
 #: the scripts, in the order in which they are joined
 SCRIPTS = (
     "vendor/uPlot.iife.min.js", "page/language.js", "page/data.js", "page/elements.js", "page/strip.js",
-    "page/table.js", "page/lines.js", "page/overview.js", "page/tree.js", "page/calls.js", "page/call.js",
-    "page/steps.js", "page/ranks.js", "page/main.js",
+    "page/table.js", "page/lines.js", "page/monitor.js", "page/overview.js", "page/tree.js", "page/calls.js",
+    "page/call.js", "page/steps.js", "page/ranks.js", "page/follow.js", "page/main.js",
 )  # fmt: skip
 STYLES = ("vendor/uPlot.min.css", "page/page.css")
 

@@ -19,7 +19,7 @@ from probe.reading.compare.judging.judged_pairs import JudgedPairs, Options
 from probe.reading.compare.judging.verdicts import Slot
 from probe.reading.compare.pairing.alignment import Pair
 from probe.reading.report import content, part as kinds
-from probe.reading.report.content import ContentMaker, Merged
+from probe.reading.report.content import ContentMaker, Merged, Sources
 from probe.reading.report.headline import OneRun
 from probe.reading.report.part import MISSING_DOUBLE, MISSING_SINGLE, Part, doubled, joined, packed, single
 from probe.reading.report.report import _pair_state, pair_part, read_pairs, run_part, write
@@ -153,7 +153,7 @@ def test_a_column_of_b_is_told_by_its_bits_beside_a_only_where_both_have_as_many
     a, b = call(4.0, 4.0), call(4.0, 1e300)
     made = pair_part(dump(a).folder, dump(b).folder, Options())
     page = io.StringIO()
-    write(page, ContentMaker(("a", "b"), [made], ([], []), True, False).content(OneRun()))
+    write(page, ContentMaker(Sources(("a", "b"), [made])).content(OneRun()))
     of = dict(re.findall(r'id="data-row-(\w+)" data-kind="([^"]+)"', page.getvalue()))
     assert (of["Max_a"], of["Max_b"]) == ("f", "d")
     assert (of["Min_a"], of["Min_b"]) == ("f", "f^")

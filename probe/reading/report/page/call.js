@@ -17,38 +17,57 @@ function callView(view) {
     h("p", { class: "name large" }, nameOf(call)),
     h("p", {}, badge(stateOf(call)), " ", cellOf(call) ? link({ v: "tree", s: state.s, r: state.r, cell: cellOf(call) }, t("in_cell", cellOf(call))) : t("outside"),
       how ? ` · ${t("paired_by", how)}` : "", name_a ? ` · ${t("name_in_a", name_a)}` : "", D.notes[call] ? ` · ${said(D.notes[call])}` : ""),
-    origin ? originCard(origin, "", false, true) : h("p", { class: "actions" }, h("button", { onclick: () => copy(callText(call)) }, t("copy"))),
-    h("h3", {}, t("inputs")), valueTable(call), D.two ? h("p", { class: "quiet" }, t("bounds")) : null,
+    origin ? originCard(origin, "", false, true, stateOf(call)) : h("p", { class: "actions" }, h("button", { onclick: () => copy(callText(call)) }, t("copy"))),
+    valueTables(call), D.two ? h("p", { class: "quiet" }, t("bounds")) : null,
     h("div", { class: "pair" }, stackCard(call), usersCard(call)),
     histograms(call), sameCall(C.name[call]), overSteps(call));
 }
 
 function originOf(call) {
-  if (stateOf(call) !== "origin") return null;
+  if (!["origin", "independent", "nan"].includes(stateOf(call))) return null;
   const unit = D.units[C.unit[call]];
   return D.origins.find((item) => item.name === nameOf(call) && item.step === unit.step && [item.rank, ...item.ranks].map(rankName).includes(rankName(unit.rank))) || null;
 }
 
 const valueOf = (row, side) => (R["type_" + side][row] >= 0 ? D.tables.types[R["type_" + side][row]] : R["value_" + side][row] >= 0 ? D.tables.values[R["value_" + side][row]] : "-");
 
-/** Return the values of a call: each place has a line for A and one for B. */
-function valueTable(call) {
+/** Return the values of a call: outputs first, then inputs and arguments; arguments that agree in A and B are folded. */
+function valueTables(call) {
+  const rows = [...range(C.first[call], C.first[call + 1])];
+  const outputs = rows.filter((row) => D.isOutput[R.place[row]]);
+  const inputs = rows.filter((row) => !D.isOutput[R.place[row]]);
+  const folded = D.two ? inputs.filter(isAgreedArgument) : [];
+  const open = inputs.filter((row) => !folded.includes(row));
+  const title = folded.length === 1 ? t("agreed_one") : t("agreed", folded.length);
+  return [
+    outputs.length ? [h("h3", {}, t("outputs")), valueTable(call, outputs, t("outputs"))] : null,
+    open.length ? [h("h3", {}, t("inputs")), valueTable(call, open, t("inputs"))] : null,
+    folded.length ? h("details", { class: "card", id: "agreed" }, h("summary", {}, title), valueTable(call, folded, title)) : null,
+  ];
+}
+
+/** Return whether a place holds an argument that is no tensor, with one value in A and B. */
+function isAgreedArgument(row) {
+  return R.type_a[row] < 0 && R.type_b[row] < 0 && R.value_a[row] === R.value_b[row] && D.verdicts[R.verdict[row]] !== "argument";
+}
+
+/** Return a table of some places of a call: each has a line for A and one for B. */
+function valueTable(call, rows, label) {
   const sides = D.two ? ["a", "b"] : ["b"];
   const head = [t("place"), ...(D.two ? [t("verdict"), "rel_l2", "max_abs", t("side")] : []), t("dtype"), "Max", "Min", "Mean", "Norm"];
-  const groups = [];
-  for (let row = C.first[call]; row < C.first[call + 1]; row++) {
+  const groups = rows.map((row) => {
     const verdict = D.verdicts[R.verdict[row]];
     const rel = numberAt(R.rel, row);
     const bound = R.exact[row] || !rel ? "" : "≥ ";
     const span = { rowspan: String(sides.length) };
-    groups.push(h("tbody", {}, sides.map((side, line) => h("tr", { class: `side-${side}` },
+    return h("tbody", {}, sides.map((side, line) => h("tr", { class: `side-${side}` },
       line ? null : h("th", { scope: "rowgroup", ...span }, D.tables.places[R.place[row]], h("span", { class: "maker" }, producerText(call, row))),
       line || !D.two ? null : [h("td", span, verdictBadge(verdict)), h("td", span, rel === null ? "-" : h("span", { class: "heat", style: chipStyle(heat(rel)) }, bound + digits(rel, 3))),
         h("td", span, numberAt(R.abs, row) === null ? "-" : bound + digits(numberAt(R.abs, row), 3))],
       D.two ? h("td", {}, side.toUpperCase()) : null, h("td", {}, valueOf(row, side)),
-      ["Max", "Min", "Mean", "Norm"].map((key) => numberCell(row, key, side))))));
-  }
-  return h("div", { class: "wide", tabindex: "0", role: "region", "aria-label": t("inputs") }, h("table", { class: "values" }, h("thead", {}, h("tr", {}, head.map((text) => h("th", { scope: "col" }, text)))), groups));
+      ["Max", "Min", "Mean", "Norm"].map((key) => numberCell(row, key, side)))));
+  });
+  return h("div", { class: "wide", tabindex: "0", role: "region", "aria-label": label }, h("table", { class: "values" }, h("thead", {}, h("tr", {}, head.map((text) => h("th", { scope: "col" }, text)))), groups));
 }
 
 function numberCell(row, key, side) {
@@ -102,7 +121,7 @@ function sameCall(number) {
 
 function overSteps(call) {
   if (D.steps.length < 2) return null;
-  return makeLines(t("over_steps"), stepSeries(C.name[call], rankName(D.units[C.unit[call]].rank)), false);
+  return makeLines(t("over_steps"), stepSeries(C.name[call], rankName(D.units[C.unit[call]].rank)));
 }
 
 /** Return the norm of a call's last output over the steps, in A and in B. */

@@ -85,7 +85,7 @@ function derive() {
   C.first[count] = row;
   D.isOutput = outputs;
   D.steps = [...new Set(D.units.map((unit) => unit.step))].sort((a, b) => a - b);
-  D.rankNames = [...new Set(D.units.map((unit) => rankName(unit.rank)))];
+  D.rankNames = [...new Set([...D.units.map((unit) => rankName(unit.rank)), ...D.curves.flatMap((curve) => Object.keys(curve.b))])];
 }
 
 function rankName(rank) {
@@ -152,10 +152,10 @@ function lastNorm(call, side) {
   return null;
 }
 
-/** Return the origins that the report names in a unit, as calls. */
-function originCalls() {
-  const wanted = D.states.indexOf("origin");
+/** Return the calls that have one of these states. */
+function callsWith(...names) {
+  const wanted = names.map((name) => D.states.indexOf(name));
   const found = [];
-  for (let call = 0; call < C.state.length; call++) if (C.state[call] === wanted) found.push(call);
+  for (let call = 0; call < C.state.length; call++) if (wanted.includes(C.state[call])) found.push(call);
   return found;
 }

@@ -2,7 +2,7 @@
 
 const SYMBOLS = {
   ok: "✓", unknown: "?", close_to_overflow: "△", carried: "→", only_a: "A", only_b: "B", argument: "≠", grown: "▲",
-  nan: "✕", origin: "★",
+  nan: "✕", origin: "★", independent: "☆", consequence: "↳", finding: "!",
 };
 
 /** Make an element. Attributes that begin with "on" are listeners; null leaves one out. */

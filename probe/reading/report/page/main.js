@@ -12,12 +12,15 @@ function address(target) {
   return words.toString();
 }
 
+/** Return the views of this page: rows of the monitor have no calls. */
+const views = () => (D.units.length ? Object.keys(VIEWS) : ["overview", "steps"]);
+
 function readAddress() {
   const words = new URLSearchParams(location.hash.slice(1));
   state = Object.fromEntries(KEYS.map((key) => [key, words.get(key)]));
-  if (!Object.keys(VIEWS).includes(state.v)) state.v = "overview";
+  if (!views().includes(state.v)) state.v = "overview";
   const first = D.origins[0];
-  if (!D.steps.map(String).includes(String(state.s))) state.s = String(first ? first.step : D.steps[0]);
+  if (!D.steps.map(String).includes(String(state.s))) state.s = String(first ? first.step : D.steps.length ? D.steps[0] : "");
   if (!D.rankNames.includes(state.r)) state.r = first && unitOf(state.s, rankName(first.rank)) >= 0 ? rankName(first.rank) : D.rankNames[0];
 }
 
@@ -42,10 +45,10 @@ function picker(key, label, values) {
 function paintHeader() {
   document.getElementById("header").replaceChildren(
     h("h1", {}, t("title")),
-    h("nav", { "aria-label": t("views") }, h("ul", {}, Object.keys(VIEWS).map((name) => h("li", {}, h("a", {
+    h("nav", { "aria-label": t("views") }, h("ul", {}, views().map((name) => h("li", {}, h("a", {
       href: "#" + address({ v: name, s: state.s, r: state.r, c: name === "call" || name === "steps" ? state.c : null }), "aria-current": state.v === name ? "page" : null,
     }, t(name)))))),
-    h("div", { class: "tools" }, picker("s", t("step"), D.steps.map(String)), D.rankNames.length > 1 ? picker("r", t("rank"), D.rankNames) : null,
+    h("div", { class: "tools" }, D.follow ? h("span", { class: "quiet" }, t("following", D.follow)) : null, D.steps.length ? picker("s", t("step"), D.steps.map(String)) : null, D.rankNames.length > 1 ? picker("r", t("rank"), D.rankNames) : null,
       h("button", { onclick: switchTheme }, t("theme")), h("button", { lang: language === "en" ? "zh" : "en", onclick: switchLanguage }, t("language")),
       h("button", { onclick: showHelp }, t("help")), h("button", { onclick: () => copy(location.href) }, t("copy_link"))));
 }
@@ -86,11 +89,12 @@ function neighbour(values, value, by) {
 }
 
 function nextOrigin() {
-  const calls = originCalls();
+  const calls = callsWith("origin", "independent");
   if (calls.length) go(callTarget(calls[(calls.indexOf(current) + 1) % calls.length]));
 }
 
 function nextCall(by) {
+  if (!D.units.length) return;
   const unit = D.units[chosenUnit()].calls;
   if (current >= 0 && current + by >= unit[0] && current + by < unit[1]) go(callTarget(current + by));
 }
@@ -102,7 +106,7 @@ function firstLink(id) {
 
 function copyHere() {
   if (current >= 0) copy(originOf(current) ? originText(originOf(current)) : callText(current));
-  else if (D.origins.length) copy(originText(D.origins[0]));
+  else copy(D.origins.length ? originText(D.origins[0]) : said(D.headline.text));
 }
 
 const ACTIONS = {
@@ -116,7 +120,7 @@ const ACTIONS = {
 function onKey(event) {
   if (event.ctrlKey || event.altKey || event.metaKey || /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName) || document.getElementById("help").open) return;
   const view = "123456".indexOf(event.key);
-  if (view >= 0) go({ v: Object.keys(VIEWS)[view], s: state.s, r: state.r, c: state.c });
+  if (view >= 0) go({ v: views()[view], s: state.s, r: state.r, c: state.c });
   else if (Object.keys(ACTIONS).includes(event.key)) ACTIONS[event.key]();
   else return;
   event.preventDefault();
@@ -137,7 +141,10 @@ async function start() {
   window.addEventListener("hashchange", () => paint());
   document.addEventListener("keydown", onKey);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => paint(false));
+  const at = recall();
   paint(false);
+  window.scrollTo(0, at);
+  if (D.follow) follow(D.follow);
   requestAnimationFrame(() => {
     performance.mark("probe-ready");
     document.documentElement.dataset.ready = "1";

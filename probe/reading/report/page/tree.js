@@ -37,7 +37,7 @@ function treeView(view) {
   const side = h("section", { class: "cell-calls", "aria-label": t("calls") });
   const open = new Set(["null"]);
   let chosen = state.cell !== null && found.has(state.cell) ? found.get(state.cell) : null;
-  const worst = originCalls().find((call) => C.unit[call] === unit);
+  const worst = callsWith("origin").find((call) => C.unit[call] === unit);
   if (!chosen && worst !== undefined) chosen = found.get(cellOf(worst));
   for (let at = chosen; at; at = at.parent) open.add(String(at.label));
   root.children.forEach((child) => { if (root.children.length < 4) open.add(String(child.label)); });
