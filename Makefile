@@ -149,8 +149,9 @@ guard-nets: $(ZOO)/ready  ## train 10 public nets under the guard of saved tenso
 replay-nets: $(ZOO)/ready  ## make all calls of one step of 4 public nets again, and judge them
 	$(ZOO)/bin/python -m tests.programs.replayed
 
-browser: $(AXE)  ## install Chromium, in which some tests look at the page of `probe report`
+browser: $(AXE)  ## install Chromium and a Chinese font: some tests look at the page of `probe report` in it
 	command -v chromium >/dev/null || command -v google-chrome >/dev/null || { apt-get update -q && apt-get install -qy chromium; }
+	fc-list :lang=zh 2>/dev/null | grep -q . || { apt-get update -q && apt-get install -qy fontconfig fonts-wqy-microhei; }
 
 fuzz: $(VENV)/ready  ## 20,000 changed files of every kind, and every command over them: an hour on two cores
 	$(RUN) -m tests.programs.fuzz --cases 20000

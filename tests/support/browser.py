@@ -25,6 +25,14 @@ def find_browser():
     return os.environ.get("PROBE_BROWSER") or next(filter(None, map(shutil.which, NAMES)), None)
 
 
+def has_chinese_font():
+    """Return whether the machine has a font with Chinese letters."""
+    lister = shutil.which("fc-list")
+    if lister is None:
+        return False
+    return bool(subprocess.run([lister, ":lang=zh"], capture_output=True, text=True, check=False).stdout.strip())
+
+
 class Socket:
     """A WebSocket that sends and receives texts."""
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from probe.findings.sentence import NOTHING, Sentence, say
-from probe.reading.compare.answer.summary import ComparisonResult, blind_said, harmless
+from probe.reading.compare.answer.summary import ComparisonResult, blind_said, harmless, one_sentence
 from probe.reading.compare.origins.origin import Origin
 from probe.reading.one_run.coverage import Looked
 from probe.reading.one_run.health.step import FAULT, HealthFinding
@@ -55,11 +55,18 @@ class Readers(NamedTuple):
     def alone(self) -> list[Sentence]:
         """The findings in one run alone."""
         named = {origin.name for origin in self.result.origins} if self.result else set()
-        nan = [item.said for item in self.nan if item.name not in named]
+        nan = [_placed(item) for item in self.nan if item.name not in named]
         faults = [item.whole for item in self.run.faults]
         of_ranks = [item.said for item in self.ranks.findings] if self.ranks is not None else []
         in_series = [say("report.in_series", name=item.name, step=item.step, said=item.said) for item in self.trends]
         return [*nan, *faults, *of_ranks, *in_series]
+
+
+def _placed(item: Origin) -> Sentence:
+    """Return the sentence of a call that makes NaN/Inf, with its step and rank."""
+    where = [] if item.step is None else [say("nan.step", step=item.step)]
+    where += [] if item.rank is None else [say("nan.rank", rank=item.rank)]
+    return say("guard.at", where=say("list", parts=where), said=item.said) if where else item.said
 
 
 class Headline(NamedTuple):
@@ -91,9 +98,8 @@ def _of_one(readers: Readers) -> Headline:
     found, run = readers.alone, readers.run
     if found:
         return Headline(1, found[0], len(found) - 1)
-    gaps: list[Sentence | str] = [*run.gaps, *readers.unread]
-    if readers.ranks is not None and readers.ranks.status == 2:
-        gaps.append(say("ranks.not_known", looked=readers.ranks.looked))
+    gaps: list[Sentence | str] = [*readers.unread, *run.gaps]
+    gaps += [item.said for item in readers.ranks.unknown] if readers.ranks is not None else []
     if gaps:
         return Headline(2, say("report.unsure", gap=gaps[0], looked=run.scope), len(gaps) - 1)
     return Headline(0, say("report.nothing", looked=run.scope))
@@ -102,10 +108,9 @@ def _of_one(readers: Readers) -> Headline:
 def _of_two(readers: Readers, result: ComparisonResult) -> Headline:
     alone = readers.alone
     if not result.is_comparable:
-        reason = result.errors[0] if result.errors else say("compare.few_pairs")
-        return Headline(2, say("compare.not_comparable", reason=reason), len(result.origins) + len(alone))
+        return Headline(2, one_sentence(result), len(result.origins) + len(alone))
     if result.origins:
-        return Headline(1, result.origins[0].said, len(result.origins) - 1 + len(alone))
+        return Headline(1, one_sentence(result), len(result.origins) - 1 + len(alone))
     if not result.agrees:
         return Headline(1, say("report.no_origin"), len(alone))
     if alone:

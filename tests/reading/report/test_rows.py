@@ -200,7 +200,11 @@ def test_a_page_is_not_written_again_where_nothing_is_new(tmp_path, monkeypatch)
 
 @pytest.mark.parametrize(
     ("words", "said"),
-    [(("RUN", "RUN"), "--follow takes one run"), (("nothing",), "no such folder"), (("RUN", "--json"), "exclude each other")],
+    [
+        (("RUN", "RUN"), "--follow takes one run"),
+        (("nothing",), "no such folder"),
+        (("RUN", "--json"), "exclude each other"),
+    ],
 )
 def test_follow_is_refused_in_one_line(tmp_path, capsys, words, said):
     run = write_rows(tmp_path / "run", steps=1)

@@ -133,19 +133,20 @@ _BEFORE = {Verdict.BITS: "compare.bits_before", Verdict.NUMBERS_EQUAL: "compare.
 
 def one_line(comparison: ComparisonResult, language: str = ENGLISH) -> str:
     """Return a comparison in one short line, as pytest shows it."""
-    if comparison.agrees and comparison.blind:
-        said = blind_said(comparison)
-    elif comparison.agrees:
-        said = say("compare.agrees")
-    elif not comparison.is_comparable:
+    return text.shorten(text.safe(one_sentence(comparison).text(language)), _LONG)
+
+
+def one_sentence(comparison: ComparisonResult) -> Sentence:
+    """Return a comparison in one sentence."""
+    if comparison.agrees:
+        return blind_said(comparison) if comparison.blind else say("compare.agrees")
+    if not comparison.is_comparable:
         reason = comparison.errors[0] if comparison.errors else say("compare.few_pairs")
-        said = say("compare.not_comparable", reason=reason)
-    elif comparison.first is None:
-        said = say("compare.differs")
-    else:
-        first = comparison.first
-        said = say("compare.differs_first", kind=first.kind, where=_where(first), finding=first.said)
-    return text.shorten(text.safe(said.text(language)), _LONG)
+        return say("compare.not_comparable", reason=reason)
+    first = comparison.first
+    if first is None:
+        return say("compare.differs")
+    return say("compare.differs_first", kind=first.kind, where=_where(first), finding=first.said)
 
 
 def summary_text(comparison: ComparisonResult, language: str = ENGLISH) -> str:
