@@ -49,7 +49,7 @@ def run_nan(given: argparse.Namespace) -> int:
 
 def _nan_in_rows(path: str) -> list[HealthFinding]:
     """Return the first NaN/Inf in rows of the monitor beside dumps."""
-    from probe.reading.one_run.rows import nonfinite_of
+    from probe.reading.one_run.health.rows import nonfinite_of
     from probe.series.series import find_series, open_series
 
     return nonfinite_of(open_series(path)) if find_series(path) else []
@@ -105,7 +105,7 @@ def has_rows_alone(path: str) -> bool:
 
 def _nan_of_rows(given: argparse.Namespace) -> int:
     """Answer ``probe nan`` about rows of the monitor; return the exit status."""
-    from probe.reading.one_run.rows import nonfinite_of, said_of
+    from probe.reading.one_run.health.rows import nonfinite_of, said_of
     from probe.series.series import open_series
 
     ranks = open_series(given.path)

@@ -243,8 +243,8 @@ def run_check(given: argparse.Namespace) -> int:
 
 def _check_rows(given: argparse.Namespace) -> int:
     """Answer ``probe check`` about rows of the monitor; return the exit status."""
+    from probe.reading.one_run.health.rows import alarms_of, gaps_of, said_of
     from probe.reading.one_run.health.step import not_known
-    from probe.reading.one_run.rows import alarms_of, gaps_of, said_of
     from probe.series.series import open_series
 
     ranks = open_series(given.paths[0])
@@ -258,8 +258,7 @@ def _check_rows(given: argparse.Namespace) -> int:
         print(json.dumps(told, indent=1))
         return status
     for item in found[: given.rows] if given.rows > 0 else found:
-        line = say("guard.at", where=say("nan.step", step=item.step), said=item.whole)
-        print(text.safe(line.text(given.lang)))
+        print(text.safe(item.whole.text(given.lang)))
     if len(found) > given.rows > 0:
         print(say("health.rest", count=len(found) - given.rows).text(given.lang))
     if not found:

@@ -23,10 +23,10 @@ from probe.reading.compare.answer.summary import ComparisonResult, harmless
 from probe.reading.compare.origins.origin import Origin
 from probe.reading.dumps.flow import Frame, parse
 from probe.reading.dumps.text import safe, shorten
+from probe.reading.one_run.health.rows import NONFINITE, Rows, findings_in
 from probe.reading.one_run.health.step import HealthFinding
 from probe.reading.one_run.nan import in_order
 from probe.reading.one_run.rank_checks import RankChecks, RankFinding, check_digests
-from probe.reading.one_run.rows import NONFINITE, Rows, findings_in
 from probe.reading.one_run.trend import TrendFinding, findings
 from probe.reading.report import part as kinds
 from probe.reading.report.curves import curves_of
@@ -174,6 +174,7 @@ class ContentMaker:
         self._code = Code(self._merged.texts["stacks"], with_code)
         self._with_code = with_code
         self._chinese: dict[str, str] = {}
+        self._moved: Counter[int] = Counter()  # state -> by how many calls findings change its number
         self._names = {name: number for number, name in enumerate(self._merged.texts["names"])}
         self._find = {(unit["step"], str(unit["rank"])): unit for unit in self._merged.units}
 
@@ -186,11 +187,12 @@ class ContentMaker:
         origins = result.origins if result else nan
         later = result.later if result else []
         checks = self._rank_checks()
-        self._mark(origins, answers.faults)
+        self._mark(origins, nan, answers.faults)
         unread = list(filter(None, (part.error or part.lost for part in self._parts)))
         unread += [why for side in self._rows for why in side.unread]
         trends = self._trends()
-        head = headline(Readers(result, nan, answers, checks, trends, unread))
+        readers = Readers(result, nan, answers, checks, trends, unread)
+        head = headline(readers)
         curves = curves_of([side.ranks for side in self._rows], {item.name for item in trends})
         tables = {table: list(texts) for table, texts in merged.texts.items() if table != "stacks"}
         names = short_paths(*self._paths)
@@ -203,7 +205,7 @@ class ContentMaker:
             "notes": {call: self._said(note) for call, note in merged.notes.items()},
             "origins": [self._origin(origin) for origin in origins[:_MOST]],
             "later": [self._origin(origin) for origin in later[:_MOST]],
-            "health": [self._said(item.whole) for item in health if item.rule != "NaN/Inf"][:_MOST],
+            "health": [self._said(said) for said in readers.by_itself][:_MOST],
             "soft": list(dict.fromkeys(self._said(item.said) for item in (harmless(result) if result else [])))[:20],
             "series": self._series(), "trends": [self._fields(item) for item in trends[:_MOST]],
             **self._ranks(checks), "dropped": merged.dropped,
@@ -229,10 +231,12 @@ class ContentMaker:
         """Return a finding whose file is as the report shows it."""
         return dataclasses.replace(item, file=self._code.file(item.file)) if item.file else item
 
-    def _mark(self, origins: list[Origin], faults: Iterable[HealthFinding]) -> None:
+    def _mark(self, origins: list[Origin], nan: list[Origin], faults: Iterable[HealthFinding]) -> None:
         """Give calls the state of the finding that names them; "origin" stands at the first difference alone."""
         for item in faults:
             self._mark_call(item.name, item.step, [item.rank], kinds.FINDING)
+        for origin in nan:
+            self._mark_call(origin.name, origin.step, [origin.rank, *origin.ranks], kinds.NAN)
         for origin in origins[1:] if self._result else ():
             self._mark_call(origin.name, origin.step, [origin.rank, *origin.ranks], kinds.INDEPENDENT)
         for origin in origins[:1]:
@@ -245,7 +249,10 @@ class ContentMaker:
             calls = range(*unit["calls"]) if unit is not None else ()
             place = next((place for place in calls if self._merged.calls["name"][place] == number), None)
             if place is not None:
-                states[place] = max(int(states[place]), state)
+                before = int(states[place])
+                states[place] = max(before, state)
+                self._moved[before] -= 1
+                self._moved[int(states[place])] += 1
 
     def _origin(self, origin: Origin) -> dict[str, Any]:
         frame: Frame | None = origin.code.frame
@@ -305,8 +312,9 @@ class ContentMaker:
         return {"ranks": found, "ranks_said": self._said(said), "ranks_status": checks.status}
 
     def _counts(self) -> dict[str, Any]:
-        found = (state for part in self._parts for state in part.calls.get("state", ()))
-        states, result = Counter(kinds.STATES[int(state)] for state in found), self._result
+        counts = Counter(int(state) for part in self._parts for state in part.calls.get("state", ()))
+        counts.update(self._moved)
+        states, result = {kinds.STATES[state]: count for state, count in counts.items() if count}, self._result
         return {
             "states": states, "calls": sum(states.values()),
             "tensors": sum(1 for part in self._parts for kind in part.rows.get("type_b", ()) if kind >= 0),

@@ -10,6 +10,7 @@ from probe.findings.sentence import NOTHING, Sentence, say
 from probe.reading.compare.answer.summary import ComparisonResult, blind_said, harmless, one_sentence
 from probe.reading.compare.origins.origin import Origin
 from probe.reading.one_run.coverage import Looked
+from probe.reading.one_run.health.rows import NONFINITE
 from probe.reading.one_run.health.step import FAULT, HealthFinding
 from probe.reading.one_run.rank_checks import RankChecks
 from probe.reading.one_run.trend import TrendFinding
@@ -17,7 +18,7 @@ from probe.reading.one_run.trend import TrendFinding
 #: how a headline looks, by the exit status: 0 nothing found, 1 something found, 2 it cannot be known
 TONES = ("good", "bad", "unsure")
 #: rules of ``probe check`` whose findings other readers tell
-_OF_OTHERS = ("NaN/Inf", "ranks")
+_OF_OTHERS = (NONFINITE, "ranks")
 
 
 class OneRun(NamedTuple):
@@ -52,14 +53,24 @@ class Readers(NamedTuple):
     unread: Sequence[str] = ()  # why files could not be read
 
     @property
+    def _unnamed(self) -> list[Sentence]:
+        """The calls that make NaN/Inf, without those that a difference names."""
+        named = {origin.name for origin in self.result.origins} if self.result else set()
+        return [_placed(item) for item in self.nan if item.name not in named]
+
+    @property
+    def by_itself(self) -> list[Sentence]:
+        """The list of what one run shows by itself; NaN/Inf of one run alone has cards."""
+        nan = self._unnamed if self.result else []
+        return [*nan, *(item.whole for item in self.run.health if item.rule != NONFINITE)]
+
+    @property
     def alone(self) -> list[Sentence]:
         """The findings in one run alone."""
-        named = {origin.name for origin in self.result.origins} if self.result else set()
-        nan = [_placed(item) for item in self.nan if item.name not in named]
         faults = [item.whole for item in self.run.faults]
         of_ranks = [item.said for item in self.ranks.findings] if self.ranks is not None else []
         in_series = [say("report.in_series", name=item.name, step=item.step, said=item.said) for item in self.trends]
-        return [*nan, *faults, *of_ranks, *in_series]
+        return [*self._unnamed, *faults, *of_ranks, *in_series]
 
 
 def _placed(item: Origin) -> Sentence:
@@ -84,9 +95,8 @@ class Headline(NamedTuple):
     @property
     def whole(self) -> Sentence:
         """The sentence with the number of the other findings, for a terminal."""
-        key = "report.other" if self.others == 1 else "report.others"
-        more = say(key, count=self.others) if self.others else NOTHING
-        return say("report.found", finding=self.said, more=more)
+        more = say("report.other") if self.others == 1 else say("report.others", count=self.others)
+        return say("report.found", finding=self.said, more=more if self.others else NOTHING)
 
 
 def headline(readers: Readers) -> Headline:
@@ -118,5 +128,6 @@ def _of_two(readers: Readers, result: ComparisonResult) -> Headline:
     gaps = [blind_said(result)] if result.blind else readers.unread
     if gaps:
         return Headline(2, say("report.unsure_of_two", gap=gaps[0], looked=readers.run.scope), len(gaps) - 1)
-    key = "report.harmless" if harmless(result) else "report.no_difference"
-    return Headline(0, say(key, looked=readers.run.scope))
+    scope = readers.run.scope
+    is_harmless = bool(harmless(result))
+    return Headline(0, say("report.harmless" if is_harmless else "report.no_difference", looked=scope))

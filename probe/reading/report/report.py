@@ -32,10 +32,10 @@ from probe.reading.dumps.tables import create_whole
 from probe.reading.dumps.values import Record, has_nonfinite, is_tensor, leaves, real
 from probe.reading.dumps.work import Workers, run_units
 from probe.reading.one_run.coverage import looked_at
+from probe.reading.one_run.health.rows import Rows, gaps_of as gaps_of_rows, read_rows, said_of
 from probe.reading.one_run.health.run_check import findings_of, gaps_of, look_into as look_into_step
 from probe.reading.one_run.nan import LARGEST, NEAR, Found, look_into
 from probe.reading.one_run.rank_digest import digest_of
-from probe.reading.one_run.rows import Rows, gaps_of as gaps_of_rows, read_rows, said_of
 from probe.reading.report import part as kinds
 from probe.reading.report.content import Content, ContentMaker, Sources
 from probe.reading.report.headline import OneRun

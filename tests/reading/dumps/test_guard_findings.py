@@ -105,7 +105,7 @@ def test_nan_check_and_report_tell_the_findings(debug, capsys):
     assert found.said.text("zh") in capsys.readouterr().out
     content = make_content(folder)
     assert f"fault: {found.sentence}" in content.description["health"]
-    assert content.status == 1
+    assert content.head.status == 1
 
 
 @needs_hooks

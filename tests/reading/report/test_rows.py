@@ -127,6 +127,20 @@ def test_a_folder_with_a_dump_and_rows_shows_both(tmp_path):
     assert len(found["description"]["curves"]) == 8
 
 
+def test_check_tells_the_alarms_beside_a_dump_as_the_page_does(tmp_path, capsys):
+    run = tmp_path / "run"
+    Training().write(run)
+    write_rows(run, spike, ranks=1)
+    status, found, _ = report(tmp_path, run, "--lang", "en")
+    alarm = found["description"]["headline"]["text"]
+    capsys.readouterr()
+    assert main(["check", str(run), "--lang", "en"]) == status == 1
+    assert capsys.readouterr().out.startswith(f"fault: {alarm}\n")
+    assert main(["check", str(run), "--json"]) == 1
+    (first, *_) = json.loads(capsys.readouterr().out)["findings"]
+    assert (first["rule"], first["name"], first["step"], first["weight"]) == ("spike", "loss", 45, "fault")
+
+
 def test_each_sentence_of_the_page_is_there_in_chinese(tmp_path):
     for row in (healthy, broken):
         _, found, _ = report(tmp_path, write_rows(tmp_path / row.__name__, row))

@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import os
 import re
+from pathlib import Path
 
 import pytest
 
@@ -14,6 +16,7 @@ from probe.reading.report.headline import TONES
 from tests.reading.report.rows import broken, write_rows
 from tests.reading.report.runs import FAULT, columns, faulty
 from tests.reading.report.situations import SITUATIONS
+from tests.reading.report.test_browser import AXE
 from tests.support.browser import Browser, find_browser, has_chinese_font
 
 #: the colours of the three headlines in page.css, light and dark
@@ -55,11 +58,12 @@ def in_language(browser, language):
         browser.js(f"[...document.querySelectorAll('button')].find((button) => button.lang === '{language}').click()")
 
 
-def overflow(browser):
-    """Return the elements that are wider than the page, where the page scrolls to the side."""
-    return browser.js("""document.documentElement.scrollWidth <= innerWidth ? []
-        : [...document.querySelectorAll("*")].filter((item) => item.getBoundingClientRect().right > innerWidth + 1)
-            .map((item) => item.outerHTML.slice(0, 99))""")
+def overflow(browser, width):
+    """Return the elements that are wider than the page of this width, where the page scrolls to the side."""
+    browser.js("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")  # plots have the size
+    return browser.js(f"""document.documentElement.scrollWidth <= {width} ? []
+        : [document.documentElement.scrollWidth, ...[...document.querySelectorAll("*")].map((item) =>
+            [item.tagName, item.className, item.scrollWidth]).filter((item) => item[2] > {width})]""")
 
 
 @pytest.mark.slow
@@ -72,7 +76,7 @@ def test_the_headline_and_the_exit_status_agree(page, name):
     assert SITUATIONS[name].said in headline["text"]
 
 
-def check_headline(browser, status, theme, language):
+def check_headline(browser, status, theme, language, width):
     """Check that the headline says the exit status to a reader, and that nothing below it contradicts it."""
     text = browser.js(f"{HEADLINE}.innerText")
     tone = browser.js(f"{HEADLINE}.dataset.tone")
@@ -80,7 +84,7 @@ def check_headline(browser, status, theme, language):
     assert tone == TONES[status]
     assert browser.js(f"getComputedStyle({HEADLINE}.firstElementChild).borderLeftColor") == COLOURS[theme][tone]
     assert browser.js(f"{HEADLINE}.getBoundingClientRect().top") < 420
-    assert overflow(browser) == []
+    assert overflow(browser, width) == []
     assert bool(re.search("[\u4e00-\u9fff]", text)) is (language == "zh"), text
     assert status or not wrong
     assert status or not re.search("cannot be known|无法得知|NaN/Inf", text)
@@ -97,7 +101,7 @@ def test_each_reader_sees_the_headline_of_the_exit_status(browser, page, name):
         in_language(browser, language)
         browser.dark(theme == "dark")
         browser.size(*SIZES[size])
-        check_headline(browser, status, theme, language)
+        check_headline(browser, status, theme, language, SIZES[size][0])
     browser.dark(False)
     assert browser.errors == []
 
@@ -117,7 +121,7 @@ def test_no_view_is_wider_than_a_narrow_page(browser, page, name):
         in_language(browser, language)
         browser.key(str(view + 1))
         browser.wait(f"document.querySelectorAll('nav a')[{view}].getAttribute('aria-current') === 'page'")
-        wide[language, view] = overflow(browser)
+        wide[language, view] = overflow(browser, SIZES["narrow"][0])
     assert {view: found for view, found in wide.items() if found} == {}
     assert browser.errors == []
 
@@ -191,6 +195,22 @@ def test_an_alarm_leads_to_its_curve(browser, rows):
     browser.wait("document.getElementById('view').className === 'view-steps'")
     assert browser.js("document.querySelector('figcaption').textContent") == "loss"
     assert browser.js("document.getElementById('curve').value") == "loss"
+
+
+@pytest.mark.slow
+@needs_browser
+@pytest.mark.parametrize("view", ["overview", "steps"])
+@pytest.mark.parametrize("theme", COLOURS)
+def test_axe_finds_no_violation_in_the_page_of_rows(browser, rows, view, theme):
+    if not os.path.exists(AXE):
+        pytest.skip(f"{AXE} is not there; `make browser` gets axe-core")
+    browser.dark(theme == "dark")
+    browser.open(rows, f"#v={view}")
+    browser.js(Path(AXE).read_text() + "; 0")
+    found = browser.js("""axe.run().then((result) => result.violations.map((item) =>
+        [item.id, item.nodes.slice(0, 3).map((node) => node.html.slice(0, 200) + node.failureSummary)]))""")
+    browser.dark(False)
+    assert found == []
 
 
 def wait_through_reloads(browser, condition):

@@ -21,6 +21,7 @@ from probe.reading.dumps.run import Run, open as open_run
 from probe.reading.dumps.work import HERE, Workers, run_units
 from probe.reading.one_run.coverage import Coverage, Looked, coverage, looked_at
 from probe.reading.one_run.health import in_place, losses, training
+from probe.reading.one_run.health.rows import alarms_of, gaps_of as gaps_of_rows, read_rows
 from probe.reading.one_run.health.step import FAULT, NOTE, SUSPICIOUS, WEIGHTS, HealthFinding, Step, guarded, not_known
 from probe.reading.one_run.health.training import modes
 from probe.reading.one_run.nan import Finder
@@ -192,9 +193,11 @@ class RunCheck:
     def __init__(self, run: Run, snapshots: list[RunSnapshot], workers: Workers = HERE) -> None:
         self._run, self._snapshots = run, snapshots
         found = look_at_run(run, workers)
-        self.findings = found.findings
-        self.errors = found.errors
-        self.unknown = found.gaps
+        rows = read_rows(run.path)
+        alarms = alarms_of(rows.ranks)
+        self.findings = sorted([*found.findings, *alarms], key=lambda item: WEIGHTS.index(item.weight))
+        self.errors = [*found.errors, *rows.unread]
+        self.unknown = [*found.gaps, *(gaps_of_rows(rows.ranks) if rows.ranks else [])]
         self._looked = found.looked
 
     @property

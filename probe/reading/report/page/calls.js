@@ -44,7 +44,7 @@ function callColumns(every) {
     { key: "number", title: t("number"), width: "4.5em" },
     ...(every ? [{ key: "step", title: t("step"), width: "4em" }, { key: "rank", title: t("rank"), width: "4em" }] : []),
     { key: "state", title: t("state"), width: "minmax(11.5em, 1fr)" }, { key: "name", title: t("name"), width: "minmax(16em, 3fr)" },
-    { key: "cell", title: t("cell"), width: "minmax(8em, 2fr)" }, { key: "rel", title: t(D.two ? "rel" : "out_norm"), width: "9.5em" },
+    { key: "cell", title: t("cell"), width: "minmax(8em, 2fr)" }, { key: "rel", title: t(D.two ? "rel" : "out_norm"), width: D.two ? "9.5em" : "12em" },
     { key: "type", title: t("type"), width: "minmax(9em, 1.3fr)" },
   ];
 }

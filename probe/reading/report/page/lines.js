@@ -59,7 +59,7 @@ function draw(place, steps, lines, alarms) {
     scales: { x: { time: false }, y: logarithmic ? { distr: 3 } : {} },
     axes: [{ ...axis, values: (_, ticks) => ticks.map((tick) => (Number.isInteger(tick) ? tick : "")) }, { ...upright, size: 70, values: (_, ticks) => ticks.map((tick) => (tick === null ? "" : digits(tick, 3))) }],
     series: [{ label: t("step") }, ...lines.map((item, at) => ({
-      label: item.label, stroke: colours[at], width: 2, dash: item.dash || DASHES[Math.floor(at / 4) % 4], points: steps.length > 60 ? {} : { show: true, size: 6 },
+      label: item.label, stroke: colours[at], width: 2, dash: item.dash || DASHES[Math.floor(at / 4) % 4], points: steps.length > 30 ? {} : { show: true, size: 6 },
       value: (_, value, __, index) => (index === null || index === undefined ? "-" : digits(lines[at].values.get(steps[index]))),
     }))],
     hooks: { draw: [(plot) => { alarmMarks(plot, alarms, look("--bad")); strangeMarks(plot, lines, colours, logarithmic); }] },

@@ -8,7 +8,7 @@ function overviewView(view) {
     textList(t("gaps"), D.gaps.map(said)),
     trendsCard(),
     ranksAnswer(),
-    textList(t("health"), D.health.map(said)),
+    textList(t(D.two ? "health_b" : "health"), D.health.map(said)),
     countBoxes(),
     D.units.length ? scopeText() : null,
     curvesOverview() || h("div", { class: "pair" }, lossLines(), seriesLines(t("norm"), D.series.norm, state.r)),
@@ -69,20 +69,22 @@ const kindText = (kind) => t(ORIGIN_KINDS[kind] || kind);
 const placeText = (code) => (code ? `${code[0]}:${code[1]}` : "");
 
 function originText(origin) {
-  const ranks = origin.ranks.length ? ` (${t("and_ranks", origin.ranks.length)})` : "";
+  const ranks = origin.ranks.length ? ` (${ranksMore(origin)})` : "";
   return [
     `${stepText(origin)}${ranks}: ${origin.name}${origin.cell ? ` ${t("in_cell", origin.cell)}` : ""}: ${origin.kind}`,
     said(origin.sentence), origin.code ? `${placeText(origin.code)}${origin.code[3] ? `: ${origin.code[3]}` : ""}` : "",
   ].filter(Boolean).join("\n");
 }
 
+const ranksMore = (origin) => (origin.ranks.length === 1 ? t("and_rank") : t("and_ranks", origin.ranks.length));
+
 const originTarget = (origin) => ({ v: "call", s: origin.step, r: rankName(origin.rank), c: origin.name });
 
 /** Return the card of an origin: its place, its line of code and its sentence. */
 function originCard(origin, title, large, here = false, standing = "origin") {
-  return h("section", { class: large ? "card origin large" : "card origin" },
+  return h("section", { class: `card origin ${standing}${large ? " large" : ""}` },
     h(large || here ? "h3" : "h4", {}, badge(standing), " ", title, title ? ": " : "", [stepText(origin), kindText(origin.kind)].filter(Boolean).join(", "),
-      origin.ranks.length ? ` (${t("and_ranks", origin.ranks.length)}: ${ranksText(origin.ranks)})` : ""),
+      origin.ranks.length ? ` (${ranksMore(origin)}: ${ranksText(origin.ranks)})` : ""),
     here ? null : h("p", { class: "name" }, link(originTarget(origin), origin.name), origin.cell ? ` ${t("in_cell", origin.cell)}` : ""),
     h("p", {}, said(origin.sentence)),
     origin.code ? h("p", { class: "code" }, h("span", { class: "quiet" }, placeText(origin.code), " "), h("code", {}, origin.code[3])) : null,
@@ -102,7 +104,7 @@ function textList(title, lines) {
 
 /** Return a box for each state that occurs; it leads to those calls. */
 function countBoxes() {
-  const counts = { ...D.counts.states, ...Object.fromEntries(["origin", "independent", "finding"].map((name) => [name, callsWith(name).length])) };
+  const counts = D.counts.states;
   const shown = [...D.states].reverse().filter((name) => counts[name] > 0);
   if (!shown.length) return null;
   return h("ul", { class: "boxes", "aria-label": t("counts") }, shown.map((name) => h("li", {},

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from probe.errors import UsageError
-from probe.findings.sentence import Sentence, say
+from probe.findings.sentence import NOTHING, Sentence, say
 from probe.naming import ranges
 from probe.reading.one_run.health.step import FAULT, HealthFinding
 from probe.reading.one_run.trend import TrendFinding, findings_of
@@ -19,6 +19,18 @@ from probe.series.series import find_series, opened
 from probe.store.file_names import Rank
 
 NONFINITE = "NaN/Inf"  # the rule's name
+
+
+class AlarmFinding(HealthFinding):
+    """An alarm of the monitor."""
+
+    @property
+    def whole(self) -> Sentence:
+        """Weight, step, series, rule and sentence."""
+        rule = say("trend.alarm", rule=self.rule, said=self.said)
+        said = say("report.in_series", name=self.name, step=self.step, said=rule)
+        nothing = dict.fromkeys(("cell", "code", "more"), NOTHING)
+        return say("health.line", weight=say("health.fault"), said=said, **nothing)
 
 
 class Rows(NamedTuple):
@@ -43,10 +55,10 @@ def _series_or_reason(place: str, rank: Rank) -> RankSeries | str:
         return str(error)
 
 
-def alarms_of(ranks: Sequence[RankSeries]) -> list[HealthFinding]:
+def alarms_of(ranks: Sequence[RankSeries]) -> list[AlarmFinding]:
     """Return the alarms of the rules over the rows, in the order of the steps."""
     found = [
-        HealthFinding(FAULT, alarm.rule, alarm.said, alarm.series, alarm.step, rank=rank)
+        AlarmFinding(FAULT, alarm.rule, alarm.said, alarm.series, alarm.step, rank=rank)
         for rank, alarm in alarms_of_all(ranks)
     ]
     return sorted(found, key=lambda item: -1 if item.step is None else item.step)
