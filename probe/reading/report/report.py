@@ -117,7 +117,7 @@ def _fill(part: Part, comparing: JudgedPairs, snapshot: RunSnapshot | None) -> N
 def _look_alone(part: Part, dump: Dump, snapshot: RunSnapshot | None) -> None:
     """Add what the readers of one run say about a dump."""
     part.found = look_into(dump)
-    part.extras.looked = look_into_step(dump, snapshot)
+    part.extras.looked = look_into_step(dump, snapshot, part.found)
     part.digest = digest_of(dump, snapshot)
 
 

@@ -19,12 +19,12 @@ from probe.reading.dumps.dump import Dump, look_into_dump
 from probe.reading.dumps.folders import DumpFolder
 from probe.reading.dumps.run import Run, open as open_run
 from probe.reading.dumps.work import HERE, Workers, run_units
-from probe.reading.one_run.coverage import Coverage, Looked, coverage, looked_at
+from probe.reading.one_run.coverage import Coverage, Looked, looked_at
 from probe.reading.one_run.health import in_place, losses, training
 from probe.reading.one_run.health.rows import alarms_of, gaps_of as gaps_of_rows, read_rows
 from probe.reading.one_run.health.step import FAULT, NOTE, SUSPICIOUS, WEIGHTS, HealthFinding, Step, guarded, not_known
 from probe.reading.one_run.health.training import modes
-from probe.reading.one_run.nan import Finder
+from probe.reading.one_run.nan import Found, look_into as look_for_nan
 from probe.reading.one_run.rank_checks import UNKNOWN, RankFinding, check_digests
 from probe.reading.one_run.rank_digest import Digest, digest_of
 from probe.store.file_names import Rank
@@ -121,14 +121,18 @@ def _look_at_all(dump: Dump, snapshot: RunSnapshot | None) -> StepFacts:
     return look_into(dump, snapshot)._replace(digest=digest_of(dump, snapshot))
 
 
-def look_into(dump: Dump, snapshot: RunSnapshot | None) -> StepFacts:
-    """Return the facts of a step; raise UsageError when it cannot be read."""
+def look_into(dump: Dump, snapshot: RunSnapshot | None, found: Found | None = None) -> StepFacts:
+    """Return the facts of a step; ``found`` is the answer about NaN/Inf, if there is one already.
+
+    Raise UsageError when the dump cannot be read.
+    """
     step = Step(dump, snapshot)
-    origin = next(Finder(dump).origins(), None)
+    found = found or look_for_nan(dump)
+    origin = found.origins[0] if found.origins else None
     nan = step.found(FAULT, "NaN/Inf", origin.said, dump.flow.position[origin.name]) if origin else None
     return StepFacts(
         dump.step, dump.rank, training.facts(step), losses.facts(step), in_place.facts(step),
-        list(in_place.in_step(step)), nan, coverage(dump),
+        list(in_place.in_step(step)), nan, found.coverage,
     )  # fmt: skip
 
 
