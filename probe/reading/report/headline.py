@@ -14,6 +14,7 @@ from probe.reading.one_run.health.rows import NONFINITE
 from probe.reading.one_run.health.step import FAULT, HealthFinding
 from probe.reading.one_run.rank_checks import RankChecks
 from probe.reading.one_run.trend import TrendFinding
+from probe.store.file_names import Rank
 
 #: how a headline looks, by the exit status: 0 nothing found, 1 something found, 2 it cannot be known
 TONES = ("good", "bad", "unsure")
@@ -56,7 +57,7 @@ class Readers(NamedTuple):
     def _unnamed(self) -> list[Sentence]:
         """The calls that make NaN/Inf, without those that a difference names."""
         named = {origin.name for origin in self.result.origins} if self.result else set()
-        return [_placed(item) for item in self.nan if item.name not in named]
+        return [_placed(item.said, item.step, item.rank) for item in self.nan if item.name not in named]
 
     @property
     def by_itself(self) -> list[Sentence]:
@@ -68,16 +69,16 @@ class Readers(NamedTuple):
     def alone(self) -> list[Sentence]:
         """The findings in one run alone."""
         faults = [item.whole for item in self.run.faults]
-        of_ranks = [item.said for item in self.ranks.findings] if self.ranks is not None else []
+        of_ranks = [_placed(item.said, item.step) for item in self.ranks.findings] if self.ranks is not None else []
         in_series = [say("report.in_series", name=item.name, step=item.step, said=item.said) for item in self.trends]
         return [*self._unnamed, *faults, *of_ranks, *in_series]
 
 
-def _placed(item: Origin) -> Sentence:
-    """Return the sentence of a call that makes NaN/Inf, with its step and rank."""
-    where = [] if item.step is None else [say("nan.step", step=item.step)]
-    where += [] if item.rank is None else [say("nan.rank", rank=item.rank)]
-    return say("guard.at", where=say("list", parts=where), said=item.said) if where else item.said
+def _placed(said: Sentence, step: int | None, rank: Rank = None) -> Sentence:
+    """Return a sentence with its step and rank."""
+    where = [] if step is None else [say("nan.step", step=step)]
+    where += [] if rank is None else [say("nan.rank", rank=rank)]
+    return say("guard.at", where=say("list", parts=where), said=said) if where else said
 
 
 class Headline(NamedTuple):

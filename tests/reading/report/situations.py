@@ -97,7 +97,7 @@ SITUATIONS = {
     "a healthy run": Situation(_whole, 0, "No fault is seen in steps 0-2: 2 ranks, 18 forward and 18 backward"),
     "NaN": Situation(_with_nan, 1, "step 1, rank 0: Functional.matmul.0.forward makes NaN of finite inputs"),
     "a fault of check": Situation(_fault_of_check, 1, "fault: the backward of Functional.matmul.0.forward gives zeros"),
-    "ranks that disagree": Situation(_ranks_apart, 1, "fc.weight"),
+    "ranks that disagree": Situation(_ranks_apart, 1, "step 0: parameter fc.weight should be the same on all ranks"),
     "ranks that cannot be known": Situation(_lacking("parameters"), 2, "cannot be known: "),
     "a rule in a series": Situation(_rule_in_series, 1, "step 4: Cell.fc.Dense.parameters_grad.0.weight.0: growing"),
     "an alarm of the monitor": Situation(lambda folder: [write_rows(folder / "run", spike)], 1, "step 45: loss: spike"),
