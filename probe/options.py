@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -16,7 +17,7 @@ class OneLineParser(argparse.ArgumentParser):
 
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Parse the words; one that no option takes is an error with the nearest option."""
-        words = sys.argv[1:] if args is None else list(args)
+        words = self._apart(sys.argv[1:] if args is None else list(args))
         own = self._option_string_actions
         if (
             words
@@ -25,10 +26,29 @@ class OneLineParser(argparse.ArgumentParser):
             and self._subparsers is not None
         ):
             self.error(f"there is no option {words[0]}.{hint(words[0], own)}")
-        given, rest = self.parse_known_args(args, namespace)
+        given, rest = self.parse_known_args(words, namespace)
         if rest:
             self._parser_of(given).error(self._unknown(given, rest))
         return given
+
+    def _apart(self, words: Sequence[str]) -> list[str]:
+        """Return the words; an option whose FILE may be left out does not take the first word that is read."""
+        optional = {name for parser in self._parsers() for name in parser.optional_files()}
+        first = next((place for place, word in enumerate(words) if _is_read(word)), 0)
+        is_taken = first > 0 and words[first - 1] in optional
+        return [*words[: first - 1], f"{words[first - 1]}=-", *words[first:]] if is_taken else list(words)
+
+    def _parsers(self) -> list[OneLineParser]:
+        """Return this parser, and those of its commands."""
+        found = [self]
+        for action in self._actions:
+            if isinstance(action, argparse._SubParsersAction):
+                found += action.choices.values()
+        return found
+
+    def optional_files(self) -> list[str]:
+        """Return the options whose file may be left out: standard output is meant then."""
+        return [name for action in self._actions if action.const == "-" for name in action.option_strings]
 
     def _parser_of(self, given: argparse.Namespace) -> argparse.ArgumentParser:
         """Return the parser of the command that was given."""
@@ -58,6 +78,11 @@ class OneLineParser(argparse.ArgumentParser):
             file=sys.stderr,
         )
         raise SystemExit(2)
+
+
+def _is_read(word: str) -> bool:
+    """Return whether a word names an input of a command."""
+    return os.path.isdir(word) or (word.endswith(".bin") and os.path.isfile(word))
 
 
 def hint(word: str, spellings: Iterable[str]) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from probe.errors import UsageError
 from probe.findings.sentence import ENGLISH, say
-from probe.reading.commands.arguments import add_commands
+from probe.reading.commands.arguments import add_commands, names
 from probe.reading.dumps.tables import create
 
 if TYPE_CHECKING:
@@ -33,8 +33,11 @@ def run_replay(given: argparse.Namespace) -> int:
 
     is_gradients = given.gradients is not None
     given.call = given.call or given.gradients
-    if bool(given.call) == given.all:
-        raise UsageError("replay needs a call, or --all: probe replay DUMP CALL")
+    asked = names(given)
+    if (bool(given.call) == given.all) if not any(asked) else bool(given.call):
+        raise UsageError("replay needs a call, or --all, or --name: probe replay DUMP CALL")
+    if given.csv == "-" and given.json == "-":
+        raise UsageError("--csv and --json: standard output takes one of them; give the other a FILE")
     if not given.limit > 0:
         raise UsageError(f"--limit: {given.limit} is not allowed. Allowed: a number of seconds above 0.")
     if is_gradients and (given.script or given.dtype or given.device):
@@ -46,17 +49,18 @@ def run_replay(given: argparse.Namespace) -> int:
 
         if given.all:
             raise UsageError("--script: it takes one call")
-        call = next(choose(given.path, given.call, given.step, given.rank))
+        call = next(choose(given.path, given.call, given.step, given.rank, asked))
         for path in write_script(call, given.script, known_dtype(given.dtype)):
             _tell_written(path, given.lang)
         return 0
     calls = replay(
         given.path, given.call or None, dtype=given.dtype, device=given.device, jobs=max(given.jobs, 0),
         step=given.step, rank=given.rank, limit=given.limit, gradients=is_gradients, repeat=given.repeat,
+        names=asked,
     )  # fmt: skip
     if given.json == "-":
         json.dump([call.to_dict() for call in calls], sys.stdout, indent=1)
-    else:
+    elif given.csv != "-":
         print(calls.text(given.lang))
     write_files(calls, given.csv, given.json if given.json != "-" else None, given.lang)
     return calls.status
@@ -64,11 +68,11 @@ def run_replay(given: argparse.Namespace) -> int:
 
 def write_files(calls: Replays, csv: str | None, as_json: str | None, language: str = ENGLISH) -> None:
     """Write the verdicts into a table, with notes in this language, and as JSON, or raise UsageError."""
-    from probe.reading.dumps.tables import write_csv
+    from probe.reading.dumps.tables import table_file, write_csv
 
     try:
         if csv:
-            with create(csv, "") as file:
+            with table_file(csv) as file:
                 write_csv(file, _COLUMNS, rows(calls, language))
         if as_json:
             with create(as_json) as file:
@@ -76,7 +80,8 @@ def write_files(calls: Replays, csv: str | None, as_json: str | None, language: 
     except OSError as error:
         raise UsageError(f"a file cannot be written: {error}") from error
     for path in filter(None, (csv, as_json)):
-        _tell_written(path, language)
+        if path != "-":
+            _tell_written(path, language)
 
 
 def _tell_written(path: str, language: str) -> None:

@@ -17,6 +17,7 @@ from probe.process.isolated import EndedError, Isolated, cores
 from probe.process.progress import progress
 from probe.reading.dumps import entry_name
 from probe.reading.dumps.dump import Call, Dump
+from probe.reading.dumps.names import ALL_NAMES, Names
 from probe.reading.dumps.query import folders
 from probe.reading.dumps.run import open
 from probe.reading.dumps.text import safe
@@ -168,6 +169,7 @@ def replay(
     limit: float = LIMIT,
     gradients: bool = False,
     repeat: int = 0,
+    names: Names = ALL_NAMES,
 ) -> Replays:
     """Make recorded calls again in float64, and judge their outputs. The dump needs arrays: task "tensor".
 
@@ -182,6 +184,7 @@ def replay(
         limit: the seconds that a call may take.
         gradients: compare gradients with central differences instead; without ``dtype`` and ``device``.
         repeat: make each call so many times instead, and compare bytes.
+        names: only calls whose names it fits.
 
     Raises:
         UsageError: when there is no such call, or an argument is wrong.
@@ -191,7 +194,7 @@ def replay(
         for call in probe.replay("dump_path").found:
             print(call)
     """
-    chosen, options = list(choose(path, call, step, rank)), {"device": "CPU", "dtype": known_dtype(dtype)}
+    chosen, options = list(choose(path, call, step, rank, names)), {"device": "CPU", "dtype": known_dtype(dtype)}
     if gradients:
         chosen = [entry for entry in chosen if entry.direction == entry_name.BACKWARD]
         results = _results([_described(one, program_of) for one in chosen], Pool(jobs, options, limit), "differencing")
@@ -250,12 +253,16 @@ def _given(call: CallDescription | ReplayResult, answer: Answer) -> CallDescript
     return answer
 
 
-def choose(path: str | os.PathLike[str], name: str | None, step: str = "", rank: str = "") -> Iterator[Call]:
+def choose(
+    path: str | os.PathLike[str], name: str | None, step: str = "", rank: str = "", names: Names = ALL_NAMES
+) -> Iterator[Call]:
     """Yield the calls of a name; see ``replay``. Raise UsageError when there is none."""
     found = 0
     for folder in folders(open(path), step, rank):
         for call in Dump(folder):
             if call.parts.kind not in (entry_name.API, entry_name.CELL):
+                continue
+            if not names.fits(call.name, f"{call.parts.path or ''} {call.cell or ''}"):
                 continue
             above = call.name.rpartition(".")[0]
             if name is None or name in (call.name, above, call.parts.key):

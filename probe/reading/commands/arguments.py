@@ -13,8 +13,11 @@ from typing import Any
 from probe.errors import UsageError
 from probe.findings.sentence import locale_language
 from probe.naming import NARROWER
+from probe.reading.dumps.names import Names
 from probe.reading.dumps.work import Workers
 
+#: the help of an older spelling: it works, and --help does not list it
+HIDDEN = "hidden"
 #: the number of rows that are shown unless the user asks for another
 ROWS = 40
 
@@ -43,7 +46,7 @@ def add_shared(parser: argparse._ActionsContainer, group: str) -> None:
 
 
 def _add(parser: argparse._ActionsContainer, rows: Iterable[Any]) -> None:
-    words = {"{locale}": locale_language(), "{narrower}": NARROWER}
+    words = {"{locale}": locale_language(), "{narrower}": NARROWER, "{kept}": argparse.SUPPRESS}
     for row in rows:
         if isinstance(row, str):
             add_shared(parser, row[1:])
@@ -55,6 +58,8 @@ def _add(parser: argparse._ActionsContainer, rows: Iterable[Any]) -> None:
         given["help"] = row["help"].replace("{narrower}", ", ".join(NARROWER))
         if "type" in row:
             given["type"] = {"int": int, "float": float}[row["type"]]
+        if row["help"] == HIDDEN:
+            given["help"] = argparse.SUPPRESS
         if type(row.get("metavar")) is list:
             given["metavar"] = tuple(row["metavar"])  # argparse takes no list
         parser.add_argument(*given.pop("flags").split(), **given)
@@ -63,6 +68,17 @@ def _add(parser: argparse._ActionsContainer, rows: Iterable[Any]) -> None:
 def workers(given: argparse.Namespace) -> Workers:
     """Return the processes that the user asks for."""
     return Workers(max(given.jobs, 0), given.scheduler)
+
+
+def names(given: argparse.Namespace, default: str = "") -> Names:
+    """Return the names that the user asks for; ``default`` is a part of the name where nothing is asked.
+
+    Raise UsageError where the regular expression is none.
+    """
+    is_asked = given.name is not None or given.regex or given.cell
+    chosen = Names((given.name or "") if is_asked else default, given.regex, given.cell)
+    chosen.check()
+    return chosen
 
 
 def wants_summaries(given: argparse.Namespace) -> bool:
@@ -74,9 +90,10 @@ def wants_summaries(given: argparse.Namespace) -> bool:
         if given.output != "-":
             raise UsageError("-o: this is the file of the summaries; it needs --only-summaries")
         return False
-    # compare writes the rows of --csv for each rank; trend prints its --csv from the series of all
     needs_result = {"--json": getattr(given, "json", None), "--xlsx": getattr(given, "xlsx", None)}
-    needs_result["--csv"] = getattr(given, "csv", None) is True
+    # compare writes the rows of --csv FILE for each rank; trend writes its --csv from the series of all
+    csv = getattr(given, "csv", None)
+    needs_result["--csv"] = csv == "-" or (given.command == "trend" and csv is not None)
     wrong = [option for option, value in needs_result.items() if value]
     if wrong:
         raise UsageError(f"{', '.join(wrong)}: not allowed with --only-summaries. probe merge writes the result.")

@@ -18,6 +18,7 @@ from probe.reading.dumps import text
 if TYPE_CHECKING:
     from probe.reading.commands.summary_file import Head
     from probe.reading.compare.origins.origin import Origin
+    from probe.reading.dumps.names import Names
     from probe.reading.dumps.samples import Samples
     from probe.reading.one_run.health.step import HealthFinding
     from probe.reading.one_run.nan import Found
@@ -181,16 +182,16 @@ def _ranks_summary(checks: RankChecks, digests: Sequence[Digest]) -> Sentence:
 def run_trend(given: argparse.Namespace) -> int:
     """Run ``probe trend``."""
     from probe.reading.dumps.run import open
-    from probe.reading.dumps.samples import read_all
+    from probe.reading.dumps.samples import LIKE, read_all
     from probe.series.rules import IN_DUMPS, RULES
     from probe.series.series import find_series
 
     has_series, only_summaries = bool(find_series(given.path)), arguments.wants_summaries(given)
     thresholds = arguments.read_thresholds(given.rules, RULES if has_series else IN_DUMPS)
-    samples = read_all(open(given.path).folders, given.like, given.stat, arguments.workers(given))
+    choice = arguments.names(given, LIKE), given.stat
+    samples = read_all(open(given.path).folders, *choice, arguments.workers(given))
     if only_summaries:
-        return _write(given, samples, like=given.like, stat=given.stat.lower())
-    choice = given.like, given.stat
+        return _write(given, samples, names=list(choice[0]), stat=given.stat.lower())
     if not has_series:
         return show_trend(samples, given, choice, thresholds)
     from probe.reading.one_run.trend import trend_of
@@ -200,16 +201,16 @@ def run_trend(given: argparse.Namespace) -> int:
 
 
 def show_trend(
-    samples: list[Samples], given: argparse.Namespace, choice: tuple[str, str], thresholds: dict[str, float],
+    samples: list[Samples], given: argparse.Namespace, choice: tuple[Names, str], thresholds: dict[str, float],
     monitored: tuple[Trend, list[TrendFinding]] = ({}, []),
 ) -> int:  # fmt: skip
     """Print series; return the exit status.
 
-    ``given`` has the arguments csv, rows and lang; ``choice`` the part of the names, and the statistic; ``monitored``
+    ``given`` has the arguments csv, rows and lang; ``choice`` the names, and the statistic; ``monitored``
     series of the monitor, and what the rules say about them.
     """
     from probe.reading.dumps.samples import no_tensor, series
-    from probe.reading.dumps.tables import write_csv
+    from probe.reading.dumps.tables import table_file, write_csv
     from probe.reading.one_run.trend import findings, sparkline
 
     trend, points = series(samples)
@@ -225,7 +226,8 @@ def show_trend(
             for rank, steps in ranks.items()
             for pair in steps.items()
         )
-        write_csv(sys.stdout, ("tensor", "rank", "step", choice[1]), rows)
+        with table_file(given.csv) as file:
+            write_csv(file, ("tensor", "rank", "step", choice[1]), rows)
         return 0
     if given.json:
         return _print_trend(trend, found, 1 if found else 2 * _show_errors(samples))
@@ -253,7 +255,7 @@ def _print_trend(trend: Trend, found: list[TrendFinding], status: int) -> int:
     return status
 
 
-def _write(given: argparse.Namespace, summaries: list[Any], **settings: str) -> int:
+def _write(given: argparse.Namespace, summaries: list[Any], **settings: Any) -> int:
     from probe.reading.commands.summary_file import Head, write_summaries
 
     write_summaries(given.output, Head(given.command, settings, [given.path]), summaries)
@@ -273,9 +275,10 @@ def run_merge(given: argparse.Namespace) -> int:
         _check_count(given.files[0], len({item.rank for item in summaries}))
         return show_ranks(summaries, given)
     if head.command == "trend":
+        from probe.reading.dumps.names import Names
         from probe.series.rules import IN_DUMPS
 
-        choice = str(head.settings.get("like")), str(head.settings.get("stat"))
+        choice = Names(*head.settings["names"]), str(head.settings.get("stat"))
         return show_trend(summaries, given, choice, arguments.read_thresholds(given.rules, IN_DUMPS))
     allowed = "compare, nan, ranks, trend"
     raise UsageError(f"{given.files[0]}: the command {head.command!r} is not allowed. Allowed: {allowed}.")

@@ -16,6 +16,7 @@ from probe.errors import ProbeError
 from probe.options import OneLineParser
 from probe.reading.commands.arguments import add_commands
 from probe.reading.commands.findings import run_merge, run_nan, run_ranks, run_trend
+from probe.reading.commands.outlet import lasting_stdout
 from probe.reading.commands.show import run_check, run_compare, run_recover, run_report, run_show
 from probe.reading.commands.watch import run_watch
 from probe.reading.dumps.tables import why_no_output
@@ -47,9 +48,10 @@ def run_command(
     for stream in (sys.stdout, sys.stderr):  # a name that the terminal cannot show is no reason to fail
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
-    given = parser.parse_args(arguments)
-    reason = why_no_output(given)
-    return _told(reason, _NO_OUTPUT) if reason else _status(given)
+    with lasting_stdout():
+        given = parser.parse_args(arguments)
+        reason = why_no_output(given)
+        return _told(reason, _NO_OUTPUT) if reason else _status(given)
 
 
 def json_schemas() -> dict[str, Any]:
@@ -91,11 +93,9 @@ def _told(reason: str, status: int) -> int:
 
 
 def _dropped(error: OSError) -> int:
-    """Return the exit status after an error of an output; a reader such as head may have seen enough."""
+    """Return the exit status after an error of an output."""
     with contextlib.suppress(OSError, ValueError):  # Python's own last flush is to be silent
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    if isinstance(error, BrokenPipeError):
-        return 0
     return _told(f"{error.filename or 'the output'} cannot be written: {error.strerror or error}", _NO_OUTPUT)
 
 

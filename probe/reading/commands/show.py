@@ -5,7 +5,10 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
+import shutil
 import sys
+import tempfile
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +18,7 @@ from probe.findings.sentence import locale_language, say
 from probe.reading.commands import arguments
 from probe.reading.commands.findings import has_rows_alone
 from probe.reading.dumps import text
-from probe.reading.dumps.tables import create
+from probe.reading.dumps.tables import create, table_file
 
 if TYPE_CHECKING:
     from probe.reading.commands.summary_file import Head
@@ -26,11 +29,6 @@ if TYPE_CHECKING:
 
 def run_compare(given: argparse.Namespace) -> int:
     """Run ``probe compare``."""
-    from probe.reading.commands.summary_file import write_summaries
-    from probe.reading.compare.answer.comparison import Request, check_rules, compare_runs, to_xlsx
-    from probe.reading.compare.answer.summary import summary_text
-    from probe.reading.compare.judging.judged_pairs import Options
-
     golden, target = given.a or given.golden_path, given.b or given.target_path
     if given.a and not given.b and given.golden_path:
         golden, target = given.golden_path, given.a
@@ -38,7 +36,26 @@ def run_compare(given: argparse.Namespace) -> int:
         raise UsageError("compare needs two dumps: probe compare GOLDEN TARGET")
     if not given.tolerance >= 0:
         raise UsageError(f"--tolerance: {given.tolerance} is not allowed. Allowed: a number from 0.")
-    rows = {"csv": given.csv, "jsonl": given.jsonl, "msprobe": given.msprobe_csv}
+    is_table = given.csv == "-"
+    if is_table and given.json == "-":
+        raise UsageError("--csv and --json: standard output takes one of them; give the other a FILE")
+    if is_table and given.scheduler:
+        raise UsageError("--csv: it needs a FILE beside --scheduler, in a folder that all workers see")
+    scratch = tempfile.mkdtemp(prefix="probe-rows-") if is_table else ""
+    try:
+        return _compare(given, golden, target, os.path.join(scratch, "rows.csv") if is_table else given.csv)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _compare(given: argparse.Namespace, golden: str, target: str, csv: str | None) -> int:
+    """Compare two dumps, and write the answer; ``csv`` is the file that gets the rows."""
+    from probe.reading.commands.summary_file import write_summaries
+    from probe.reading.compare.answer.comparison import Request, check_rules, compare_runs, to_xlsx
+    from probe.reading.compare.answer.summary import summary_text
+    from probe.reading.compare.judging.judged_pairs import Options
+
+    rows = {"csv": csv, "jsonl": given.jsonl, "msprobe": given.msprobe_csv}
     rows = {form: path for form, path in rows.items() if path}
     mapping = read_map(given.map) if given.map else {}
     options = Options(
@@ -54,6 +71,9 @@ def run_compare(given: argparse.Namespace) -> int:
     check_rules(options.rules, comparison.units)
     if given.json == "-":
         print(json.dumps(comparison.to_dict(), indent=1))
+    elif given.csv == "-":
+        with open_text(str(csv), newline="") as file:
+            shutil.copyfileobj(file, sys.stdout)
     else:
         print(summary_text(comparison, given.lang))
     if given.json and given.json != "-":
@@ -61,8 +81,9 @@ def run_compare(given: argparse.Namespace) -> int:
             json.dump(comparison.to_dict(), file, indent=1)
     if given.xlsx:
         to_xlsx(comparison, given.xlsx)
-    for path in filter(None, (*rows.values(), given.json if given.json != "-" else None, given.xlsx)):
-        print(f"written: {path}", file=sys.stderr)
+    for path in (given.csv, given.jsonl, given.msprobe_csv, given.json, given.xlsx):
+        if path and path != "-":
+            print(f"written: {path}", file=sys.stderr)
     return comparison.status
 
 
@@ -109,10 +130,14 @@ def run_show(given: argparse.Namespace) -> int:
     from probe.reading.dumps.query import Query, answer_to, overview
     from probe.reading.dumps.run import open
 
+    if given.csv:
+        given.format = "csv"
+    if given.dtypes and given.format == "csv":
+        raise UsageError("--csv: it is not allowed with --dtypes. Allowed: --json.")
     width = text.terminal_width()
     default = arguments.ROWS if width and given.format == "text" else 0
     query = Query(
-        given.name, given.regex, given.cell, given.step, given.rank, given.nonfinite, given.raised, given.sort,
+        arguments.names(given), given.step, given.rank, given.nonfinite, given.raised, given.sort,
         default if given.rows < 0 else given.rows, given.stack,
     )  # fmt: skip
     run = open(given.path)
@@ -127,7 +152,8 @@ def run_show(given: argparse.Namespace) -> int:
         print(described)
         return int(broken > 0)
     answer = partial(answer_fits, name=given.fits) if given.fits else answer_to
-    notes, broken = answer(run, query, form=given.format, width=width, language=given.lang)
+    with table_file(given.csv or "-") as file:
+        notes, broken = answer(run, query, form=given.format, width=width, language=given.lang, file=file)
     for note in notes:
         print(f"probe: {text.safe(note.text(given.lang))}", file=sys.stderr)
     return int(broken > 0)
@@ -141,7 +167,9 @@ def _show_rows(given: argparse.Namespace) -> int:
     if given.format != "text":
         raise UsageError(f"{given.path} has rows of the monitor and no dump: see probe watch {given.path} --json")
     for rank in open_series(given.path):
-        show_rows(rank, [], given.lang, like=given.name, rows=arguments.ROWS if given.rows < 0 else given.rows)
+        show_rows(
+            rank, [], given.lang, asked=arguments.names(given), rows=arguments.ROWS if given.rows < 0 else given.rows
+        )
     return 0
 
 

@@ -136,7 +136,7 @@ class _Settings(NamedTuple):
     """The settings in a head that are used again."""
 
     rules: list[tuple[str, str]]
-    like: str
+    names: list[str]
     stat: str
 
 
@@ -197,11 +197,13 @@ def _read(path: str) -> tuple[Head, list[Any]]:
 def _checked(head: Head, found: list[Any]) -> tuple[Head, list[Any]]:
     """Return the content of a file; raise TypeError where it is of other types than those that are written."""
     rules: Any = [tuple(rule) for rule in head.settings.get("rules", [])]
-    settings = _Settings(rules, head.settings.get("like", ""), head.settings.get("stat", ""))
+    settings = _Settings(rules, head.settings.get("names", []), head.settings.get("stat", ""))
     kinds, sides = {type(item) for item in found}, 2 if head.command == "compare" else 1
     if misfit([head, settings, *found]) or kinds - {_OF_COMMANDS.get(head.command)} or len(head.paths) != sides:
         raise TypeError
     if sides == 2 and len(head.alone) != 2:
+        raise TypeError
+    if head.command == "trend" and len(settings.names) != 3:  # the fields of Names
         raise TypeError
     if any(len(item.norms) != 4 * len(item.call_names()) for item in found if isinstance(item, Digest)):
         raise TypeError

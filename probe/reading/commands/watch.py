@@ -7,17 +7,18 @@ import argparse
 import contextlib
 import json
 import os
-import sys
 import time
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from probe.errors import UsageError
 from probe.findings.sentence import NOTHING, say
-from probe.reading.commands.arguments import ROWS, read_thresholds
+from probe.reading.commands.arguments import ROWS, names, read_thresholds
+from probe.reading.commands.outlet import is_cut
 from probe.reading.dumps import text
 
 if TYPE_CHECKING:
+    from probe.reading.dumps.names import Names
     from probe.reading.one_run.health.step import HealthFinding
     from probe.series.alarm import Alarm
     from probe.series.file import RankSeries
@@ -34,11 +35,12 @@ def run_watch(given: argparse.Namespace) -> int:
     from probe.series.rules import ONLINE
     from probe.series.series import Follower, open_series
 
+    asked = names(given)
     thresholds, ranks = read_thresholds(given.rules, ONLINE), open_series(given.path)
     if given.follow and any(os.path.isdir(rank.path) for rank in ranks):
         raise UsageError("--follow needs the file of task monitor; csv files of TrainerMon are read once")
     if given.csv:
-        _write_csv(ranks, given.like)
+        _write_csv(ranks, given.csv, asked)
         return 0
     if given.msprobe_csv or given.tensorboard:
         return _export(ranks, given)
@@ -49,19 +51,19 @@ def run_watch(given: argparse.Namespace) -> int:
     found = _health(given.path)
     is_strange = any(alarms) or any(item.weight == FAULT for item in found)
     if given.json:
-        listed = [_rank_dict(*pair, given.like) for pair in zip(ranks, alarms)]
+        listed = [_rank_dict(*pair, asked) for pair in zip(ranks, alarms)]
         told = {"ranks": listed, "findings": [item.to_dict() for item in found], "status": int(is_strange)}
         print(json.dumps(told, indent=1))
         return int(is_strange)
     for rank, own in zip(ranks, alarms):
-        show_rows(rank, own, given.lang, given.like, given.rows)
+        show_rows(rank, own, given.lang, asked, given.rows)
     for item in found[:ROWS]:
         print(text.safe(item.whole.text(given.lang)))
     return int(_follow(given, followers, thresholds) or is_strange if given.follow else is_strange)
 
 
-def show_rows(rank: RankSeries, alarms: list[Alarm], language: str, like: str, rows: int) -> None:
-    """Print the series of one rank whose names contain ``like``, and alarms; ``rows`` 0 prints all series."""
+def show_rows(rank: RankSeries, alarms: list[Alarm], language: str, asked: Names, rows: int) -> None:
+    """Print the series of one rank that are asked for, and alarms; ``rows`` 0 prints all series."""
     from probe.reading.one_run.trend import sparkline, thinned
 
     steps = rank.steps
@@ -70,26 +72,28 @@ def show_rows(rank: RankSeries, alarms: list[Alarm], language: str, like: str, r
     name = NOTHING if rank.rank is None else say("watch.rank", rank=rank.rank)
     facts = {"count": len(steps), "newest": steps[-1]} if steps else {}
     print(say("watch.steps" if steps else "watch.empty", rank=name, pace=pace, **facts).text(language))
-    names = _names(rank, like)
+    found = _names(rank, asked)
     head = [say(key) for key in ("watch.series", "trend.first", "trend.last", "trend.line")]
     lines = [[cell.text(language) for cell in head]]
-    for item in names[:rows] if rows > 0 else names:
+    for item in found[:rows] if rows > 0 else found:
         values = rank[item].values.tolist()
         ends = [text.number(values[0]), text.number(values[-1])] if values else ["", ""]
         lines.append([text.safe(item), *ends, f"[{sparkline(thinned(values, _LETTERS, float))}]"])
     print(text.columns(lines, text.terminal_width()))
-    if len(names) >= len(lines):
-        print(f"  {say('trend.more', count=len(names) - len(lines) + 1).text(language)}")
+    if len(found) >= len(lines):
+        print(f"  {say('trend.more', count=len(found) - len(lines) + 1).text(language)}")
     for rule in dict.fromkeys(alarm.rule for alarm in alarms):
         first, *others = (alarm for alarm in alarms if alarm.rule == rule)
         _tell(first, language, len(others))
 
 
-def _names(rank: RankSeries, like: str) -> list[str]:
-    """Return the names of the series that are shown."""
-    from probe.series.series_name import is_main
+def _names(rank: RankSeries, asked: Names) -> list[str]:
+    """Return the names of the series that are shown: the main ones where nothing is asked."""
+    from probe.series.series_name import is_main, parse
 
-    return [name for name in rank.names if (like in name if like else is_main(name))]
+    if any(asked):
+        return [name for name in rank.names if asked.fits(name, parse(name).owner)]
+    return [name for name in rank.names if is_main(name)]
 
 
 def series_dict(name: str, rank: Any, steps: Iterable[int], values: Iterable[float]) -> dict[str, Any]:
@@ -97,8 +101,8 @@ def series_dict(name: str, rank: Any, steps: Iterable[int], values: Iterable[flo
     return {"name": name, "rank": rank, "steps": list(steps), "values": list(values)}
 
 
-def _rank_dict(rank: RankSeries, alarms: list[Alarm], like: str) -> dict[str, Any]:
-    series = [series_dict(name, rank.rank, *(it.tolist() for it in rank[name])) for name in _names(rank, like)]
+def _rank_dict(rank: RankSeries, alarms: list[Alarm], asked: Names) -> dict[str, Any]:
+    series = [series_dict(name, rank.rank, *(it.tolist() for it in rank[name])) for name in _names(rank, asked)]
     return {"rank": rank.rank, "rows": len(rank.steps), "series": series, "alarms": [it.to_dict() for it in alarms]}
 
 
@@ -121,12 +125,14 @@ def _tell(alarm: Alarm, language: str, more: int = 0) -> None:
 
 
 def _follow(given: argparse.Namespace, followers: dict[str, Follower], thresholds: dict[str, float]) -> bool:
-    """Print each new alarm until the user interrupts; return whether there was one."""
+    """Print each new alarm until the user or the reader of the output ends it; return whether there was one."""
     from probe.series.series import Follower, find_series
 
     is_strange = False
     try:
         while True:
+            if is_cut():
+                return is_strange
             time.sleep(_PAUSE)
             for path, _ in find_series(given.path):
                 follower = followers.setdefault(path, Follower(thresholds))
@@ -151,14 +157,16 @@ def _export(ranks: list[RankSeries], given: argparse.Namespace) -> int:
     return 0
 
 
-def _write_csv(ranks: list[RankSeries], like: str) -> None:
-    from probe.reading.dumps.tables import write_csv
+def _write_csv(ranks: list[RankSeries], path: str, asked: Names) -> None:
+    from probe.reading.dumps.tables import table_file, write_csv
+    from probe.series.series_name import parse
 
     rows = (
         (name, rank.rank, step, value)
         for rank in ranks
         for name in rank.names
-        if like in name
+        if asked.fits(name, parse(name).owner)
         for step, value in zip(*(column.tolist() for column in rank[name]))
     )
-    write_csv(sys.stdout, ("series", "rank", "step", "value"), rows)
+    with table_file(path) as file:
+        write_csv(file, ("series", "rank", "step", "value"), rows)

@@ -9,10 +9,9 @@ from __future__ import annotations
 import json
 import math
 import re
-import sys
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 from probe.errors import UsageError
 from probe.findings.sentence import Sentence, say
@@ -86,8 +85,7 @@ def dtype_table(dump: Dump) -> dict[str, list[dict[str, Any]]]:
 def show_dtypes(run: Run, query: Query, form: str, width: int, language: str) -> int:
     """Print the dtypes of the steps and ranks of a query, and return the exit status."""
     if form == "csv":
-        print("probe: --dtypes: --format csv is not allowed. Allowed: text, json.", file=sys.stderr)
-        return 2
+        raise UsageError("--csv: it is not allowed with --dtypes. Allowed: --json.")
     tables = [(folder, dtype_table(Dump(folder))) for folder in folders(run, query.steps, query.ranks)]
     for folder, table in tables if form == "text" else ():
         print(text.safe(folder.label))
@@ -155,8 +153,10 @@ def _rounded(magnitude: float, name: str) -> float:
         return float(np.float64(magnitude).astype(np.dtype(getattr(ml_dtypes, name, name))))
 
 
-def answer_fits(run: Run, query: Query, name: str, form: str, width: int, language: str) -> tuple[list[Sentence], int]:
-    """Print the calls and how they fit into a dtype; return as ``answer_to`` does."""
+def answer_fits(
+    run: Run, query: Query, name: str, form: str, width: int, language: str, file: IO[str]
+) -> tuple[list[Sentence], int]:
+    """Write the calls and how they fit into a dtype; return as ``answer_to`` does."""
     found, notes = list[tuple[dict[str, Any], Fit]](), list[Sentence]()
     for folder in folders(run, query.steps, query.ranks):
         try:
@@ -165,16 +165,16 @@ def answer_fits(run: Run, query: Query, name: str, form: str, width: int, langua
             notes.append(say("show.broken_because", reason=str(error)))
     rows = [{**row, **fit._asdict()} for row, fit in sorted(found, key=lambda item: item[1].rank)]
     if form == "text":
-        print("\n".join(_lines(rows, query.rows, name, width, language)))
+        print("\n".join(_lines(rows, query.rows, name, width, language)), file=file)
     elif form == "json":
-        print(json.dumps(rows, indent=1))
+        print(json.dumps(rows, indent=1), file=file)
     else:
-        write_csv(sys.stdout, ("step", "rank", "call", "place", "dtype", *Fit._fields), map(dict.values, rows))
+        write_csv(file, ("step", "rank", "call", "place", "dtype", *Fit._fields), map(dict.values, rows))
     return notes, len(notes)
 
 
 def _rows(dump: Dump, query: Query, name: str) -> Iterator[tuple[dict[str, Any], Fit]]:
-    for call in dump.calls(like=query.like or None, regex=query.regex or None, cell=query.cell or None):
+    for call in dump.calls(query.names.name, query.names.regex, cell=query.names.cell):
         fits = [(fit, tensor) for tensor in call.tensors() if (fit := fit_of(tensor.record, name))]
         if fits:
             fit, tensor = min(fits, key=lambda item: item[0].rank)

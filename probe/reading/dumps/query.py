@@ -13,7 +13,6 @@ import json
 import math
 import os
 import re
-import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import IO, Any
@@ -26,6 +25,7 @@ from probe.reading.dumps import entry_name, text
 from probe.reading.dumps.dump import Call, Dump, Tensor
 from probe.reading.dumps.entry_name import BACKWARD, GRADIENT
 from probe.reading.dumps.folders import DumpFolder
+from probe.reading.dumps.names import ALL_NAMES, Names
 from probe.reading.dumps.run import Run, known
 from probe.reading.dumps.tables import write_csv
 from probe.reading.dumps.updates import global_norm, groups, is_update, parameter_names, unread
@@ -194,9 +194,7 @@ ROWS = 40
 class Query:
     """Which tensors are asked for."""
 
-    like: str = ""  # a part of the name
-    regex: str = ""  # a regular expression that is searched for in the name
-    cell: str = ""  # a part of the path of the Cell
+    names: Names = ALL_NAMES
     steps: str = ""  # the steps, as "0,4-6"; "" for all
     ranks: str = ""  # the ranks, likewise
     nonfinite: bool = False  # only tensors that hold NaN or Inf
@@ -250,10 +248,6 @@ class Answer:
     def __init__(self, run: Run, query: Query) -> None:
         if query.sort and query.sort.lower() not in _KEYS:
             raise UsageError(f"--sort: {query.sort!r} is not allowed. Allowed: {', '.join(_KEYS)}.")
-        try:
-            self._pattern = re.compile(query.regex) if query.regex else None
-        except re.error as error:
-            raise UsageError(f"--regex: {query.regex!r} is no regular expression: {error}") from error
         self._query = query  # which tensors
         self._folders = folders(run, query.steps, query.ranks)
         self.broken: list[str] = []  # the dumps that could not be read, and why
@@ -274,7 +268,7 @@ class Answer:
         for folder in progress(self._folders, "reading"):
             dump = Dump(folder)
             try:
-                for call in dump.calls(cell=self._query.cell or None):
+                for call in dump.calls(cell=self._query.names.cell or None):
                     before = self.total
                     yield from self._rows(dump, call)
                     if self.total > before:
@@ -285,12 +279,13 @@ class Answer:
 
     def _rows(self, dump: Dump, call: Call) -> Iterator[dict[str, Any]]:
         query = self._query
+        names = query.names._replace(cell="")  # the call is in such a Cell
         if query.raised and call.raised is None:
             return
         tensors: Iterable[Tensor | None] = (list(call.tensors()) or [None]) if query.raised else call.tensors()
         for tensor in tensors:
             name = tensor.name if tensor else call.name
-            if (query.like and query.like not in name) or (self._pattern and not self._pattern.search(name)):
+            if not names.fits(name):
                 continue
             if query.nonfinite and not (tensor and tensor.is_nonfinite):
                 continue
@@ -372,13 +367,15 @@ def write_rows(answer: Answer, file: IO[str], form: str) -> None:
     file.write("\n]\n")
 
 
-def answer_to(run: Run, query: Query, form: str, width: int, language: str) -> tuple[list[Sentence], int]:
-    """Print the answer to a query; return the remarks on the dumps, and the number of broken dumps."""
+def answer_to(
+    run: Run, query: Query, form: str, width: int, language: str, file: IO[str]
+) -> tuple[list[Sentence], int]:
+    """Write the answer to a query; return the remarks on the dumps, and the number of broken dumps."""
     answer = Answer(run, query)
     if form == "text":
-        write_text(answer, sys.stdout, width, language)
+        write_text(answer, file, width, language)
     else:
-        write_rows(answer, sys.stdout, form)
+        write_rows(answer, file, form)
     if len(answer.broken) == len(answer._folders):
         raise UsageError("; ".join(answer.broken))
     notes = [*(say("show.broken_because", reason=reason) for reason in answer.broken), *answer.notes]

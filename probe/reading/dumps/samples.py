@@ -11,6 +11,7 @@ from probe.errors import UsageError
 from probe.reading.dumps.dump import Dump, look_into_dump
 from probe.reading.dumps.entry_name import GRADIENT, parse
 from probe.reading.dumps.folders import DumpFolder
+from probe.reading.dumps.names import Names
 from probe.reading.dumps.updates import is_update, series as series_of
 from probe.reading.dumps.values import SHOWN, Record, element_count, real, tensors
 from probe.reading.dumps.work import HERE, Workers, run_units
@@ -35,20 +36,21 @@ class Samples(NamedTuple):
     lost: str = ""  # what could not be read of it
 
 
-def read_samples(folder: DumpFolder, like: str, key: str) -> Samples:
-    """Return a statistic of the tensors of a dump whose names contain ``like``."""
+def read_samples(folder: DumpFolder, names: Names, key: str) -> Samples:
+    """Return a statistic of the tensors of a dump that are asked for."""
 
     def found(dump: Dump) -> Samples:
         values: dict[str, float] = {}
         points: dict[str, Point] = {}
         gradients = _in_step(dump)
+        cells = _cells(dump) if names.cell else {}
         for name, record in dump.tensors() if folder.step is not None else ():
-            value = real(record.get(key)) if like in name else None
+            value = real(record.get(key)) if names.fits(name, cells.get(name, "")) else None
             if value is not None:
                 shown = _without_states(dump, gradients.get(name) or name)
                 values[shown], points[shown] = value, point(record)
         if folder.step is not None and key == "Norm":
-            values.update(_of_updates(dump, like))
+            values.update(_of_updates(dump, names))
         return Samples(folder.step, folder.rank, values, points, "", dump.document.lost)
 
     return look_into_dump(folder, found, lambda reason: Samples(folder.step, folder.rank, {}, {}, reason))
@@ -88,21 +90,27 @@ def _without_states(dump: Dump, name: str) -> str:
     return f"{entry}.states.{rest}" if is_state else name
 
 
-def _of_updates(dump: Dump, like: str) -> dict[str, float]:
+def _cells(dump: Dump) -> dict[str, str]:
+    """Return the paths of the Cells of each tensor: of its own, and of the one around it."""
+    return {tensor.name: f"{call.parts.path or ''} {call.cell or ''}" for call in dump for tensor in call.tensors()}
+
+
+def _of_updates(dump: Dump, names: Names) -> dict[str, float]:
     """Return learning rates and global norms of updates: where they are asked for, and beside gradients."""
     found = {}
     for name, entry in dump.data.items():
         if is_update(parse(name), entry):
-            found.update({key: value for key, value in series_of(name, entry) if like in key or like == LIKE})
+            is_default = names == Names(LIKE)
+            found.update({key: value for key, value in series_of(name, entry) if is_default or names.fits(key)})
     return found
 
 
-def read_all(folders: Sequence[DumpFolder], like: str, stat: str = "norm", workers: Workers = HERE) -> list[Samples]:
-    """Return a statistic of the tensors of many dumps whose names contain ``like``.
+def read_all(folders: Sequence[DumpFolder], names: Names, stat: str = "norm", workers: Workers = HERE) -> list[Samples]:
+    """Return a statistic of the tensors of many dumps that are asked for.
 
     A statistic may be any key of the records. Raise UsageError when no dump can be read.
     """
-    units = [(folder, like, STATISTICS.get(stat.lower(), stat)) for folder in folders]
+    units = [(folder, names, STATISTICS.get(stat.lower(), stat)) for folder in folders]
     found = list(run_units(read_samples, units, workers, "reading"))
     if found and all(sample.error for sample in found):
         raise UsageError(found[0].error)
@@ -125,18 +133,19 @@ def series(samples: Sequence[Samples]) -> tuple[Trend, Points]:
 
 def collect(folders: Sequence[DumpFolder], like: str, stat: str = "norm") -> Trend:
     """Return name -> rank -> step -> number of tensors that fit; raise UsageError for none, or a broken dump."""
-    samples = read_all(folders, like, stat)
+    samples = read_all(folders, Names(like), stat)
     if error := next((sample.error for sample in samples if sample.error), ""):
         raise UsageError(error)
     found, _ = series(samples)
     if not found:
-        raise UsageError(no_tensor(like, stat))
+        raise UsageError(no_tensor(Names(like), stat))
     return found
 
 
-def no_tensor(like: str, stat: str) -> str:
+def no_tensor(names: Names, stat: str) -> str:
     """Return the message where no tensor fits."""
+    asked = " ".join(f"--{option} {text}" for option, text in names._asdict().items() if text)
     if stat.lower() not in STATISTICS:
-        allowed = f"Allowed: {', '.join(STATISTICS)}, and other keys of records, of tensors with {like!r}."
-        return f"trend: {stat!r} is not allowed. {allowed}"
-    return f"trend: no tensor with {stat} has {like!r} in its name"
+        allowed = f"Allowed: {', '.join(STATISTICS)}, and other keys of records, of tensors that fit {asked}."
+        return f"--stat: {stat} is not allowed. {allowed}"
+    return f"no tensor with {stat} fits {asked or 'in this run'}"

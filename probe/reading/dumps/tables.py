@@ -9,6 +9,7 @@ import csv
 import functools
 import importlib
 import os
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import IO, TYPE_CHECKING, Any, TextIO, TypeVar
 
@@ -49,14 +50,24 @@ def create_whole(path: str | os.PathLike[str], newline: str | None = None) -> It
             os.remove(beside)
 
 
+@contextlib.contextmanager
+def table_file(path: str) -> Iterator[IO[str]]:
+    """Open the file of a table that appears when it is complete; "-" is standard output. Raise OSError."""
+    if path == "-":
+        yield sys.stdout
+        return
+    with create_whole(path, "") as file:
+        yield file
+
+
 def why_no_output(given: argparse.Namespace) -> str:
     """Return why an output that the user asks for cannot be written, as far as that can be known before; else ""."""
-    are_folders = given.command == "watch"
-    for option in _FOLDERS if are_folders else _FILES:
+    folders = _FOLDERS if given.command == "watch" else ()
+    for option in dict.fromkeys((*_FILES, *folders)):
         path = getattr(given, option, None)
         if type(path) is not str or path in ("", "-"):
             continue
-        why = why_unwritable if are_folders else _why_no_file
+        why = why_unwritable if option in folders else _why_no_file
         reason = "its name cannot be that of a file" if "\0" in path else why(os.path.abspath(path))
         if reason:
             return f"--{option.replace('_', '-')}: {path} cannot be written: {reason}"

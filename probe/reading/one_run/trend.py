@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from probe.errors import UsageError
 from probe.findings.sentence import Finding, Sentence, say
+from probe.reading.dumps.names import Names
 from probe.reading.dumps.samples import LIKE
 from probe.reading.dumps.tables import extra
 from probe.series.dump_rules import Points, Trend, layer_hits, series_hits
@@ -70,26 +71,28 @@ def sparkline(values: Sequence[float]) -> str:
     return "".join(_BARS[round((value - low) * scale)] if math.isfinite(value) else "!" for value in values)
 
 
-def is_wanted(name: str, like: str, stat: str) -> bool:
+def is_wanted(name: str, names: Names, stat: str) -> bool:
     """Return whether ``probe trend`` shows a series.
 
-    >>> is_wanted("fc.weight.grad", "parameters_grad", "norm"), is_wanted("fc.weight.grad.max", "fc", "norm")
+    >>> is_wanted("fc.weight.grad", Names("parameters_grad"), "norm"), is_wanted("fc.b.grad.max", Names("fc"), "norm")
     (True, False)
     """
+    is_default = names == Names(LIKE)
+    is_named = is_default or names.fits(name, parse(name).owner)
     if stat != "norm":
-        return name.endswith(f".{stat}") and (like in name or like == LIKE)
-    if like == LIKE:
+        return name.endswith(f".{stat}") and is_named
+    if is_default:
         return kind_of(name) in ("grad", "loss", "total")
-    return like in name and parse(name).statistic == "norm"
+    return is_named and parse(name).statistic == "norm"
 
 
 def trend_of(
-    ranks: Sequence[RankSeries], like: str, stat: str, thresholds: Mapping[str, float]
+    ranks: Sequence[RankSeries], asked: Names, stat: str, thresholds: Mapping[str, float]
 ) -> tuple[Trend, list[TrendFinding]]:
     """Return the series that ``probe trend`` shows, and what the rules say about them."""
     trend: Trend = {}
     for rank in ranks:
-        names = [name for name in rank.names if is_wanted(name, like, stat.lower())]
+        names = [name for name in rank.names if is_wanted(name, asked, stat.lower())]
         for name in names:
             steps, values = rank[name]
             trend.setdefault(name, {})[rank.rank] = dict(zip(steps.tolist(), values.tolist()))

@@ -123,7 +123,7 @@ def test_an_invalid_record_is_refused_and_the_journal_is_kept(tmp_path, wrong):
 
 
 def test_recover_says_why_it_cannot_read_a_journal(tmp_path, capsys):
-    assert main(["recover", str(tmp_path / "none")]) == 1
+    assert main(["recover", str(tmp_path / "none")]) == 2
     assert "no such folder" in capsys.readouterr().err
     (tmp_path / "dump.journal").write_bytes(b"something else")
     assert main(["recover", str(tmp_path)]) == 1

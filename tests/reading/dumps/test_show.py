@@ -105,7 +105,7 @@ def test_the_lines_of_code_are_shown(run, capsys):
     ],
 )
 def test_wrong_questions_are_told(run, asked, said, capsys):
-    assert said in show(run, *asked, code=1, capsys=capsys).err
+    assert said in show(run, *asked, code=2, capsys=capsys).err
 
 
 def test_a_broken_document_does_not_hide_the_others(run, capsys):
