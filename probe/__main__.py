@@ -10,13 +10,14 @@ from probe import __version__
 from probe.doctor.command import add_doctor
 from probe.intervention import SHORT, add_interventions
 from probe.launch.command import add_run, main as run_program
+from probe.options import in_place
 from probe.reading.commands.main import run_command
 from probe.replaying.command import add_replay
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit status."""
-    words = sys.argv[1:] if arguments is None else arguments
+    words = in_place(sys.argv[1:] if arguments is None else arguments)
     if words[:1] == ["run"]:
         return run_program(words[1:])
     if words and words[0] in SHORT:

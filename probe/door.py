@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO, TextIO
 
 from probe.errors import UsageError
+from probe.findings.sentence import say
 
 #: kinds of files that are no regular files
 _KINDS = (
@@ -76,4 +77,4 @@ def function_of(text: str) -> Callable[..., Any]:
     try:
         return pkgutil.resolve_name(text)  # type: ignore[no-any-return]
     except (ImportError, AttributeError, SyntaxError, ValueError) as error:
-        raise UsageError(f"{text} is not allowed. Allowed: module:function. {type(error).__name__}: {error}") from error
+        raise UsageError(say("error.function", text=text, kind=type(error).__name__, reason=str(error))) from error

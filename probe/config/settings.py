@@ -16,6 +16,7 @@ from probe.config.messages import errors_about, nearest, printable, refuse
 from probe.config.own_statistics import own_statistics
 from probe.config.validators import DATA_MODES, HASHES, RANGES, TASKS, ArrayCondition, DimSlice, StepSelection
 from probe.errors import SettingsError
+from probe.findings.sentence import ENGLISH, LANGUAGES
 from probe.naming import is_full_name
 
 _log = logging.getLogger("probe")
@@ -138,10 +139,10 @@ class Settings:
         return self.apis and (self.support_ops is None if self.unlisted is None else self.unlisted)
 
 
-def meanings() -> dict[str, str]:
-    """Return the meaning of each setting, for help texts."""
-    found: dict[str, str] = json.loads((Path(__file__).parent / "meanings.json").read_text(encoding="utf-8"))
-    return found
+def meanings(language: str = ENGLISH) -> dict[str, str]:
+    """Return the meaning of each setting in a language, for help texts."""
+    found: dict[str, list[str]] = json.loads((Path(__file__).parent / "meanings.json").read_text(encoding="utf-8"))
+    return {name: texts[LANGUAGES.index(language)] for name, texts in found.items()}
 
 
 _Rows = Mapping[str, validators.Validator]

@@ -24,35 +24,36 @@ from probe import __version__
 from probe.config.messages import nearest
 from probe.doctor.bench import CHECKS, FAILED, NOT_RUN, OK, WARNING, CheckResult, DoctorCheck
 from probe.errors import UsageError
+from probe.findings.sentence import NOTHING, say
 from probe.process.isolated import EndedError, Isolated
+from probe.reading.commands.arguments import add_shared
 
 _DEVICES = ("CPU", "GPU", "Ascend")
 _LIMIT = 120.0  # seconds; the first operations on a device may compile for long
 _FORMAT = 1
 
 
-def add_doctor(commands: Any) -> None:
+def add_doctor(commands: Any, language: str) -> None:
     """Add the command to the command line."""
-    parser = commands.add_parser("doctor", help="check that probe works with this MindSpore on this machine")
-    parser.description = (
-        "Check that probe works with this MindSpore, on this machine and device. It takes less than a minute, "
-        "and prints a line for each check. Paste the text into an issue: it names no folder, host or user."
-    )
-    parser.add_argument("--device", type=_device, help="CPU, GPU or Ascend; default: MindSpore's choice")
-    parser.add_argument("--folder", default="", metavar="DIR", help="write the files of the checks below this folder")
-    parser.add_argument(
-        "--limit", type=_seconds, default=_LIMIT, metavar="SECONDS", help="the longest time of a check; default: 120"
-    )
-    parser.add_argument("--json", action="store_true", help="print one JSON document, with more details")
+    parser = commands.add_parser("doctor", help=say("help.doctor").text(language))
+    parser.description = say("help.doctor_long").text(language)
+    add = parser.add_argument
+    add("--device", type=_device, metavar="DEVICE", help=say("help.doctor_device").text(language))
+    add("--folder", default="", metavar="DIR", help=say("help.doctor_folder").text(language))
+    limit = say("help.default", help=say("help.doctor_limit"), value=f"{_LIMIT:g}")
+    add("--limit", type=_seconds, default=_LIMIT, metavar="SECONDS", help=limit.text(language))
+    add("--json", action="store_true", help=say("help.doctor_json").text(language))
+    add_shared(parser, "language", language)
     parser.set_defaults(run=_run)
 
 
 def _device(name: str) -> str:
     if name in _DEVICES:
         return name
-    hint = nearest(name.lower(), [device.lower() for device in _DEVICES])
-    guess = next((f" Did you mean {device!r}?" for device in _DEVICES if device.lower() == hint), "")
-    raise argparse.ArgumentTypeError(f"{name!r} is not allowed. Allowed: {', '.join(_DEVICES)}.{guess}")
+    near = nearest(name.lower(), [device.lower() for device in _DEVICES])
+    device = next((device for device in _DEVICES if device.lower() == near), "")
+    hint = say("option.hint", word=device) if device else NOTHING
+    raise argparse.ArgumentTypeError(say("option.value", word=name, allowed=list(_DEVICES), hint=hint))
 
 
 def _seconds(text: str) -> float:
@@ -62,7 +63,7 @@ def _seconds(text: str) -> float:
         seconds = 0.0
     if 0 < seconds < 1e6:
         return seconds
-    raise argparse.ArgumentTypeError(f"{text!r} is not allowed. Allowed: a number of seconds above 0.")
+    raise argparse.ArgumentTypeError(say("option.value", word=text, allowed=say("option.seconds"), hint=NOTHING))
 
 
 def _run(given: argparse.Namespace) -> int:
@@ -123,7 +124,7 @@ class Runner:
             with contextlib.suppress(OSError):
                 made = made or tempfile.mkdtemp(prefix="probe-doctor-", dir=place)
         if not made:
-            raise UsageError("no folder for temporary files can be written. Choose one with --folder.")
+            raise UsageError(say("doctor.no_folder"))
         try:
             yield made
         finally:

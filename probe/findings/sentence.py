@@ -93,6 +93,16 @@ def say(key: str, /, **facts: Any) -> Sentence:
     return Sentence(key, facts)
 
 
+def said_of(error: Exception) -> Sentence | str:
+    """Return the sentence that an error was raised with; its text where it has none.
+
+    >>> said_of(ValueError(say("compare.transposed"))).text("en"), said_of(ValueError("no"))
+    ("B is the transpose of A's", 'no')
+    """
+    first = error.args[0] if len(error.args) == 1 else None
+    return first if isinstance(first, Sentence) else str(error)
+
+
 def clauses(*parts: Sentence) -> Sentence:
     """Return clauses as one sentence, divided by semicolons; empty ones are left out."""
     known = [part for part in parts if part]

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 from typing import Any
 
-SHORT = {"try": "one thing changed, loss by loss beside the unchanged run",
-          "bisect": "the smallest set of Cells or calls whose change matters",
-          "drill": "faults are planted: who names them?"}  # fmt: skip
+from probe.findings.sentence import say
+
+SHORT = {"try": say("help.try"), "bisect": say("help.bisect"), "drill": say("help.drill")}
 
 
-def add_interventions(commands: Any) -> None:
+def add_interventions(commands: Any, language: str) -> None:
     """Name the commands in the list of commands. ``main`` runs them: their last words are the program's."""
     for name, short in SHORT.items():
-        commands.add_parser(name, help=short, add_help=False)
+        commands.add_parser(name, help=short.text(language), add_help=False)

@@ -17,6 +17,7 @@ from probe.errors import UsageError
 from probe.findings.sentence import say
 from probe.intervention.change import KINDS, Change
 from probe.intervention.runs import Run, Runs
+from probe.options import OneLineParser
 from probe.reading.dumps.text import columns, terminal_width
 from probe.series.series import find_series
 
@@ -45,8 +46,7 @@ class Until:
                 if (words[0], words[3], self._order in _ORDERS) != ("loss", "at", True):
                     raise ValueError
         except ValueError:
-            allowed = '"finite", "loss < 3 at 20", "close to GOLDEN", "close to GOLDEN within 0.001"'
-            raise UsageError(f"--until: {text!r} is not allowed. Allowed: {allowed}.") from None
+            raise UsageError(say("bisect.until", text=text)) from None
 
     def __call__(self, run: Run, has_ended: bool) -> bool | None:
         """Return whether a run fulfils it; None while that is open. A run that fails does not."""
@@ -55,12 +55,12 @@ class Until:
             return False
         if self._order:
             if self._step not in losses and has_ended:
-                raise UsageError(f"--until: the run has no loss at step {self._step}; its last is at {max(losses)}")
+                raise UsageError(say("bisect.no_step", step=self._step, last=max(losses)))
             return bool(_ORDERS[self._order](losses[self._step], self._limit)) if self._step in losses else None
         if self._golden:
             both = self._golden.keys() & losses.keys()
             if has_ended and not both:
-                raise UsageError("--until: the golden run has none of the steps of this one")
+                raise UsageError(say("bisect.other_steps"))
             has_ended = has_ended or self._golden.keys() <= losses.keys()
             is_right = all(is_close(losses[step], self._golden[step], self._limit) for step in both)
         else:
@@ -103,7 +103,7 @@ def golden_losses(path: str) -> dict[int, float]:
     found = [(dump.step, [*facts(Step(dump, None)).losses.values()]) for dump in run]
     losses = {step: values[0] for step, values in reversed(found) if step is not None and values}
     if not losses:
-        raise UsageError(f"{path} has no loss: a dump needs forward and backward entries")
+        raise UsageError(say("bisect.no_loss", path=path))
     return losses
 
 
@@ -140,18 +140,19 @@ def smallest(units: Sequence[str], holds: Callable[[Sequence[str]], bool]) -> li
 
 
 def add_bisect(
-    parser: argparse.ArgumentParser,
+    parser: OneLineParser,
 ) -> Callable[[argparse.Namespace, Runs], tuple[dict[str, Any], int, str]]:
     """Add the options of ``probe bisect``; return what runs it."""
-    add = parser.add_argument
-    add("--until", required=True, metavar="CONDITION", help="finite, 'loss < 3 at 20', or 'close to GOLDEN'")
-    add("--by", choices=("cell", "layer", "call"), default="cell", help="what is divided (default: cell)")
+    add, language = parser.add_argument, parser.language
+    add("--until", required=True, metavar="CONDITION", help=say("help.until").text(language))
+    by = say("help.default", help=say("help.by"), value="cell")
+    add("--by", choices=("cell", "layer", "call"), default="cell", help=by.text(language))
     for kind in ("float32", "cpu", "formula"):
-        add(f"--{kind}", action="append_const", dest="kinds", const=kind, help="as of probe try, for all of a set")
+        add(f"--{kind}", action="append_const", dest="kinds", const=kind, help=say("help.kind").text(language))
 
     def run(given: argparse.Namespace, runs: Runs) -> tuple[dict[str, Any], int, str]:
         if len(given.kinds or ()) != 1:
-            raise UsageError("bisect needs one change: --float32, --cpu or --formula")
+            raise UsageError(say("bisect.one_change"))
         return Bisection(runs, Until(given.until), given.kinds[0], given.by).answer(given.lang)
 
     return run
@@ -173,7 +174,7 @@ class Bisection:
             return self._said([], say("bisect.holds", until=self._until.text), language)
         self._units = self._runs.calls.units(self._by, self._kind)
         if not self._units:
-            raise UsageError("--float32: no call of the first step has numbers of half precision")
+            raise UsageError(say("bisect.no_half"))
         found = smallest(list(self._units), self._holds)
         if found is None:
             return self._said([], say("bisect.none", until=self._until.text, count=len(self._units)), language)

@@ -72,9 +72,9 @@ class Calls:
             with open_file(path) as file:
                 self.all: list[dict[str, Any]] = json.load(file)
         except (OSError, ValueError) as error:
-            raise UsageError(f"the calls of the unchanged run cannot be read: {error}") from None
+            raise UsageError(say("try.unread", reason=str(error))) from None
         if not self.all:
-            raise UsageError("no call was seen: a step that is compiled as a whole cannot be changed from outside")
+            raise UsageError(say("try.no_call"))
         self._cells = {parse(call["name"]).key: parse(call["name"]) for call in self.all if call["is_cell"]}
 
     def resolve(self, change: Change) -> Change:
@@ -98,8 +98,8 @@ class Calls:
                 known = [call["name"] for call in self.all]
                 known += [one.path for one in self._cells.values()] + [parse(name).key for name in known]
                 hint = nearest(name, known) or next((path for path in known if name in path), "")
-                guess = f" Did you mean {hint!r}?" if hint else ""
-                raise UsageError(f"{option}: no call or Cell of the first step is named {name!r}.{guess}")
+                guess = say("option.hint", word=hint) if hint else NOTHING
+                raise UsageError(say("try.no_name", option=option, name=name, guess=guess))
             found += cells or ([name] if option == "--from" else calls)  # without "forward" it is both directions
         return tuple(dict.fromkeys(found))
 

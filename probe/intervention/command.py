@@ -13,40 +13,32 @@ from pathlib import Path
 from typing import Any
 
 from probe.errors import ProbeError, UsageError
-from probe.findings.sentence import NOTHING, say
+from probe.findings.sentence import NOTHING, Sentence, said_of, say
 from probe.intervention import SHORT
 from probe.intervention.bisection import CLOSENESS, add_bisect, agreement, golden_losses
 from probe.intervention.change import KINDS, Change
 from probe.intervention.drill import add_drill
 from probe.intervention.runs import Runs, table
 from probe.launch.command import count_of_options
-from probe.options import OneLineParser
+from probe.options import OneLineParser, asked_language
 from probe.reading.commands.arguments import add_shared
 
 
 def main(words: Sequence[str]) -> int:
     """Run a command, and return its exit status: 0, 1, or 2 for wrong use."""
-    name = words[0]
-    parser = OneLineParser(
-        prog=f"probe {name}", usage=f"probe {name} [options] (FILE | -m MODULE) [arguments of the program]",
-        description=f"THIS CHANGES THE TRAINING. {SHORT[name]}: see docs/intervention.md.", allow_abbrev=False,
-    )  # fmt: skip
+    name, language = words[0], asked_language(words)
+    usage = say("help.program_usage", command=name).text(language)
+    about = say("help.changes", short=SHORT[name]).text(language)
+    parser = OneLineParser(prog=f"probe {name}", usage=usage, description=about, allow_abbrev=False, language=language)
     run = _COMMANDS[name](parser)
-    add = parser.add_argument
-    add("-o", "--output", default=f"probe_{name}", metavar="FOLDER", help="where runs are kept, and taken up again")
-    add("--steps", type=int, default=0, metavar="N", help="cut each run after so many steps")
-    add("--ranks", type=int, default=0, metavar="N", help="start so many ranks with msrun")
-    add("--step-at", choices=("optimizer", "model"), default="optimizer", help="as of probe run")
-    add("--as-msprobe", action="store_true", help="as of probe run")
-    add("--json", metavar="FILE", help="write the answer as JSON (- for stdout)")
-    add_shared(parser, "language")
+    _add_common(parser, name)
     count = count_of_options(words[1:], parser) + 1
     given, rest, module = parser.parse_args(words[1:count]), list(words[count:]), ""
     if rest and rest[0].startswith("-m"):
         module = rest.pop(0)[2:] or (rest.pop(0) if rest else "")
     path = rest.pop(0) if rest and not module else ""
     if not path and not module:
-        parser.error("a program is missing: a file, or -m MODULE")
+        parser.error(say("option.program"))
     options = {"at_model": given.step_at == "model", "as_msprobe": given.as_msprobe}
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # the process of the run ends too
     try:
@@ -57,12 +49,30 @@ def main(words: Sequence[str]) -> int:
             Path(given.json).write_text(as_json, encoding="utf-8")
         return status
     except ProbeError as error:
-        print(f"probe: {error}", file=sys.stderr)
+        said = said_of(error)
+        print(f"probe: {said.text(language) if isinstance(said, Sentence) else said}", file=sys.stderr)
     except OSError as error:
-        print(f"probe: {error.filename or 'the output'} cannot be written: {error.strerror}", file=sys.stderr)
+        unwritten = say("error.no_output", reason=error.strerror)
+        if error.filename:
+            unwritten = say("error.unwritable", path=error.filename, reason=error.strerror)
+        print(f"probe: {unwritten.text(language)}", file=sys.stderr)
     except KeyboardInterrupt:
         return 130
     return 2
+
+
+def _add_common(parser: OneLineParser, name: str) -> None:
+    """Add the options that all these commands have."""
+    add, language = parser.add_argument, parser.language
+    kept = say("help.default", help=say("help.kept"), value=f"probe_{name}")
+    add("-o", "--output", default=f"probe_{name}", metavar="FOLDER", help=kept.text(language))
+    add("--steps", type=int, default=0, metavar="N", help=say("help.steps").text(language))
+    add("--ranks", type=int, default=0, metavar="N", help=say("help.ranks").text(language))
+    at = say("help.default", help=say("help.as_of_run"), value="optimizer")
+    add("--step-at", choices=("optimizer", "model"), default="optimizer", help=at.text(language))
+    add("--as-msprobe", action="store_true", help=say("help.as_of_run").text(language))
+    add("--json", metavar="FILE", help=say("help.answer_json").text(language))
+    add_shared(parser, "language", language)
 
 
 def _plain(value: Any) -> Any:
@@ -78,16 +88,17 @@ def _plain(value: Any) -> Any:
 Answer = tuple[dict[str, Any], int, str]
 
 
-def _try(parser: argparse.ArgumentParser) -> Callable[[argparse.Namespace, Runs], Answer]:
-    add = parser.add_argument
-    add("--float32", action="append", default=[], metavar="CELL", help="a Cell or call that computes in float32")
+def _try(parser: OneLineParser) -> Callable[[argparse.Namespace, Runs], Answer]:
+    add, language = parser.add_argument, parser.language
+    add("--float32", action="append", default=[], metavar="CELL", help=say("help.float32").text(language))
     add("--from", nargs=2, action="append", default=[], dest="put_in", metavar=("GOLDEN", "CALL"),
-        help="a call whose output becomes that of a golden dump with arrays")  # fmt: skip
-    add("--cpu", action="append", default=[], metavar="CALL", help="a call that is computed on the host")
-    add("--formula", action="append", default=[], metavar="CALL", help="a call that its formula of replay computes")
-    add("--skip", action="append", default=[], metavar="CELL", help="a Cell that gives back its input")
-    add("--seed", type=int, help="in place of each seed of the program")
-    add("--within", type=float, default=CLOSENESS, help="the part of a golden loss by which another one may differ")
+        help=say("help.from").text(language))  # fmt: skip
+    add("--cpu", action="append", default=[], metavar="CALL", help=say("help.cpu").text(language))
+    add("--formula", action="append", default=[], metavar="CALL", help=say("help.formula").text(language))
+    add("--skip", action="append", default=[], metavar="CELL", help=say("help.skip").text(language))
+    add("--seed", type=int, metavar="N", help=say("help.seed").text(language))
+    within = say("help.default", help=say("help.within"), value=CLOSENESS)
+    add("--within", type=float, default=CLOSENESS, metavar="PART", help=within.text(language))
 
     def run(given: argparse.Namespace, runs: Runs) -> Answer:
         goldens = {golden for golden, _ in given.put_in}
@@ -95,15 +106,15 @@ def _try(parser: argparse.ArgumentParser) -> Callable[[argparse.Namespace, Runs]
         change = Change(**named, golden="".join(goldens), put_in=tuple(call for _, call in given.put_in),
                         seed=given.seed)  # fmt: skip
         if not change.sentence:
-            parser.error("a change is missing: --float32, --from, --cpu, --formula, --skip or --seed")
+            parser.error(say("try.no_change"))
         if len(goldens) > 1:
-            parser.error("--from: only one golden dump is allowed")
+            parser.error(say("try.one_golden"))
         golden = golden_losses(change.golden) if change.golden else {}
         unchanged = runs.run()
         changed = runs.run(runs.calls.resolve(change))
         print(say("try.changed", change=change.sentence).text(given.lang), file=sys.stderr)
         if changed.status:
-            raise UsageError(f"the changed run has failed: {changed.why} (see {changed.folder}/log.txt)")
+            raise UsageError(say("try.failed", reason=changed.why, folder=changed.folder))
         answer = {"change": str(change.sentence), "log": changed.folder, "golden": golden}
         columns = {"unchanged": unchanged.losses, "changed": changed.losses, **({"golden": golden} if golden else {})}
         agreed = agreement(changed.losses, golden, given.within)
@@ -116,7 +127,7 @@ def _try(parser: argparse.ArgumentParser) -> Callable[[argparse.Namespace, Runs]
     return run
 
 
-_COMMANDS: dict[str, Callable[[argparse.ArgumentParser], Callable[[argparse.Namespace, Runs], Answer]]] = {
+_COMMANDS: dict[str, Callable[[OneLineParser], Callable[[argparse.Namespace, Runs], Answer]]] = {
     "try": _try,
     "bisect": add_bisect,
     "drill": add_drill,

@@ -14,6 +14,7 @@ from probe.findings.sentence import Sentence, say
 from probe.intervention.change import Change
 from probe.intervention.faults import SIZES
 from probe.intervention.runs import Run, Runs
+from probe.options import OneLineParser
 from probe.reading.compare.answer.comparison import compare
 from probe.reading.dumps.run import open
 from probe.reading.dumps.text import columns, terminal_width
@@ -32,9 +33,10 @@ _SAID = {
 }  # fmt: skip
 
 
-def add_drill(parser: argparse.ArgumentParser) -> Callable[[argparse.Namespace, Runs], tuple[dict[str, Any], int, str]]:
+def add_drill(parser: OneLineParser) -> Callable[[argparse.Namespace, Runs], tuple[dict[str, Any], int, str]]:
     """Add the options of ``probe drill``; return what runs it."""
-    parser.add_argument("--jobs", type=int, default=2, metavar="N", help="how many runs go on at once (default: 2)")
+    jobs = say("help.default", help=say("help.jobs"), value=2)
+    parser.add_argument("--jobs", type=int, default=2, metavar="N", help=jobs.text(parser.language))
 
     def run(given: argparse.Namespace, runs: Runs) -> tuple[dict[str, Any], int, str]:
         runs.steps = runs.steps or _STEPS
@@ -56,7 +58,7 @@ class Drill:
         count = len(self._runs.run(interval=1).losses)
         self._at = min(_AT, count * 3 // 4)
         if not self._at:
-            raise UsageError(f"drill needs at least two steps; the program has {count}")
+            raise UsageError(say("drill.steps", count=count))
         self._clean = self._run("clean", 0.0)
         false = _alarms(self._clean)
         self._known = {(alarm.rule, alarm.series) for alarm in false} | _findings(self._clean)

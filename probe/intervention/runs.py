@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from probe.errors import UsageError
+from probe.findings.sentence import say
 from probe.intervention.change import Calls, Change
 from probe.series.file import SeriesTail
 from probe.series.series import find_series
@@ -114,7 +115,7 @@ class Runs:
             with open(ended, "w") as kept:
                 json.dump(run.status, kept)
         if not change.said and not run.losses:
-            raise UsageError(f"the unchanged run has no loss: {run.why} (see {run.folder}/log.txt)")
+            raise UsageError(say("try.no_loss", reason=run.why, folder=run.folder))
         return run
 
     def _answer(self, run: Run, decide: Decide | None, has_ended: bool) -> bool | None:

@@ -15,6 +15,7 @@ from typing import Any
 from probe.capture.autograd.leaf_hooks import LeafHooks
 from probe.errors import UsageError
 from probe.executor import OwnOperations, pynative_executor
+from probe.findings.sentence import say
 from probe.intervention.change import Change
 from probe.measure.storage import written_inputs
 from probe.measure.tensor_reader import to_numpy
@@ -141,7 +142,7 @@ class Formula(Treatment):
 
         reference = reference_of(described(call, [], {}))
         if reference is None:
-            raise UsageError(f"--formula: {call.key} has no formula")
+            raise UsageError(say("try.no_formula", name=call.key))
         with uncast():
             args, kwargs = self.widened((tuple(inputs[0]), dict(inputs[1])))
             return self.narrowed(reference(*args, **kwargs), self.of(call).get("outputs"))
@@ -160,7 +161,7 @@ class Host(Treatment):
         process.send(described(call, args, kwargs, [None for leaf in leaves(result)])._asdict())
         answer = process.receive(_LIMIT)
         if "here" not in answer:
-            raise UsageError(f"--cpu: {call.forward} cannot be computed on the host: {answer.get('reason')}")
+            raise UsageError(say("try.no_cpu", name=call.forward, reason=str(answer.get("reason", ""))))
         found = iter([load(leaf) for leaf in answer["here"]["outputs"] if leaf])
         for name in os.listdir(folder):
             os.remove(os.path.join(folder, name))
@@ -188,7 +189,7 @@ class Skip(Treatment):
         """Return the input; raise UsageError when the Cell changes the shape."""
         result, shapes = next(leaf for leaf in leaves(inputs) if isinstance(leaf, self.tensor)), self.of(call)["shapes"]
         if [list(result.shape)] != shapes:
-            raise UsageError(f"--skip: {call.forward} turns {list(result.shape)} into {shapes}")
+            raise UsageError(say("try.turns", name=call.forward, left=str(list(result.shape)), right=str(shapes)))
         return result
 
 
@@ -288,7 +289,7 @@ def graft(tensor: Any, values: Any) -> Any:
 
     golden = _tensor(values, tensor.dtype)
     if golden.shape != tensor.shape:
-        raise UsageError(f"--from: the golden output has the shape {golden.shape}, this one {tensor.shape}")
+        raise UsageError(say("try.other_shape", golden=str(golden.shape), shape=str(tensor.shape)))
     if not tensor.is_floating_point():
         return golden
     kept = ops.where(ops.isfinite(tensor), tensor, ops.zeros_like(tensor))

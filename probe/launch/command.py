@@ -13,35 +13,36 @@ from typing import TYPE_CHECKING, Any
 
 from probe.config.settings import ConfigFile, Settings, meanings
 from probe.errors import ProbeError
+from probe.findings.sentence import ENGLISH, NOTHING, Sentence, said_of, say
 from probe.launch.program import Program
 from probe.launch.trial import try_settings
-from probe.options import OneLineParser
+from probe.options import OneLineParser, asked_language
+from probe.reading.commands.arguments import add_shared
 
 if TYPE_CHECKING:
     from probe.launch.launcher import Launcher
 
-_LONG = (
-    "Run a program, and record its training. Nothing in the program is changed. A step ends when the optimizer ends, "
-    "or with a step of Model.train. All settings are options: docs/settings.md describes them."
-)
 _WORDS = ("rank", "step", "data_mode", "summary_mode")  # settings that are lists of numbers or words: 0,4-6
+_PATHS = ("dump_path", "support_ops", "golden", "bench_path")
 #: settings that are lists of texts, which may have commas: the option is repeated
 _TEXTS = ("scope", "list", "exclude", "tensor_list")
 #: settings that are read as JSON; those whose default is a whole number are, too
 _JSON = ("kernel_dump", "when", "slice", "max_disk")
 
 
-def add_run(commands: Any) -> None:
+def add_run(commands: Any, language: str) -> None:
     """Name the command in the list of commands. ``main`` runs it: the program's exceptions are its own."""
-    commands.add_parser("run", help="run a program, and record its training", add_help=False)
+    commands.add_parser("run", help=say("help.run").text(language), add_help=False)
 
 
 def main(words: Sequence[str]) -> int:
     """Run a program; return only where it ends without ``sys.exit`` or an exception."""
-    parser = _parser()
+    language = asked_language(["run", *words])
+    parser = _parser(language)
     count = count_of_options(words, parser)
     given = vars(parser.parse_args(words[:count]))
     path, config, module = "", given.pop("config"), ""
+    given.pop("lang")
     at_model = given.pop("step_at") == "model"
     as_msprobe = given.pop("as_msprobe")
     perturb = given.pop("perturb") or ""
@@ -52,8 +53,8 @@ def main(words: Sequence[str]) -> int:
     elif rest:
         path = rest.pop(0)
     if not path and not module:
-        parser.error("a program is missing: a file, or -m MODULE")
-    _tell_of_options_behind(rest, parser, path or f"-m {module}")
+        parser.error(say("option.program"))
+    _tell_of_options_behind(rest, parser, path or f"-m {module}", language)
     settings = {name: value for name, value in given.items() if value is not None}
     config = os.path.abspath(config) if config else ""
     try:
@@ -64,20 +65,20 @@ def main(words: Sequence[str]) -> int:
             settings["golden"] = loaded.golden
         try_settings(loaded, os.path.dirname(os.path.realpath(path)))
     except ProbeError as error:
-        print(f"probe: {error}", file=sys.stderr)
+        said = said_of(error)
+        print(f"probe: {said.text(language) if isinstance(said, Sentence) else said}", file=sys.stderr)
         return 2
     Program(path, module, rest).check()
     join(path, module, rest, config, settings, at_model, as_msprobe, perturb, first_step).run()
     return 0
 
 
-def _tell_of_options_behind(rest: Sequence[str], parser: argparse.ArgumentParser, program: str) -> None:
+def _tell_of_options_behind(rest: Sequence[str], parser: argparse.ArgumentParser, program: str, language: str) -> None:
     """Say which options of this command stand behind the program, and so are the program's."""
     own = {option for action in parser._actions for option in action.option_strings if option.startswith("--")}
     found = [word for word in rest if word.partition("=")[0] in own - {"--help"}]
     if found:
-        told = f"probe: {', '.join(found)} behind {program} is the program's own; options of probe run stand before it"
-        print(told, file=sys.stderr)
+        print(f"probe: {say('run.behind', options=found, program=program).text(language)}", file=sys.stderr)
 
 
 def join(
@@ -96,22 +97,23 @@ def join(
     return launcher
 
 
-def _parser() -> argparse.ArgumentParser:
-    usage = "probe run [options] (FILE | -m MODULE) [arguments of the program]"
-    parser = OneLineParser(prog="probe run", usage=usage, description=_LONG, allow_abbrev=False)
+def _parser(language: str = ENGLISH) -> OneLineParser:
+    usage = say("help.program_usage", command="run").text(language)
+    long = say("help.run_long").text(language)
+    parser = OneLineParser(prog="probe run", usage=usage, description=long, allow_abbrev=False, language=language)
     add = parser.add_argument
-    add("--config", metavar="FILE", help="a settings file; the options win over it")
-    add("--step-at", choices=("optimizer", "model"), default="optimizer", help="model: each call of it is a step")
-    add("--as-msprobe", action="store_true", help="import probe in place of msprobe, also where that is installed")
-    add("--first-step", type=_step, metavar="N", help="the number of the first step, for a resumed run; default: 0")
-    add(
-        "--perturb", nargs="?", const="parameters", choices=("parameters", "batch"), help="CHANGES THE TRAINING: moves "
-        "each parameter (with =batch each input of the model) by one rounding at its first use, for compare --noise"
-    )  # fmt: skip
-    settings = parser.add_argument_group("settings")
-    texts = meanings()
+    add("--config", metavar="FILE", help=say("help.config").text(language))
+    at = say("help.default", help=say("help.step_at"), value="optimizer")
+    add("--step-at", choices=("optimizer", "model"), default="optimizer", help=at.text(language))
+    add("--as-msprobe", action="store_true", help=say("help.as_msprobe").text(language))
+    add("--first-step", type=_step, metavar="N", help=say("help.first_step").text(language))
+    about = say("help.perturb").text(language)
+    add("--perturb", nargs="?", const="parameters", choices=("parameters", "batch"), help=about)
+    add_shared(parser, "language", language)
+    settings = parser.add_argument_group(say("help.settings").text(language))
+    texts = meanings(language)
     for row in fields(Settings):
-        option, meaning = f"--{row.name.replace('_', '-')}", texts[row.name]
+        option, meaning = f"--{row.name.replace('_', '-')}", _with_default(texts[row.name], row.default, language)
         if isinstance(row.default, bool) or row.name in ("unlisted", "saved_tensors"):
             settings.add_argument(option, action=argparse.BooleanOptionalAction, default=None, help=meaning)
         elif row.name in _TEXTS:
@@ -121,8 +123,22 @@ def _parser() -> argparse.ArgumentParser:
             settings.add_argument(option, type=parse, metavar="A,B", help=meaning)
         else:
             kind = _value if row.name in _JSON or isinstance(row.default, int) else str
-            settings.add_argument(option, type=kind, metavar=row.name.upper(), help=meaning)
+            settings.add_argument(option, type=kind, metavar=_metavar(row.name, row.default), help=meaning)
     return parser
+
+
+def _metavar(name: str, default: Any) -> str:
+    """Return the word for the value of a setting."""
+    is_number = type(default) is int
+    return "PATH" if name in _PATHS else "N" if is_number else "VALUE"
+
+
+def _with_default(meaning: str, default: Any, language: str) -> str:
+    """Return the meaning of a setting with its default, where that is a word, a number, or a switch."""
+    if type(default) not in (str, int, float, bool) or default == "":
+        return meaning
+    shown = json.dumps(default) if type(default) is not str else default
+    return say("help.default", help=meaning.rstrip(".。"), value=shown).text(language)
 
 
 def count_of_options(words: Sequence[str], parser: argparse.ArgumentParser) -> int:
@@ -145,7 +161,7 @@ def _word_or_words(text: str) -> str | list[str]:
 
 def _step(text: str) -> int:
     if not text.isascii() or not text.isdigit():
-        raise argparse.ArgumentTypeError(f"{text!r} is not allowed. Allowed: a whole number from 0")
+        raise argparse.ArgumentTypeError(say("option.value", word=text, allowed=say("option.from_zero"), hint=NOTHING))
     return int(text)
 
 

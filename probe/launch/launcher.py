@@ -18,6 +18,7 @@ from probe.capture.patches import HookGroup, Patch, around
 from probe.config.settings import ConfigFile
 from probe.debugger import PrecisionDebugger
 from probe.errors import UsageError, raised_at_caller
+from probe.findings.sentence import NOTHING, Sentence, say
 from probe.launch.perturb import Perturbation
 from probe.launch.program import TOOL, Program
 from probe.process.signals import LastWords
@@ -112,21 +113,18 @@ class Launcher:
 
     def _refuse(self, original: Callable[..., Any], debugger: PrecisionDebugger, *args: Any, **kwargs: Any) -> None:
         if type(debugger) is PrecisionDebugger:
-            self._raise("")
+            self._raise(NOTHING)
         original(debugger, *args, **kwargs)
 
     def _refuse_installed(self) -> None:
         """Refuse the debugger of an msprobe that is installed: both would record."""
         kind = getattr(sys.modules["msprobe.mindspore"], "PrecisionDebugger", None)
         if isinstance(kind, type) and not issubclass(kind, PrecisionDebugger):
-            self._hooks.add(Patch(kind, "__init__", around(lambda *_, **__: self._raise(", or with --as-msprobe"))))
+            self._hooks.add(Patch(kind, "__init__", around(lambda *_, **__: self._raise(say("run.or_as_msprobe")))))
 
-    def _raise(self, further: str) -> None:
+    def _raise(self, further: Sentence) -> None:
         self._is_own = True
-        raise UsageError(
-            f"{_place()}: the program makes a PrecisionDebugger of its own. Start it without probe run: "
-            f"python {self._program}{further}"
-        )
+        raise UsageError(say("run.own_debugger", place=_place(), program=str(self._program), further=further))
 
     def _at_sigterm(self) -> None:
         """Complete the dump, and say where it is, or why there is none."""

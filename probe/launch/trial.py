@@ -15,6 +15,7 @@ from importlib.machinery import ModuleSpec, PathFinder
 from probe.config.own_statistics import own_statistics
 from probe.config.settings import Settings
 from probe.errors import SettingsError, UsageError
+from probe.findings.sentence import NOTHING, said_of, say
 from probe.reading.dumps.folders import find_folders
 from probe.series.series import find_series
 from probe.store import file_io
@@ -29,7 +30,7 @@ def try_settings(settings: Settings, folder: str) -> None:
         return
     problem = file_io.why_unwritable(settings.dump_path)
     if problem:
-        raise SettingsError(f"dump_path: {settings.dump_path!r} cannot be written: {problem}. Choose another folder.")
+        raise SettingsError(say("run.dump_path", path=settings.dump_path, reason=problem))
     if settings.golden:
         _try_golden(settings.golden)
     modes = (settings.summary_mode,) if isinstance(settings.summary_mode, str) else settings.summary_mode
@@ -43,21 +44,21 @@ def _try_golden(path: str) -> None:
     try:
         find_folders(path)
     except UsageError as error:
-        hint = ""
+        hint = NOTHING
         if os.path.isdir(path) and find_series(path):
-            hint = ' It holds rows of the monitor: record the golden run with task "statistics".'
-        raise SettingsError(f"golden: {error}.{hint}") from None
+            hint = say("run.hint_rows")
+        raise SettingsError(say("run.golden", reason=said_of(error), hint=hint)) from None
 
 
 def _try_function(text: str, places: Sequence[str]) -> None:
     module, _, path = text.partition(":")
     spec = _found(module, places)
     if spec is None:
-        raise SettingsError(f"summary_mode: {text!r}: there is no module {module!r}. Allowed: module:function.")
+        raise SettingsError(say("run.no_module", text=text, module=module))
     names = _names_of(spec)
     first = path.partition(".")[0]
     if names is not None and first not in names:
-        raise SettingsError(f"summary_mode: {text!r}: {spec.origin} has no {first!r}. Allowed: module:function.")
+        raise SettingsError(say("run.no_function", text=text, file=spec.origin, name=first))
 
 
 def _found(module: str, places: Sequence[str]) -> ModuleSpec | None:

@@ -22,9 +22,9 @@ _COLUMNS = (
 )  # fmt: skip
 
 
-def add_replay(commands: Any) -> None:
+def add_replay(commands: Any, language: str) -> None:
     """Add ``probe replay``."""
-    add_commands(commands, {"replay": run_replay})
+    add_commands(commands, {"replay": run_replay}, language)
 
 
 def run_replay(given: argparse.Namespace) -> int:
@@ -35,20 +35,20 @@ def run_replay(given: argparse.Namespace) -> int:
     given.call = given.call or given.gradients
     asked = names(given)
     if (bool(given.call) == given.all) if not any(asked) else bool(given.call):
-        raise UsageError("replay needs a call, or --all, or --name: probe replay DUMP CALL")
+        raise UsageError(say("error.replay_needs_call"))
     if given.csv == "-" and given.json == "-":
-        raise UsageError("--csv and --json: standard output takes one of them; give the other a FILE")
+        raise UsageError(say("error.two_outputs"))
     if not given.limit > 0:
-        raise UsageError(f"--limit: {given.limit} is not allowed. Allowed: a number of seconds above 0.")
+        raise UsageError(say("error.replay_bad_limit", value=given.limit))
     if is_gradients and (given.script or given.dtype or given.device):
-        raise UsageError("--gradients: --script, --dtype and --device are not allowed beside it")
+        raise UsageError(say("error.replay_beside_gradients"))
     if given.repeat and (given.repeat < 2 or given.script or is_gradients):
-        raise UsageError("--repeat: it takes a number from 2, and neither --script nor --gradients beside it")
+        raise UsageError(say("error.replay_bad_repeat"))
     if given.script:
         from probe.replaying.script import write_script
 
         if given.all:
-            raise UsageError("--script: it takes one call")
+            raise UsageError(say("error.replay_one_call"))
         call = next(choose(given.path, given.call, given.step, given.rank, asked))
         for path in write_script(call, given.script, known_dtype(given.dtype)):
             _tell_written(path, given.lang)
@@ -78,7 +78,7 @@ def write_files(calls: Replays, csv: str | None, as_json: str | None, language: 
             with create(as_json) as file:
                 json.dump([call.to_dict() for call in calls], file, indent=1)
     except OSError as error:
-        raise UsageError(f"a file cannot be written: {error}") from error
+        raise UsageError(say("error.file_unwritten", reason=str(error))) from error
     for path in filter(None, (csv, as_json)):
         if path != "-":
             _tell_written(path, language)

@@ -269,15 +269,16 @@ def choose(
                 found += 1
                 yield call
     if not found:
-        what = "no call" if name is None else f"no call {name!r}; probe show names them"
-        raise UsageError(f"{os.fspath(path)} has {what}")
+        if name is None:
+            raise UsageError(say("error.replay_no_calls", path=os.fspath(path)))
+        raise UsageError(say("error.replay_no_call", path=os.fspath(path), name=name))
 
 
 def known_dtype(dtype: str) -> str:
     """Return the name of a dtype as a record has it; raise UsageError when it is none of floating point."""
     names = {"": "", "float16": "Float16", "bfloat16": "BFloat16", "float32": "Float32", "float64": "Float64"}
     if dtype.lower() not in names:
-        raise UsageError(f"dtype: {dtype!r} is not allowed. Allowed: {', '.join(filter(None, names))}.")
+        raise UsageError(say("error.replay_bad_dtype", text=dtype, allowed=list(filter(None, names))))
     return names[dtype.lower()]
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from probe.errors import UsageError
-from probe.findings.sentence import table
+from probe.findings.sentence import say, table
 from probe.reading.dumps.dump import Call
 from probe.reading.dumps.tables import create
 from probe.replaying.calling import tensors_of
@@ -42,9 +42,9 @@ def write_script(call: Call, path: str, dtype: str = "") -> list[str]:
         with create(path) as file:
             file.write(_text(call.name, found.code, description, folder, dtype))
     except CannotReplayError as error:
-        raise UsageError(f"{call.name} cannot be replayed: {error}") from error
+        raise UsageError(say("error.replay_no_script", name=call.name, reason=error.reason)) from error
     except OSError as error:
-        raise UsageError(f"the script cannot be written: {error}") from error
+        raise UsageError(say("error.replay_script_unwritten", reason=str(error))) from error
     return [path, place]
 
 

@@ -19,6 +19,7 @@ import numpy as np
 
 from probe.door import open_file
 from probe.errors import UsageError
+from probe.findings.sentence import say
 from probe.store import file_io, file_names
 from probe.store.file_names import Rank
 
@@ -213,7 +214,7 @@ class RankSeries:
                 content, self._number = file.read(), os.fstat(file.fileno()).st_ino
             found = list(sections(content))
         except (OSError, ValueError) as error:
-            raise UsageError(f"{self.path} cannot be read: {error}") from None
+            raise UsageError(say("error.unreadable", path=self.path, reason=str(error))) from None
         self._tables = [(section.names, table(content, section)) for section in found]
         self._end = found[-1].end if found else 0
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from probe.door import open_text, table_lines
 from probe.errors import UsageError
+from probe.findings.sentence import say
 from probe.naming import ADAM_STATES, escape_formula
 from probe.series.file import MOST_STEP, NOT_MEASURED_BITS, RankSeries
 from probe.series.series_name import FEATURES, parse, slot_of
@@ -101,7 +102,7 @@ def write_msprobe_csv(ranks: Iterable[RankSeries], folder: str) -> list[str]:
             os.makedirs(own, exist_ok=True)
             written += [_write(own, kind, without_lone_numbers(kind, table)) for kind, table in tables.items()]
         except OSError as error:
-            raise UsageError(f"{own} cannot be written: {error.strerror or error}") from error
+            raise UsageError(say("error.unwritable", path=own, reason=str(error.strerror or error))) from error
     return written
 
 
@@ -175,4 +176,6 @@ def _add(path: str, kind: str, rows: dict[int, dict[str, float]]) -> None:
                 if 0 <= step < MOST_STEP:
                     rows.setdefault(step, {}).update(numbers)
     except (OSError, csv.Error) as error:
-        raise UsageError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from None
+        raise UsageError(
+            say("error.unreadable", path=path, reason=str(getattr(error, "strerror", None) or error))
+        ) from None

@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from probe.errors import UsageError
+from probe.findings.sentence import say
 from probe.store.file_names import MONITOR, SERIES, TRAINER_CSV, Rank, rank_name, rank_of
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def open_series(path: str) -> list[RankSeries]:
     """Return the series of all ranks below a folder; raise UsageError when there are none, or one cannot be read."""
     found = find_series(path)
     if not found:
-        raise UsageError(f'{path} has no file of the monitor: record with "task": "monitor"')
+        raise UsageError(say("error.no_monitor", path=path))
     return [opened(place, rank) for place, rank in found]
 
 

@@ -102,7 +102,7 @@ def test_a_device_that_is_not_there_is_told_and_the_rest_is_not_run(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--device", "ascent"], "'ascent' is not allowed. Allowed: CPU, GPU, Ascend. Did you mean 'Ascend'?"),
+        (["--device", "ascent"], "'ascent' is not allowed. Allowed: CPU, GPU, Ascend. Did you mean Ascend?"),
         (["--device", "x"], "'x' is not allowed. Allowed: CPU, GPU, Ascend."),
         (["--limit", "0"], "'0' is not allowed. Allowed: a number of seconds above 0."),
         (["dump"], "'dump' is one argument too many"),

@@ -231,3 +231,31 @@ def test_a_name_and_a_text_of_numbers_are_facts(call):
 )
 def test_english_words_in_a_chinese_sentence_are_found(said, count):
     assert len(english_words(said)) == count
+
+
+#: rooms whose errors end a command
+ROOMS = ("reading", "replaying", "doctor", "intervention", "series")
+#: errors for programs: a wrong argument of a function of the public API
+FOR_PROGRAMS = ("lang: ", "series: ")
+
+
+def bare_errors(source: str) -> list[str]:
+    """Return the errors that are raised with a text of their own instead of a sentence."""
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("UsageError", "SettingsError") and node.args:
+            said = ast.unparse(node.args[0])
+            is_text = isinstance(node.args[0], (ast.JoinedStr, ast.Constant))
+            if is_text and not said.lstrip("f'\"").startswith(FOR_PROGRAMS):
+                found.append(f"line {node.lineno}: {said}")
+    return found
+
+
+@pytest.mark.parametrize("path", [path for path in SOURCES if path.split("/")[1] in ROOMS])
+def test_every_error_of_a_command_is_a_sentence(path):
+    assert bare_errors(SOURCES[path]) == []
+
+
+def test_a_bare_error_is_found():
+    assert bare_errors('raise UsageError(f"{path} is wrong")') == ["line 1: f'{path} is wrong'"]
+    assert bare_errors('raise UsageError(say("error.regex", text=a, reason=b))') == []

@@ -349,7 +349,7 @@ def test_the_frames_of_the_program_stay():
 )
 def test_whole_numbers_and_switches_are_options(task, words, tmp_path):
     given = {name: value for name, value in vars(_parser().parse_args(words)).items() if value is not None}
-    del given["step_at"], given["as_msprobe"]
+    del given["step_at"], given["as_msprobe"], given["lang"]
     settings = ConfigFile(None, task=task, dump_path=str(tmp_path), **given).load()
     for option, value in zip(words[::2], words[1::2]):
         if not value.startswith("--"):

@@ -100,13 +100,13 @@ def _files(path: str) -> list[str]:
     if os.path.isfile(path):
         return [path]
     if not os.path.isdir(path):
-        raise UsageError(f"{path}: no such folder")
+        raise UsageError(say("error.no_folder", path=path))
     files: list[str] = []
     for root in (path, os.path.dirname(os.path.abspath(path)), os.path.dirname(os.path.dirname(os.path.abspath(path)))):
         is_inside = root == path or os.path.basename(os.path.abspath(path)).startswith(("step", "rank"))
         files = files or (_find(root) if is_inside else [])
     if not files:
-        raise UsageError(f'{path}: no {file_names.RUN} in it. Recorded with "snapshot": false, or by another tool?')
+        raise UsageError(say("check.no_run_in", path=path, file=file_names.RUN))
     return files
 
 
@@ -148,7 +148,7 @@ def _read(path: str) -> RunSnapshot:
     sieve = Sieve(path)
     run = sieve.header(read_document(path), RUN)
     if run.get("parameters") is None:
-        raise UsageError(f"{path} is no {file_names.RUN} of probe: it has no parameters")
+        raise UsageError(say("check.no_run", path=path, file=file_names.RUN))
     parameters = sieve.objects(run["parameters"], PARAMETER)
     values = sieve.objects({name: item.get("values") or {} for name, item in parameters.items()}, DESCRIBED)
     run["parameters"] = {name: {**item, "values": values.get(name)} for name, item in parameters.items()}

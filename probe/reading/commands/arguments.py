@@ -6,20 +6,24 @@ from __future__ import annotations
 import argparse
 import functools
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from probe.errors import UsageError
-from probe.findings.sentence import locale_language
+from probe.findings.sentence import LANGUAGES, say
 from probe.naming import NARROWER
 from probe.reading.dumps.names import Names
+from probe.reading.dumps.text import shorten
 from probe.reading.dumps.work import Workers
 
 #: the help of an older spelling: it works, and --help does not list it
 HIDDEN = "hidden"
 #: the number of rows that are shown unless the user asks for another
 ROWS = 40
+_NONE = ("", "")
+#: defaults that say nothing, or that the help itself describes
+_PLAIN: tuple[Any, ...] = (None, "", 0, -1, "-", [])
 
 
 @functools.lru_cache(1)
@@ -29,40 +33,53 @@ def _table() -> dict[str, Any]:
     return found
 
 
-def add_commands(commands: Any, runs: Mapping[str, Callable[[argparse.Namespace], int]]) -> None:
-    """Add commands of the table; each runs the function of its name."""
+def add_commands(commands: Any, runs: Mapping[str, Callable[[argparse.Namespace], int]], language: str) -> None:
+    """Add commands of the table, with their help in a language; each runs the function of its name."""
     for name, run in runs.items():
         row = _table()[name]
-        parser = commands.add_parser(
-            name, help=row["help"], description=row["description"], epilog=row.get("epilog", "")
-        )
-        _add(parser, row["arguments"])
+        texts = {key: _in(language, row.get(key, _NONE)) for key in ("help", "description", "epilog")}
+        parser = commands.add_parser(name, **texts)
+        _add(parser, row["arguments"], language)
         parser.set_defaults(run=run, failed=row.get("failed", 1))
 
 
-def add_shared(parser: argparse._ActionsContainer, group: str) -> None:
+def add_shared(parser: argparse._ActionsContainer, group: str, language: str) -> None:
     """Add arguments that several commands share, such as "language"."""
-    _add(parser, _table()["shared"][group])
+    _add(parser, _table()["shared"][group], language)
 
 
-def _add(parser: argparse._ActionsContainer, rows: Iterable[Any]) -> None:
-    words = {"{locale}": locale_language(), "{narrower}": NARROWER, "{kept}": argparse.SUPPRESS}
+def _in(language: str, pair: Sequence[str]) -> str:
+    """Return that of two texts which is in a language."""
+    return pair[LANGUAGES.index(language)]
+
+
+def _add(parser: argparse._ActionsContainer, rows: Iterable[Any], language: str) -> None:
+    words = {"{locale}": language, "{narrower}": NARROWER, "{kept}": argparse.SUPPRESS}
     for row in rows:
         if isinstance(row, str):
-            add_shared(parser, row[1:])
+            add_shared(parser, row[1:], language)
             continue
         if isinstance(row, list):  # of which one at most may be given
-            _add(parser.add_mutually_exclusive_group(), row)
+            _add(parser.add_mutually_exclusive_group(), row, language)
             continue
         given: dict[str, Any] = {key: words.get(str(value), value) for key, value in row.items()}
-        given["help"] = row["help"].replace("{narrower}", ", ".join(NARROWER))
+        given["help"] = argparse.SUPPRESS if row["help"] == HIDDEN else _help_of(row, language)
         if "type" in row:
             given["type"] = {"int": int, "float": float}[row["type"]]
-        if row["help"] == HIDDEN:
-            given["help"] = argparse.SUPPRESS
         if type(row.get("metavar")) is list:
             given["metavar"] = tuple(row["metavar"])  # argparse takes no list
         parser.add_argument(*given.pop("flags").split(), **given)
+
+
+def _help_of(row: Mapping[str, Any], language: str) -> str:
+    """Return the help of an option; a default that is a word or a number is said behind it."""
+    told = _in(language, row["help"]).replace("{narrower}", ", ".join(NARROWER))
+    default = row.get("default")
+    is_said = default in _PLAIN or str(default).startswith("{")
+    if is_said:
+        return told
+    shown = f"{default:g}" if type(default) is float else default
+    return say("help.default", help=told, value=shown).text(language)
 
 
 def workers(given: argparse.Namespace) -> Workers:
@@ -88,7 +105,7 @@ def wants_summaries(given: argparse.Namespace) -> bool:
     """
     if not given.only_summaries:
         if given.output != "-":
-            raise UsageError("-o: this is the file of the summaries; it needs --only-summaries")
+            raise UsageError(say("error.needs_summaries"))
         return False
     needs_result = {"--json": getattr(given, "json", None), "--xlsx": getattr(given, "xlsx", None)}
     # compare writes the rows of --csv FILE for each rank; trend writes its --csv from the series of all
@@ -96,7 +113,7 @@ def wants_summaries(given: argparse.Namespace) -> bool:
     needs_result["--csv"] = csv == "-" or (given.command == "trend" and csv is not None)
     wrong = [option for option, value in needs_result.items() if value]
     if wrong:
-        raise UsageError(f"{', '.join(wrong)}: not allowed with --only-summaries. probe merge writes the result.")
+        raise UsageError(say("error.with_summaries", options=wrong))
     return True
 
 
@@ -107,7 +124,7 @@ def read_thresholds(path: str | None, rules: Iterable[str]) -> dict[str, float]:
     given, allowed = read_document(path) if path else {}, list(rules)
     for name, value in given.items():
         if name not in allowed:
-            raise UsageError(f"--rules: {name!r} is not allowed. Allowed: {', '.join(allowed)}.")
+            raise UsageError(say("error.rule", name=name, allowed=allowed))
         if type(value) not in (int, float):
-            raise UsageError(f"--rules: {name}: {value!r} is not allowed. Allowed: a number.")
+            raise UsageError(say("error.rule_value", name=name, value=shorten(json.dumps(value), 60)))
     return given

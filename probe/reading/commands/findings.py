@@ -147,10 +147,8 @@ def run_ranks(given: argparse.Namespace) -> int:
 
 
 def _check_count(path: str, ranks: int) -> None:
-    from probe.reading.one_run.rank_checks import ONE_RANK
-
     if ranks < 2:
-        raise UsageError(f"{path} {ONE_RANK}")
+        raise UsageError(say("error.one_rank", path=path))
 
 
 def show_ranks(digests: list[Digest], given: argparse.Namespace) -> int:
@@ -280,8 +278,7 @@ def run_merge(given: argparse.Namespace) -> int:
 
         choice = Names(*head.settings["names"]), str(head.settings.get("stat"))
         return show_trend(summaries, given, choice, arguments.read_thresholds(given.rules, IN_DUMPS))
-    allowed = "compare, nan, ranks, trend"
-    raise UsageError(f"{given.files[0]}: the command {head.command!r} is not allowed. Allowed: {allowed}.")
+    raise UsageError(say("error.summary_command", path=given.files[0], command=head.command))
 
 
 def _show_comparison(given: argparse.Namespace, head: Head, summaries: list[Any]) -> int:

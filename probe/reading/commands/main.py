@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import functools
 import json
 import os
 import sys
@@ -13,8 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from probe.errors import ProbeError
-from probe.options import OneLineParser
-from probe.reading.commands.arguments import add_commands
+from probe.findings.sentence import ENGLISH, Sentence, said_of, say
+from probe.options import OneLineParser, asked_language, in_place
+from probe.reading.commands.arguments import add_commands, add_shared
 from probe.reading.commands.findings import run_merge, run_nan, run_ranks, run_trend
 from probe.reading.commands.outlet import lasting_stdout
 from probe.reading.commands.show import run_check, run_compare, run_recover, run_report, run_show
@@ -32,26 +34,36 @@ _UTF8: Any = {"encoding": "utf-8", "errors": "backslashreplace"}
 
 
 def run_command(
-    version: str, arguments: Sequence[str] | None = None, further: Sequence[Callable[[Any], None]] = ()
+    version: str, arguments: Sequence[str] | None = None, further: Sequence[Callable[[Any, str], None]] = ()
 ) -> int:
     """Run a command and return its exit status: 0, 1 when it could not be done, 2 for wrong arguments, 70 after a bug.
 
     ``arguments`` None takes those of the process. The functions in ``further`` add commands of other rooms.
     """
-    parser = OneLineParser(prog="probe", description="Read and compare dumps, and check this machine.")
-    parser.add_argument("--version", action="version", version=f"probe {version}")
-    parser.add_argument("--json-schema", action=_Schemas, nargs=0, help="print a JSON Schema of each --json")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    add_commands(commands, _RUNS)
+    words = in_place(sys.argv[1:] if arguments is None else arguments)
+    language = asked_language(words)
+    parser = _parser(version, language)
+    made: Any = functools.partial(OneLineParser, language=language)
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=made)
+    add_commands(commands, _RUNS, language)
     for add in further:
-        add(commands)
+        add(commands, language)
     for stream in (sys.stdout, sys.stderr):  # a name that the terminal cannot show is no reason to fail
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
     with lasting_stdout():
-        given = parser.parse_args(arguments)
+        given = parser.parse_args(words)
         reason = why_no_output(given)
-        return _told(reason, _NO_OUTPUT) if reason else _status(given)
+        return _told(reason, _NO_OUTPUT, language) if reason else _status(given, language)
+
+
+def _parser(version: str, language: str) -> OneLineParser:
+    parser = OneLineParser(prog="probe", description=say("help.probe").text(language), language=language)
+    about = say("help.version").text(language)
+    parser.add_argument("--version", action="version", version=f"probe {version}", help=about)
+    parser.add_argument("--json-schema", action=_Schemas, nargs=0, help=say("help.schema").text(language))
+    add_shared(parser, "language", language)
+    return parser
 
 
 def json_schemas() -> dict[str, Any]:
@@ -63,10 +75,11 @@ def json_schemas() -> dict[str, Any]:
 
 class _Schemas(argparse.Action):
     def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
-        parser.exit(_status(argparse.Namespace(run=lambda _: print(json.dumps(json_schemas(), indent=1)) or 0)))
+        given = argparse.Namespace(run=lambda _: print(json.dumps(json_schemas(), indent=1)) or 0)
+        parser.exit(_status(given, ENGLISH))
 
 
-def _status(given: argparse.Namespace) -> int:
+def _status(given: argparse.Namespace, language: str) -> int:
     """Run a command that was parsed; each way to end has one form."""
     failed = int(getattr(given, "failed", 1))
     try:
@@ -74,32 +87,37 @@ def _status(given: argparse.Namespace) -> int:
         sys.stdout.flush()
         return status
     except ProbeError as error:
-        return _told(str(error), failed)
+        return _told(said_of(error), failed, language)
     except KeyboardInterrupt:
         return _INTERRUPTED
     except MemoryError:
-        return _told("there is not enough memory", failed)
+        return _told(say("error.memory"), failed, language)
     except OSError as error:  # of an output: those of inputs end at the door
-        return _dropped(error)
+        return _dropped(error, language)
     except Exception as error:
-        return _told(_internal(error), _INTERNAL)
+        return _told(_internal(error), _INTERNAL, language)
 
 
-def _told(reason: str, status: int) -> int:
+def _told(reason: Sentence | str, status: int, language: str) -> int:
     """Print why a command ends, and return its exit status."""
+    told = reason.text(language) if isinstance(reason, Sentence) else reason
     with contextlib.suppress(OSError):
-        print(f"probe: {safe(reason)}", file=sys.stderr)
+        print(f"probe: {safe(told)}", file=sys.stderr)
     return status
 
 
-def _dropped(error: OSError) -> int:
+def _dropped(error: OSError, language: str) -> int:
     """Return the exit status after an error of an output."""
     with contextlib.suppress(OSError, ValueError):  # Python's own last flush is to be silent
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return _told(f"{error.filename or 'the output'} cannot be written: {error.strerror or error}", _NO_OUTPUT)
+    reason = str(error.strerror or error)
+    said = say("error.no_output", reason=reason)
+    if error.filename:
+        said = say("error.unwritable", path=error.filename, reason=reason)
+    return _told(said, _NO_OUTPUT, language)
 
 
-def _internal(error: Exception) -> str:
+def _internal(error: Exception) -> Sentence:
     """Return what to say of an error of ours; its traceback is in a file."""
     import tempfile
     import traceback
@@ -109,5 +127,5 @@ def _internal(error: Exception) -> str:
         with tempfile.NamedTemporaryFile("w", prefix="probe-error-", suffix=".txt", delete=False, **_UTF8) as file:
             file.write(f"{sys.version}\n{sys.argv[1:]}\n{traceback.format_exc()}")
     except OSError:
-        return f"internal error: {name}. Please report it, with this:\n{traceback.format_exc()}"
-    return f"internal error: {name}. Please report it, with the file {file.name}"
+        return say("error.internal_here", error=name, traceback=traceback.format_exc())
+    return say("error.internal", error=name, path=file.name)

@@ -33,14 +33,14 @@ def run_compare(given: argparse.Namespace) -> int:
     if given.a and not given.b and given.golden_path:
         golden, target = given.golden_path, given.a
     if not golden or not target:
-        raise UsageError("compare needs two dumps: probe compare GOLDEN TARGET")
+        raise UsageError(say("error.two_dumps"))
     if not given.tolerance >= 0:
-        raise UsageError(f"--tolerance: {given.tolerance} is not allowed. Allowed: a number from 0.")
+        raise UsageError(say("error.tolerance", value=given.tolerance))
     is_table = given.csv == "-"
     if is_table and given.json == "-":
-        raise UsageError("--csv and --json: standard output takes one of them; give the other a FILE")
+        raise UsageError(say("error.two_outputs"))
     if is_table and given.scheduler:
-        raise UsageError("--csv: it needs a FILE beside --scheduler, in a folder that all workers see")
+        raise UsageError(say("error.csv_cluster"))
     scratch = tempfile.mkdtemp(prefix="probe-rows-") if is_table else ""
     try:
         return _compare(given, golden, target, os.path.join(scratch, "rows.csv") if is_table else given.csv)
@@ -105,13 +105,15 @@ def read_map(path: str) -> dict[str, str]:
         with open_text(path) as file:
             content = yaml.safe_load(file)
     except RecursionError:
-        raise UsageError(f"--map: {path} cannot be read: it is nested too deeply") from None
-    except (OSError, ValueError, yaml.YAMLError) as error:
-        raise UsageError(f"--map: {path} cannot be read: {' '.join(str(error).split())}") from error
+        raise UsageError(say("error.map_deep", path=path)) from None
+    except OSError as error:
+        raise UsageError(say("error.map", path=path, reason=error.strerror or type(error).__name__)) from error
+    except (ValueError, yaml.YAMLError) as error:
+        raise UsageError(say("error.map", path=path, reason=" ".join(str(error).split()))) from error
     found: dict[str, str] = {}
     _collect(content, found)
     if not found:
-        raise UsageError(f"--map: {path} holds no names. Allowed: lines as blocks.0.down: blocks.0.fc2")
+        raise UsageError(say("error.map_empty", path=path))
     return found
 
 
@@ -133,7 +135,7 @@ def run_show(given: argparse.Namespace) -> int:
     if given.csv:
         given.format = "csv"
     if given.dtypes and given.format == "csv":
-        raise UsageError("--csv: it is not allowed with --dtypes. Allowed: --json.")
+        raise UsageError(say("error.csv_dtypes"))
     width = text.terminal_width()
     default = arguments.ROWS if width and given.format == "text" else 0
     query = Query(
@@ -165,7 +167,7 @@ def _show_rows(given: argparse.Namespace) -> int:
     from probe.series.series import open_series
 
     if given.format != "text":
-        raise UsageError(f"{given.path} has rows of the monitor and no dump: see probe watch {given.path} --json")
+        raise UsageError(say("error.rows_alone", path=given.path))
     for rank in open_series(given.path):
         show_rows(
             rank, [], given.lang, asked=arguments.names(given), rows=arguments.ROWS if given.rows < 0 else given.rows
@@ -192,9 +194,9 @@ def run_report(given: argparse.Namespace) -> int:
     from probe.reading.report.report import Wishes, make_report
 
     if len(given.paths) > 2:
-        raise UsageError("report takes one dump or two: probe report [GOLDEN] DIR")
+        raise UsageError(say("error.report_paths"))
     if not given.tolerance >= 0:
-        raise UsageError(f"--tolerance: {given.tolerance} is not allowed. Allowed: a number from 0.")
+        raise UsageError(say("error.tolerance", value=given.tolerance))
     request = Request(
         Options(factor=given.tolerance), step=given.step, rank=given.rank, workers=arguments.workers(given)
     )
@@ -254,7 +256,7 @@ def run_check(given: argparse.Namespace) -> int:
     from probe.reading.one_run.health.run_check import check_run
 
     if len(given.paths) > 2:
-        raise UsageError("check takes one run or two: probe check [GOLDEN] TARGET")
+        raise UsageError(say("error.check_paths"))
     if len(given.paths) == 2:
         result = check(*given.paths)
         print(json.dumps(result.to_dict(), indent=1) if given.json else result.text(given.lang))

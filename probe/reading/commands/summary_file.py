@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from probe.door import open_text
 from probe.errors import UsageError
-from probe.findings.sentence import LANGUAGES, Sentence
+from probe.findings.sentence import LANGUAGES, Sentence, clauses, say
 from probe.reading.compare.origins.across_ranks import Collective, UnitCounts, UnitOrigins, UnitSummary
 from probe.reading.compare.origins.origin import CodeLine, Origin, Site
 from probe.reading.dumps.flow import Frame
@@ -151,7 +151,7 @@ def write_summaries(output: str, head: Head, summaries: Sequence[Any]) -> None:
         with create_whole(output) as file:
             file.writelines(lines)
     except OSError as error:
-        raise UsageError(f"{output} cannot be written: {error.strerror or error}") from error
+        raise UsageError(say("error.unwritable", path=output, reason=str(error.strerror or error))) from error
 
 
 def read_summaries(paths: Sequence[str]) -> tuple[Head, list[Any]]:
@@ -167,11 +167,11 @@ def read_summaries(paths: Sequence[str]) -> tuple[Head, list[Any]]:
         head, summaries = _read(path)
         heads.append(head)
         if head[:2] != heads[0][:2]:
-            raise UsageError(f"{paths[0]} and {path} do not belong together: {_difference(heads[0], head)}")
+            raise UsageError(say("error.apart", path=paths[0], other=path, difference=_difference(heads[0], head)))
         for summary in summaries:
             other = owner.setdefault((summary.step, summary.rank), path)
             if other != path:
-                raise UsageError(f"{other} and {path} both have step {summary.step}, rank {summary.rank}")
+                raise UsageError(say("error.both_have", other=other, path=path, step=summary.step, rank=summary.rank))
         found += summaries
     found.sort(key=lambda item: (item.step or 0, str(item.rank).zfill(9)))
     return _joined(heads), found
@@ -183,15 +183,15 @@ def _read(path: str) -> tuple[Head, list[Any]]:
             lines = [json.loads(line) for line in file]
         first = lines[0]
         if first.pop("probe_summaries") != _FORMAT:
-            raise UsageError(f"{path} was made by another version of probe")
+            raise UsageError(say("error.other_version", path=path))
         if first.pop("count") != len(lines) - 1:
-            raise UsageError(f"{path} is cut off: it has {len(lines) - 1} summaries. Make it again")
+            raise UsageError(say("error.summaries_cut", path=path, count=len(lines) - 1))
         head = Head(**first)
         return _checked(head._replace(alone=decode(head.alone)), [decode(line) for line in lines[1:]])
     except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error.strerror or error}") from error
+        raise UsageError(say("error.unreadable", path=path, reason=str(error.strerror or error))) from error
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError, zlib.error):
-        raise UsageError(f"{path} is no file of summaries, or is damaged. Make it with --only-summaries") from None
+        raise UsageError(say("error.no_summaries", path=path)) from None
 
 
 def _checked(head: Head, found: list[Any]) -> tuple[Head, list[Any]]:
@@ -210,11 +210,13 @@ def _checked(head: Head, found: list[Any]) -> tuple[Head, list[Any]]:
     return head, found
 
 
-def _difference(head: Head, other: Head) -> str:
+def _difference(head: Head, other: Head) -> Sentence:
+    """Return the command, or the settings, in which two files differ."""
     if head.command != other.command:
-        return f"probe {head.command} and probe {other.command}"
+        return say("error.apart_by", key="probe", left=head.command, right=other.command)
     keys = [key for key in {**head.settings, **other.settings} if head.settings.get(key) != other.settings.get(key)]
-    return ", ".join(f"{key} {head.settings.get(key)!r} and {other.settings.get(key)!r}" for key in keys)
+    shown = {key: [json.dumps(side.settings.get(key, "")) for side in (head, other)] for key in keys}
+    return clauses(*(say("error.apart_by", key=key, left=left, right=right) for key, (left, right) in shown.items()))
 
 
 def _joined(heads: list[Head]) -> Head:

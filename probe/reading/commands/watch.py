@@ -38,7 +38,7 @@ def run_watch(given: argparse.Namespace) -> int:
     asked = names(given)
     thresholds, ranks = read_thresholds(given.rules, ONLINE), open_series(given.path)
     if given.follow and any(os.path.isdir(rank.path) for rank in ranks):
-        raise UsageError("--follow needs the file of task monitor; csv files of TrainerMon are read once")
+        raise UsageError(say("error.follow"))
     if given.csv:
         _write_csv(ranks, given.csv, asked)
         return 0

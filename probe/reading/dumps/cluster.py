@@ -13,6 +13,7 @@ from concurrent.futures import CancelledError
 from typing import Any
 
 from probe.errors import UsageError
+from probe.findings.sentence import say
 from probe.process.progress import progress
 from probe.reading.dumps.folders import DumpFolder
 
@@ -56,10 +57,7 @@ def run_there(run: Run, function: Callable[..., Any], unit: tuple[Any, ...]) -> 
     """Do one unit on a worker, and return the pickled result; raise UsageError when it does not see a folder."""
     for folder in _folders(unit):
         if not os.path.isdir(folder):
-            raise UsageError(
-                f"the worker on {socket.gethostname()} does not see {folder}. All workers must see the dumps, and the "
-                "folder of a table, at the same path; else use --only-summaries and probe merge"
-            )
+            raise UsageError(say("error.worker_blind", host=socket.gethostname(), folder=folder))
     return run(function, unit)
 
 
@@ -73,7 +71,7 @@ def _connect(scheduler: str) -> Any:
     try:
         from distributed import Client
     except ImportError:
-        raise UsageError("--scheduler needs Dask, an extra of probe: pip install '.[cluster]'") from None
+        raise UsageError(say("error.dask")) from None
     connect = functools.partial(Client, scheduler, timeout=_REACH, set_as_default=False)
     try:
         try:
@@ -81,10 +79,7 @@ def _connect(scheduler: str) -> Any:
         except AssertionError:  # Dask gives its own thread ten seconds to start: too few on a machine that stalls
             return connect()
     except (OSError, asyncio.TimeoutError, ValueError, TypeError) as error:
-        raise UsageError(
-            f"--scheduler: {scheduler!r} cannot be reached ({' '.join(str(error).split())}). "
-            "It is the address that `dask scheduler` prints, as tcp://10.0.0.1:8786"
-        ) from None
+        raise UsageError(say("error.scheduler", address=scheduler, reason=" ".join(str(error).split()))) from None
 
 
 def _count_threads(client: Any, scheduler: str) -> int:
@@ -92,7 +87,7 @@ def _count_threads(client: Any, scheduler: str) -> int:
     try:
         client.wait_for_workers(1, timeout=_WORKERS)
     except (OSError, TimeoutError, asyncio.TimeoutError):  # two classes below Python 3.11
-        raise UsageError(f"--scheduler: {scheduler} has no worker. Start some with: dask worker {scheduler}") from None
+        raise UsageError(say("error.no_worker", address=scheduler)) from None
     return sum(client.nthreads().values()) or 1
 
 
@@ -109,10 +104,7 @@ def _check_installed(client: Any) -> None:
     found = {"the scheduler": client.run_on_scheduler(has_probe), **client.run(has_probe)}
     missing = [place for place, is_there in found.items() if not is_there]
     if missing:
-        raise UsageError(
-            f"probe is not installed for {', '.join(missing[:4])}{' ...' * (len(missing) > 4)}. "
-            "The scheduler and all workers need the same version of pynative-probe"
-        )
+        raise UsageError(say("error.not_installed", places=[*missing[:4], *["..."] * (len(missing) > 4)]))
 
 
 def _wait(client: Any, future: Any, scheduler: str) -> Any:
@@ -124,15 +116,14 @@ def _wait(client: Any, future: Any, scheduler: str) -> Any:
         if future.done() or client.nthreads():
             last_seen = time.monotonic()
         if time.monotonic() - last_seen > _GONE:
-            raise UsageError(f"{scheduler}: all workers are gone since {_GONE} seconds")
+            raise UsageError(say("error.workers_gone", address=scheduler, seconds=_GONE))
         try:
             return future.result(timeout=_LOOK)
         except (TimeoutError, asyncio.TimeoutError):  # two classes below Python 3.11
             continue
         except KilledWorker as error:
             raise UsageError(
-                f"{scheduler}: workers ended again and again while they did the same dump, perhaps for want of memory "
-                f"({' '.join(str(error).split())})"
+                say("error.workers_ended", address=scheduler, reason=" ".join(str(error).split()))
             ) from None
         except CancelledError:
-            raise UsageError(f"{scheduler}: the connection to the scheduler was lost") from None
+            raise UsageError(say("error.connection", address=scheduler)) from None

@@ -74,13 +74,13 @@ def read_document(path: str, shares: bool = False, odd: list[str] | None = None)
         with open_text(path) as file, paused_gc():
             document = _load_entries(file, odd) if shares else _load(file, None)
     except RecursionError:
-        raise UsageError(f"{path} cannot be read: it is nested too deeply") from None
+        raise UsageError(say("error.too_deep", path=path)) from None
     except MemoryError:
-        raise UsageError(f"{path} cannot be read: there is not enough memory for it") from None
+        raise UsageError(say("error.no_memory_for", path=path)) from None
     except (OSError, ValueError) as error:
-        raise UsageError(f"{path} cannot be read: {_reason(error)}") from error
+        raise UsageError(say("error.unreadable", path=path, reason=_reason(error))) from error
     if not isinstance(document, dict):
-        raise UsageError(f"{path} is no document of a dump: it holds {type(document).__name__}, not an object")
+        raise UsageError(say("error.no_document", path=path, found=kind_of(document)))
     return document
 
 
@@ -128,11 +128,13 @@ def read_optional(folder: str, name: str) -> dict[str, Any]:
     return read_document(path) if os.path.lexists(path) else {}
 
 
-def _reason(error: Exception) -> str:
+def _reason(error: Exception) -> Sentence | str:
     if isinstance(error, OSError):
         return error.strerror or type(error).__name__
     if isinstance(error, UnicodeDecodeError):
-        return f"byte {error.start} is not UTF-8"
+        return say("door.no_utf8", place=error.start)
+    if isinstance(error, json.JSONDecodeError):
+        return say("door.cut_at", line=error.lineno, column=error.colno)
     return str(error)
 
 

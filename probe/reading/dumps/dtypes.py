@@ -85,7 +85,7 @@ def dtype_table(dump: Dump) -> dict[str, list[dict[str, Any]]]:
 def show_dtypes(run: Run, query: Query, form: str, width: int, language: str) -> int:
     """Print the dtypes of the steps and ranks of a query, and return the exit status."""
     if form == "csv":
-        raise UsageError("--csv: it is not allowed with --dtypes. Allowed: --json.")
+        raise UsageError(say("error.csv_dtypes"))
     tables = [(folder, dtype_table(Dump(folder))) for folder in folders(run, query.steps, query.ranks)]
     for folder, table in tables if form == "text" else ():
         print(text.safe(folder.label))

@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from probe.errors import UsageError
+from probe.findings.sentence import say
 from probe.reading.dumps import entry_name, text, values
 from probe.reading.dumps.document import Document, paused_gc
 from probe.reading.dumps.entry_view import INPUTS, OUTPUTS, WORDS, Cell, EntryView, TensorNumbers, build
@@ -146,7 +147,7 @@ class Tensor(TensorNumbers):
         """
         path = self.path
         if path is None:
-            raise UsageError(f"{self.name} has no array: the dump holds its statistics only")
+            raise UsageError(say("error.no_array", name=self.name))
         from probe.reading.dumps.load import load_array
 
         return load_array(path, self.dtype)

@@ -92,7 +92,7 @@ class DumpSource(NamedTuple):
         document = read_document(path, shares=True, odd=odd)
         data, sieve = document.pop("data", None), Sieve(path)
         if not isinstance(data, dict):
-            raise UsageError(f'{path} is no dump: it has no "data"')
+            raise UsageError(say("error.no_data", path=path))
         data = {sys.intern(name): data.pop(name) for name in list(data)}  # the other dump of a comparison has them too
         sieve.objects_alone(data, lists=self.file == file_names.DEBUG)
         if odd:
@@ -201,8 +201,7 @@ def find_folders(path: str) -> list[DumpFolder]:
     path = os.fspath(path)
     if os.path.isfile(path):
         if os.path.basename(path) not in file_names.DUMP_FILES:
-            allowed = f"a dump_path, a step or rank folder in it, or a {file_names.DUMP}"
-            raise UsageError(f"{path} is no dump. Allowed: {allowed}.")
+            raise UsageError(say("error.no_dump_file", path=path, file=file_names.DUMP))
         path = os.path.dirname(path) or "."
     found, kernels = [], []
     for folder, folders, files in os.walk(path):
@@ -215,8 +214,9 @@ def find_folders(path: str) -> list[DumpFolder]:
             kernels.append(folder)
     steps = [DumpFolder(place.path, place.step, place.rank, "", step) for place, step in steps_of(kernels)]
     if not found and not steps:
-        reason = "no such folder" if not os.path.exists(path) else f"no {file_names.DUMP} in it or below it"
-        raise UsageError(f"{path}: {reason}")
+        if not os.path.exists(path):
+            raise UsageError(say("error.no_folder", path=path))
+        raise UsageError(say("error.no_dump_below", path=path, file=file_names.DUMP))
     steps.sort(key=lambda item: (item.step or 0, str(item.rank).zfill(9), _order(item.path)))
     return _numbered([*sorted(found, key=lambda item: _order(item.path)), *steps])
 

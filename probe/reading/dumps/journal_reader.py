@@ -33,16 +33,16 @@ def read(path: str, strict: bool = False) -> tuple[list[Mapping[str, Any]], Sent
     try:
         with open_file(path, writable=True) as file:
             if not lock(file.fileno()):
-                raise UsageError(f"{path} is being written by a living process; there is nothing to recover yet")
+                raise UsageError(say("error.living", path=path))
             data = file.read()
     except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error.strerror or error}") from error
+        raise UsageError(say("error.unreadable", path=path, reason=str(error.strerror or error))) from error
     except MemoryError:
-        raise UsageError(f"{path} cannot be read: there is not enough memory for it") from None
+        raise UsageError(say("error.no_memory_for", path=path)) from None
     if MAGIC.startswith(data):  # its process died while it began
         return [], NOTHING
     if not data.startswith(MAGIC):
-        raise UsageError(f"{path} is no journal of probe")
+        raise UsageError(say("error.no_journal", path=path))
     found: list[Mapping[str, Any]] = []
     end, damage, wrong = len(MAGIC), NOTHING, 0
     try:
@@ -55,7 +55,7 @@ def read(path: str, strict: bool = False) -> tuple[list[Mapping[str, Any]], Sent
     except (struct.error, ValueError, RecursionError):
         damage = say("dump.journal_cut", count=len(data) - end, size=len(data))
     if wrong and strict:
-        raise UsageError(f"{path} cannot be recovered, it is kept: {say('door.records', count=wrong)}")
+        raise UsageError(say("error.unrecovered", path=path, reason=say("door.records", count=wrong)))
     return found, clauses(damage, say("door.records", count=wrong) if wrong else NOTHING)
 
 
@@ -112,7 +112,7 @@ def recover(path: str) -> list[RecoveryResult]:
     UsageError when there is no such folder.
     """
     if not os.path.isdir(path):
-        raise UsageError(f"{path}: no such folder")
+        raise UsageError(say("error.no_folder", path=path))
     found = sorted(folder for folder, _, files in os.walk(path) if file_names.JOURNAL in files)
     outcomes = [_outcome(folder) for folder in found]
     later = "arrays were not measured; they are measured when they are read"
@@ -139,13 +139,13 @@ def _recover(folder: str) -> str:
                 merged.add(record)
             merged.documents.write()
         elif damage:
-            raise UsageError(f"{source}: nothing in it can be read: {damage}")
+            raise UsageError(say("error.all_damaged", path=source, reason=damage))
         os.remove(source)
         for name in os.listdir(folder):  # files that were not yet in place when the process died
             if name.endswith(file_names.TEMP_SUFFIX):
                 os.remove(os.path.join(folder, name))
     except (OSError, RecursionError, TypeError, ValueError, KeyError, AttributeError) as error:
-        raise UsageError(f"{source} cannot be recovered, it is kept: {type(error).__name__}: {error}") from error
+        raise UsageError(say("error.unrecovered", path=source, reason=f"{type(error).__name__}: {error}")) from error
     count = len({record["name"] for record in entries})  # an entry may have several records
     return "; ".join([f"{folder}: {count} entries recovered", *notes])
 

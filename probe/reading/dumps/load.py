@@ -17,6 +17,7 @@ import numpy as np
 
 from probe.door import open_file
 from probe.errors import UsageError
+from probe.findings.sentence import say
 from probe.reading.dumps import document, torch_arrays
 from probe.reading.dumps.shapes import lengths
 from probe.reading.dumps.values import NUMBERS, Record, dtype_name, tensors
@@ -137,7 +138,9 @@ def _read(path: str, mapped: bool = False) -> np.ndarray[Any, Any]:
     try:
         return read_array(path, mapped)
     except (OSError, ValueError) as error:
-        raise UsageError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from error
+        raise UsageError(
+            say("error.unreadable", path=path, reason=str(getattr(error, "strerror", None) or error))
+        ) from error
 
 
 def _as_dtype(array: np.ndarray[Any, Any], dtype: str) -> np.ndarray[Any, Any]:

@@ -7,6 +7,7 @@ import re
 from typing import NamedTuple
 
 from probe.errors import UsageError
+from probe.findings.sentence import say
 
 
 class Names(NamedTuple):
@@ -32,7 +33,7 @@ class Names(NamedTuple):
         try:
             re.compile(self.regex)
         except re.error as error:
-            raise UsageError(f"--regex: {self.regex!r} is no regular expression: {error}") from error
+            raise UsageError(say("error.regex", text=self.regex, reason=str(error))) from error
 
 
 ALL_NAMES = Names()

@@ -26,7 +26,7 @@ from probe.reading.dumps.dump import Call, Dump, Tensor
 from probe.reading.dumps.entry_name import BACKWARD, GRADIENT
 from probe.reading.dumps.folders import DumpFolder
 from probe.reading.dumps.names import ALL_NAMES, Names
-from probe.reading.dumps.run import Run, known
+from probe.reading.dumps.run import Run, missing
 from probe.reading.dumps.tables import write_csv
 from probe.reading.dumps.updates import global_norm, groups, is_update, parameter_names, unread
 from probe.reading.dumps.values import NUMBERS, SHOWN, further, has_nonfinite, real
@@ -220,7 +220,7 @@ def numbers(given: str, name: str) -> frozenset[int]:
     for part in filter(None, given.replace(" ", "").split(",")):
         match = re.fullmatch(r"(\d{1,9})(?:-(\d{1,9}))?", part)
         if match is None or int(match[2] or match[1]) - int(match[1]) not in range(1_000_000):
-            raise UsageError(f"{name}: {given!r} is not allowed. Allowed: numbers and ranges, as 0,4-6.")
+            raise UsageError(say("error.numbers", option=name, text=given))
         found.update(range(int(match[1]), int(match[2] or match[1]) + 1))
     return frozenset(found)
 
@@ -235,10 +235,7 @@ def folders(run: Run, steps: str, ranks: str) -> list[DumpFolder]:
         and (not wanted_ranks or (0 if folder.rank is None else folder.rank) in wanted_ranks)
     ]
     if not chosen:
-        raise UsageError(
-            f"{run.path} has no dump{f' of step {steps}' if steps else ''}{f' of rank {ranks}' if ranks else ''}. "
-            f"{known(run)}"
-        )
+        raise UsageError(missing(run, steps, ranks))
     return chosen
 
 
@@ -247,7 +244,7 @@ class Answer:
 
     def __init__(self, run: Run, query: Query) -> None:
         if query.sort and query.sort.lower() not in _KEYS:
-            raise UsageError(f"--sort: {query.sort!r} is not allowed. Allowed: {', '.join(_KEYS)}.")
+            raise UsageError(say("error.sort", text=query.sort, allowed=list(_KEYS)))
         self._query = query  # which tensors
         self._folders = folders(run, query.steps, query.ranks)
         self.broken: list[str] = []  # the dumps that could not be read, and why

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from probe.errors import UsageError
+from probe.findings.sentence import NOTHING, Sentence, clauses, say
 from probe.reading.dumps import text
 from probe.reading.dumps.dump import Dump
 from probe.reading.dumps.flow import content_key
@@ -58,9 +59,7 @@ class Run:
                 if self._last is None or self._last.folder != folder:
                     self._last = Dump(folder)
                 return self._last
-        asked = "" if step is None else f" of step {step}"
-        asked += "" if rank is None else f" of rank {rank}"
-        raise UsageError(f"{self.path} has no dump{asked}. {known(self)}")
+        raise UsageError(missing(self, step, rank))
 
     def __getitem__(self, step: int) -> Dump:
         return self.dump(step)
@@ -141,14 +140,23 @@ class Run:
         return text.html_table((folder.label, folder.path) for folder in self.folders)
 
 
-def known(run: Run) -> str:
+def known(run: Run) -> Sentence:
     """Return which steps and ranks a run has, for messages."""
     if not run.folders:
-        return "It has none at all"
+        return say("known.none")
     ranks = [rank for rank in run.ranks if rank is not None]
-    told = [f"its steps: {shortened(run.steps)}"] if run.steps else []
-    told += [f"its ranks: {shortened(ranks)}"] if ranks else []
-    return f"There are {'; '.join(told)}" if told else "It has one, without a number of its step"
+    told = clauses(
+        say("known.steps", steps=shortened(run.steps)) if run.steps else NOTHING,
+        say("known.ranks", ranks=shortened(ranks)) if ranks else NOTHING,
+    )
+    return say("known.are", parts=told) if told else say("known.no_step")
+
+
+def missing(run: Run, step: object, rank: object) -> Sentence:
+    """Return that a run has no dump of a step and a rank, of which each may be "" or None, and which it has."""
+    asked_step = NOTHING if step in ("", None) else say("known.of_step", step=step)
+    asked_rank = NOTHING if rank in ("", None) else say("known.of_rank", rank=rank)
+    return say("error.no_such_dump", path=run.path, step=asked_step, rank=asked_rank, known=known(run))
 
 
 def shortened(numbers: list[Any]) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from probe.errors import UsageError
+from probe.findings.sentence import Sentence, say
 from probe.reading.dumps.dump import Dump, look_into_dump
 from probe.reading.dumps.entry_name import GRADIENT, parse
 from probe.reading.dumps.folders import DumpFolder
@@ -142,10 +143,10 @@ def collect(folders: Sequence[DumpFolder], like: str, stat: str = "norm") -> Tre
     return found
 
 
-def no_tensor(names: Names, stat: str) -> str:
+def no_tensor(names: Names, stat: str) -> Sentence:
     """Return the message where no tensor fits."""
     asked = " ".join(f"--{option} {text}" for option, text in names._asdict().items() if text)
+    asked = asked or '--name ""'
     if stat.lower() not in STATISTICS:
-        allowed = f"Allowed: {', '.join(STATISTICS)}, and other keys of records, of tensors that fit {asked}."
-        return f"--stat: {stat} is not allowed. {allowed}"
-    return f"no tensor with {stat} fits {asked or 'in this run'}"
+        return say("error.statistic", stat=stat, allowed=list(STATISTICS), asked=asked)
+    return say("error.no_tensor", stat=stat, asked=asked)

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import IO, TYPE_CHECKING, Any, TextIO, TypeVar
 
 from probe.errors import UsageError
+from probe.findings.sentence import NOTHING, Sentence, say
 from probe.reading.dumps import entry_name
 from probe.reading.dumps.text import csv_text
 from probe.reading.dumps.values import SHOWN
@@ -60,27 +61,27 @@ def table_file(path: str) -> Iterator[IO[str]]:
         yield file
 
 
-def why_no_output(given: argparse.Namespace) -> str:
-    """Return why an output that the user asks for cannot be written, as far as that can be known before; else ""."""
+def why_no_output(given: argparse.Namespace) -> Sentence:
+    """Return why an output that is asked for cannot be written, as far as that is known before; else NOTHING."""
     folders = _FOLDERS if given.command == "watch" else ()
     for option in dict.fromkeys((*_FILES, *folders)):
         path = getattr(given, option, None)
         if type(path) is not str or path in ("", "-"):
             continue
-        why = why_unwritable if option in folders else _why_no_file
-        reason = "its name cannot be that of a file" if "\0" in path else why(os.path.abspath(path))
+        why: Callable[[str], Sentence | str] = why_unwritable if option in folders else _why_no_file
+        reason = say("error.no_name") if "\0" in path else why(os.path.abspath(path))
         if reason:
-            return f"--{option.replace('_', '-')}: {path} cannot be written: {reason}"
-    return ""
+            return say("error.output", option=f"--{option.replace('_', '-')}", path=path, reason=reason)
+    return NOTHING
 
 
-def _why_no_file(path: str) -> str:
+def _why_no_file(path: str) -> Sentence | str:
     folder = os.path.dirname(path)
     if os.path.isdir(path):
-        return "it is a folder"
+        return say("error.is_folder")
     if os.path.exists(path):
-        return "" if os.access(path, os.W_OK) else "it is not writable"
-    return why_unwritable(folder) if os.path.isdir(folder) else f"there is no folder {folder}"
+        return NOTHING if os.access(path, os.W_OK) else say("error.not_writable")
+    return why_unwritable(folder) if os.path.isdir(folder) else say("error.no_folder_for", folder=folder)
 
 
 Item = TypeVar("Item")
@@ -129,7 +130,7 @@ def extra(module: str, package: str = "") -> Any:
         return importlib.import_module(module)
     except ImportError as error:
         name = package or module
-        raise UsageError(f"this needs {name}, which is not installed: pip install {name}") from error
+        raise UsageError(say("error.extra", name=name)) from error
 
 
 def tensor_rows(dump: Dump) -> Iterator[Row]:

@@ -19,6 +19,7 @@ import numpy as np
 
 from probe.door import open_file
 from probe.errors import UsageError
+from probe.findings.sentence import say
 from probe.reading.dumps.torch_pickle import MemoryOrder, NotATensor, Storage, read_layout
 
 SUFFIX = ".pt"
@@ -77,9 +78,11 @@ def archive_file(path: str) -> Iterator[BinaryIO]:
                 raise NotATensor("it is no file of torch.save")
             yield file
     except NotATensor as error:
-        raise UsageError(f"{path} is not read: {error}") from None
+        raise UsageError(say("error.not_read", path=path, reason=str(error))) from None
     except _BROKEN as error:
-        raise UsageError(f"{path} cannot be read: {' '.join(str(error).split()) or type(error).__name__}") from None
+        raise UsageError(
+            say("error.unreadable", path=path, reason=" ".join(str(error).split()) or type(error).__name__)
+        ) from None
 
 
 def open_archive(file: BinaryIO, most_members: int = _MOST_MEMBERS, most: int = _MOST_DESCRIPTION) -> Archive:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from probe.errors import UsageError
+from probe.findings.sentence import say
 from probe.process.isolated import cores
 from probe.process.progress import progress
 
@@ -68,7 +69,7 @@ def run_units(
                         break
                 yield pickle.loads(waiting.pop(0).result())
         except BrokenProcessPool:
-            raise UsageError("a process ended before it was done, perhaps for want of memory; try --jobs 1") from None
+            raise UsageError(say("error.process")) from None
         finally:
             for future in waiting:
                 future.cancel()

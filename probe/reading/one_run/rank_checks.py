@@ -37,7 +37,6 @@ _OUTLIER_Z, _OUTLIER_FACTOR, _OUTLIER_RANKS = 8.0, 2.0, 8
 _MOST = 20
 _LEAST_WHOLE = 2  # a rank with so many parameters, all of them other than elsewhere, is apart as a whole
 UNKNOWN = "unknown"
-ONE_RANK = "has one rank; there is nothing to compare it with"
 
 
 @dataclass(frozen=True)
@@ -90,7 +89,7 @@ def check_ranks(run: Run, jobs: int = 1, scheduler: str = "") -> list[RankFindin
         UsageError: when the run has one rank only, or the cluster cannot do it.
     """
     if len(run.ranks) < 2:
-        raise UsageError(f"{run.path} {ONE_RANK}")
+        raise UsageError(say("error.one_rank", path=run.path))
     return check_digests(digest_all(run, Workers(jobs, scheduler))).all
 
 

@@ -148,5 +148,5 @@ def write_tensorboard(ranks: Iterable[RankSeries], folder: str) -> int:
                 count += 1
             writer.close()
     except OSError as error:
-        raise UsageError(f"{folder} cannot be written: {error.strerror or error}") from error
+        raise UsageError(say("error.unwritable", path=folder, reason=str(error.strerror or error))) from error
     return count

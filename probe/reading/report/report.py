@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from typing import IO, Any, NamedTuple
 
 from probe.errors import UsageError
-from probe.findings.sentence import NOTHING, Sentence
+from probe.findings.sentence import NOTHING, Sentence, say
 from probe.reading.check.snapshot import RunSnapshot, Snapshots
 from probe.reading.compare.answer.comparison import Request, pair_folders
 from probe.reading.compare.answer.unit import compare_unit
@@ -324,7 +324,9 @@ def save(output: str | os.PathLike[str], content: Content, language: str = "", f
             write(file, content, language)
         size = os.path.getsize(output)
     except OSError as error:
-        raise UsageError(f"{os.fspath(output)} cannot be written: {error.strerror or error}") from error
+        raise UsageError(
+            say("error.unwritable", path=os.fspath(output), reason=str(error.strerror or error))
+        ) from error
     calls = content.description["counts"]["calls"]
     return Outcome(content.head.status, size, calls, content.merged.dropped, content.unread, content.head.whole)
 

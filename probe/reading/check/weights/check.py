@@ -145,7 +145,7 @@ def read_weights(path: str) -> Weights:
     """Return the parameters of a checkpoint, or of a run's snapshot or first dump; raise UsageError without them."""
     if is_checkpoint(path):
         if not os.path.exists(path):
-            raise UsageError(f"{path}: no such file")
+            raise UsageError(say("error.no_file", path=path))
         return reader_of(path)(path)
     found: Weights = {}
     try:
@@ -321,8 +321,7 @@ def read_dumped(path: str) -> dict[str, Weight]:
                 if weight is not None:
                     found.setdefault(f"{cell}.{key}" if cell else key, weight)
     if not found:
-        lacks = 'no parameters with arrays (task "tensor") or "summary_mode": "md5"'
-        raise UsageError(f"{path}: no {file_names.RUN}, and {lacks}")
+        raise UsageError(say("check.nothing_in", path=path, file=file_names.RUN))
     return found
 
 

@@ -23,6 +23,7 @@ import numpy as np
 
 from probe.door import open_file
 from probe.errors import UsageError
+from probe.findings.sentence import say
 from probe.reading.check.weights.torch_state import read_torch
 from probe.reading.check.weights.weight import PIECE, Array, Weight, checked, in_file, numpy_dtype, word_of
 from probe.reading.dumps.load import ArrayHeader, array_header
@@ -62,9 +63,9 @@ def read_ckpt(path: str) -> dict[str, Weight]:
                 file.seek(end)
     except (OSError, _Broken) as error:
         reason = error.strerror if isinstance(error, OSError) else error
-        raise UsageError(f"{path} cannot be read: {reason}") from None
+        raise UsageError(say("error.unreadable", path=path, reason=reason)) from None
     if not found:
-        raise UsageError(f"{path} cannot be read: it holds no parameters")
+        raise UsageError(say("check.no_weights", path=path))
     return {name: _weight(path, name, *item) for name, item in found.items() if item[0].dtype != _TEXT}
 
 
@@ -172,11 +173,11 @@ def read_safetensors(path: str) -> dict[str, Weight]:
                 raise ValueError("it is cut, or no file of safetensors")
             header = json.loads(file.read(length).decode("utf-8"))
     except RecursionError:
-        raise UsageError(f"{path} cannot be read: it is nested too deeply") from None
+        raise UsageError(say("error.too_deep", path=path)) from None
     except (OSError, ValueError) as error:
-        raise UsageError(f"{path} cannot be read: {' '.join(str(error).split())[:200]}") from None
+        raise UsageError(say("error.unreadable", path=path, reason=" ".join(str(error).split())[:200])) from None
     if not isinstance(header, dict):
-        raise UsageError(f"{path} cannot be read: it is no file of safetensors")
+        raise UsageError(say("check.no_safetensors", path=path))
     return {name: _in_safetensors(path, name, item, 8 + length, size) for name, item in header.items()
             if name != "__metadata__"}  # fmt: skip
 
@@ -185,11 +186,11 @@ def _in_safetensors(path: str, name: str, item: Any, base: int, size: int) -> We
     item = item if isinstance(item, dict) else {}
     word, places = _WORDS.get(str(item.get("dtype")), str(item.get("dtype"))), item.get("data_offsets")
     if not isinstance(places, list) or len(places) != 2 or any(type(place) is not int for place in places):
-        raise UsageError(f"{path} cannot be read: {name[:80]!r} has no place")
+        raise UsageError(say("check.no_place", path=path, name=name[:80]))
     begin, end = places
     shape = checked(path, name, word, item.get("shape"), end - begin)
     if not 0 <= begin <= end <= size - base:
-        raise UsageError(f"{path} is cut: {base + end - size} bytes of {name[:80]!r} are missing")
+        raise UsageError(say("check.cut", path=path, count=base + end - size, name=name[:80]))
     return Weight(word, shape, in_file(path, [(base + begin, end - begin)], numpy_dtype(word)))
 
 
@@ -210,7 +211,7 @@ def read_npz(path: str) -> dict[str, Weight]:
     except _BROKEN as error:
         if isinstance(error, UsageError) and str(error).startswith(path):
             raise
-        raise UsageError(f"{path} cannot be read: {' '.join(str(error).split())[:200]}") from None
+        raise UsageError(say("error.unreadable", path=path, reason=" ".join(str(error).split())[:200])) from None
     return found
 
 
@@ -226,7 +227,9 @@ def _pieces(path: str, member: str, head: ArrayHeader) -> Iterator[Array]:
                     data += more
                 yield np.frombuffer(data, dtype).astype(dtype.newbyteorder("<"), copy=False)
     except _BROKEN as error:
-        raise UsageError(f"{path} cannot be read: {member[:80]!r}: {' '.join(str(error).split())[:200]}") from None
+        raise UsageError(
+            say("check.member", path=path, name=member[:80], reason=" ".join(str(error).split())[:200])
+        ) from None
 
 
 def _turned(read: Callable[[], Iterator[Array]], shape: tuple[int, ...]) -> Iterator[Array]:
@@ -268,11 +271,11 @@ def _of_content(path: str) -> Reader | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error.strerror or error}") from None
+        raise UsageError(say("error.unreadable", path=path, reason=str(error.strerror or error))) from None
     except (zipfile.BadZipFile, ValueError, NotImplementedError):
         return None
     if begin[:2] == b"\x08\x00" or (begin[:1] == b"\x08" and begin[2:3] in (b"\x12", b"\x3a")):
-        raise UsageError(f"{path} is a model of ONNX, whose weights are not read: save them with torch.save")
+        raise UsageError(say("check.onnx", path=path))
     if begin[8:9] == b"{" and begin[:1] != b"{":
         return read_safetensors
     return {b"\x80": read_torch, b"\n": read_ckpt}.get(begin[:1])
@@ -281,7 +284,7 @@ def _of_content(path: str) -> Reader | None:
 def _of_members(path: str, names: list[str]) -> Reader | None:
     inner = {name.partition("/")[2] for name in names}
     if "constants.pkl" in inner or any(name.startswith("code/") for name in inner):
-        raise UsageError(f"{path} is a program of TorchScript: save its state_dict() with torch.save")
+        raise UsageError(say("check.script", path=path))
     if "data.pkl" in inner:
         return read_torch
     return read_npz if any(name.endswith(".npy") for name in names) else None

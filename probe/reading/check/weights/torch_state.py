@@ -15,6 +15,7 @@ import numpy as np
 
 from probe.door import open_file
 from probe.errors import UsageError
+from probe.findings.sentence import say
 from probe.reading.check.weights.weight import DTYPES, Array, Weight, in_file, numpy_dtype
 from probe.reading.dumps import torch_pickle
 from probe.reading.dumps.load import NAMED_DTYPES
@@ -110,7 +111,7 @@ def read_torch(path: str) -> dict[str, Weight]:
         layouts = dict(_tensors(torch_pickle.follow(archive.description, StateMachine()), "", set()))
         found = {name: _weight(file, path, layout, archive) for name, layout in layouts.items()}
     if not found:
-        raise UsageError(f"{path} is not read: it holds no tensors by name; save model.state_dict()")
+        raise UsageError(say("check.no_names", path=path))
     return _without_wrapper(found)
 
 
@@ -154,4 +155,4 @@ def _loaded(path: str, layout: MemoryOrder, archive: Archive) -> Iterator[Array]
         with open_file(path) as file:
             yield cast("Array", np.ascontiguousarray(tensor_of(file, layout, archive))).reshape(-1)
     except _BROKEN as error:
-        raise UsageError(f"{path} cannot be read: {error}") from None
+        raise UsageError(say("error.unreadable", path=path, reason=str(error))) from None

@@ -12,6 +12,7 @@ import numpy as np
 
 from probe.door import open_file
 from probe.errors import UsageError
+from probe.findings.sentence import said_of, say
 from probe.reading.dumps.load import NAMED_DTYPES
 
 Array = np.ndarray[Any, Any]
@@ -72,7 +73,7 @@ def numpy_dtype(word: str) -> np.dtype[Any]:
 
         return np.dtype(getattr(ml_dtypes, NAMED_DTYPES[word]))
     if word not in DTYPES:
-        raise UsageError(f"its dtype {word[:40]!r} is not read")
+        raise UsageError(say("check.no_dtype", dtype=word[:40]))
     return np.dtype(DTYPES[word])
 
 
@@ -85,7 +86,7 @@ def word_of(dtype: np.dtype[Any]) -> str:
     known = [word for word, name in DTYPES.items() if np.dtype(name) == dtype.newbyteorder("<")]
     known += [word for word, name in NAMED_DTYPES.items() if name == dtype.name]
     if not known:
-        raise UsageError(f"its dtype {str(dtype)[:40]} is not read")
+        raise UsageError(say("check.no_dtype", dtype=str(dtype)[:40]))
     return known[0]
 
 
@@ -102,7 +103,7 @@ def in_file(path: str, parts: list[tuple[int, int]], dtype: np.dtype[Any]) -> Ca
                     data = rest + file.read(min(left, PIECE))
                     left -= len(data) - len(rest)
                     if len(data) == len(rest):
-                        raise UsageError(f"{path} is cut: {left} bytes are missing")
+                        raise UsageError(say("check.bytes_missing", path=path, count=left))
                     whole = len(data) - len(data) % dtype.itemsize
                     rest = data[whole:]
                     if whole:
@@ -115,11 +116,11 @@ def checked(path: str, name: str, word: str, shape: Any, size: int) -> tuple[int
     """Return a shape; raise UsageError for a parameter whose bytes do not fit it."""
     is_shape = isinstance(shape, (list, tuple)) and len(shape) <= _MOST_DIMENSIONS
     if not is_shape or any(type(length) is not int or length < 0 for length in shape):
-        raise UsageError(f"{path} cannot be read: {name[:80]!r} has no shape")
+        raise UsageError(say("check.no_shape", path=path, name=name[:80]))
     try:
         wanted = math.prod(shape) * numpy_dtype(word).itemsize
     except UsageError as error:
-        raise UsageError(f"{path} cannot be read: {name[:80]!r}: {error}") from None
+        raise UsageError(say("check.member", path=path, name=name[:80], reason=said_of(error))) from None
     if wanted != size:
-        raise UsageError(f"{path} cannot be read: {name[:80]!r} has {size} bytes in place of {wanted}")
+        raise UsageError(say("check.bytes", path=path, name=name[:80], size=size, wanted=wanted))
     return tuple(shape)

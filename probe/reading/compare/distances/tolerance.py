@@ -17,6 +17,7 @@ from statistics import median
 from typing import Any, NamedTuple
 
 from probe.errors import UsageError
+from probe.findings.sentence import Sentence, say
 from probe.reading.dumps.values import Record, grouped, real
 
 _INF = math.inf
@@ -187,7 +188,7 @@ class ToleranceRule:
         try:
             self._pattern = re.compile(pattern)
         except re.error as error:
-            raise UsageError(f"--rule: {pattern!r} is no regular expression: {error}") from error
+            raise UsageError(say("error.rule_regex", text=pattern, reason=str(error))) from error
         try:
             self._tree = ast.parse(condition, mode="eval").body
         except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -227,11 +228,8 @@ class ToleranceRule:
         raise UsageError(_wrong(self.text[1]))
 
 
-def _wrong(condition: str) -> str:
-    return (
-        f"--rule: {condition!r} is not allowed. Allowed: comparisons of rel_l2, max_abs and distance with numbers, "
-        "joined by and/or, as 'rel_l2 <= 0.02 or max_abs <= 1e-3'."
-    )
+def _wrong(condition: str) -> Sentence:
+    return say("error.rule_condition", text=condition)
 
 
 class Tolerances:

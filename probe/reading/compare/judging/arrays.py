@@ -60,7 +60,9 @@ class Arrays:
         try:
             return exact._replace(own=float(function_of(self._own)(_wide(left[0]), _wide(right[0]))))
         except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
-            raise UsageError(f"--distance: {self._own}: {type(error).__name__}: {error}") from error
+            raise UsageError(
+                say("error.distance", text=self._own, kind=type(error).__name__, reason=str(error))
+            ) from error
 
     def turned(self, a: Any, b: Any, found: Distance) -> Distance:
         """Return the exact distance of A's transpose from B; the given one where an array is missing."""
@@ -83,7 +85,7 @@ class Arrays:
         """Return the arrays of two records, of all ranks; raise UsageError when one was not written, or is broken."""
         paths = self._paths(a, b)
         if paths is None:
-            raise UsageError("no array was written")
+            raise UsageError(say("error.unwritten"))
         from probe.reading.dumps.load import load_array  # numpy
 
         found: list[list[Array]] = []

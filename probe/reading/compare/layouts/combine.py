@@ -235,10 +235,7 @@ class Combining:
         """Raise UsageError when only Cells could tell which calls of several micro-batches belong together."""
         for side, letter in zip(self.sides, "AB"):
             if not side.construct and has_micro_batches(side.stages.documents[0].data):
-                raise UsageError(
-                    f"{letter} has several micro-batches and no Cells, so that its stages cannot be put together. "
-                    "Record it at level mix or L0"
-                )
+                raise UsageError(say("error.micro", side=letter))
 
     def documents(self) -> tuple[Document, Document]:
         """Return the documents of A and B as a whole."""

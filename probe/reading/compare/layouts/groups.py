@@ -21,7 +21,7 @@ from probe.reading.compare.layouts.side import Group, Place, read_entries, value
 from probe.reading.dumps.document import Document
 from probe.reading.dumps.folders import DumpFolder
 from probe.reading.dumps.query import folders
-from probe.reading.dumps.run import Run
+from probe.reading.dumps.run import Run, shortened
 from probe.reading.dumps.values import Record, grouped, is_tensor
 from probe.store import file_names as files
 from probe.store.file_names import Rank
@@ -110,9 +110,9 @@ def layout_pairs(
     if layouts is None or layouts[0] == layouts[1]:
         return None
     if rank:
-        raise UsageError("--rank cannot be used with two layouts: all ranks of a layout are put together")
+        raise UsageError(say("error.layout_rank"))
     if noise:
-        raise UsageError("--noise cannot be used with two layouts: its tolerances are those of single ranks")
+        raise UsageError(say("error.layout_noise"))
     return _Pairing((run_a, run_b), layouts, mapping).pairs(step)
 
 
@@ -131,7 +131,7 @@ def _layouts(runs: tuple[Run, Run], given: tuple[str, str]) -> tuple[Layout, Lay
     for run, layout, name in zip(runs, found, "AB"):
         if layout is None and len(run.ranks) > 1:
             raise UsageError(
-                f"{name} has {len(run.ranks)} ranks, and its layout is not known: give --layout-{name.lower()}, as tp=4"
+                say("error.layout_unknown", name=name, count=len(run.ranks), option=f"--layout-{name.lower()}")
             )
         made.append(complete(layout or Layout(), run.ranks, name))
     return made[0], made[1]
@@ -143,10 +143,7 @@ class _Pairing:
         a, b = layouts
         self._tp_equal, self._pp_equal = a.tp == b.tp, (a.pp, a.vpp) == (b.pp, b.vpp)
         if not self._pp_equal and max(a.vpp, b.vpp) > 1:
-            raise UsageError(
-                f"vpp={max(a.vpp, b.vpp)}: stages that hold several chunks are not put together. "
-                "Allowed: equal pp and vpp on both sides, or vpp=1"
-            )
+            raise UsageError(say("error.layout_chunks", vpp=max(a.vpp, b.vpp)))
         self._numbers = [rank_numbers(run.ranks) for run in runs]
         several = [(name, it) for name, it in zip("AB", layouts) if it.dp > 1 and a.dp != b.dp]
         first = {"tp": 0, "dp": 0, "pp": 0}
@@ -175,8 +172,13 @@ class _Pairing:
                     alone[side].append(say("compare.step_alone", step=label, lacks=lacks))
         if not pairs:
             raise UsageError(
-                f"nothing can be compared: A has steps {self._runs[0].steps}, B has steps {self._runs[1].steps}, "
-                f"and no step has all ranks on both sides ({self._layouts[0]} in A, {self._layouts[1]} in B)"
+                say(
+                    "error.layout_steps",
+                    left=shortened(self._runs[0].steps),
+                    right=shortened(self._runs[1].steps),
+                    layout_a=str(self._layouts[0]),
+                    layout_b=str(self._layouts[1]),
+                )
             )
         return pairs, alone
 
@@ -210,7 +212,6 @@ def _label(group: Group) -> Rank:
     return ",".join(map(str, ranks))
 
 
-ALLOWED = "Allowed: tp, pp, dp, vpp with a number from 1, and order, as tp=8,pp=2,order=tp-cp-ep-dp-pp."
 _SIZES = ("tp", "pp", "dp", "vpp")
 _AXES = ("tp", "dp", "pp")
 #: Megatron's order: neighbours in a tensor-parallel group have neighbouring ranks
@@ -261,22 +262,22 @@ def parse_layout(given: str | Mapping[str, Any], option: str) -> Layout:
     found: dict[str, Any] = {}
     for key, value in pairs:
         if key in found:
-            raise UsageError(f"{option}: {key} is given twice. {ALLOWED}")
+            raise UsageError(say("error.layout_twice", option=option, text=key))
         if key == "order":
             found[key] = _order(value, option)
         elif key in _SIZES and value.isascii() and value.isdigit() and 0 < len(value) < 7 and int(value):
             found[key] = int(value)
         else:
-            raise UsageError(f"{option}: {key + '=' + value if value else key!r} is not allowed. {ALLOWED}")
+            raise UsageError(say("error.layout", option=option, text=f"{key}={value}" if value else key))
     if not found:
-        raise UsageError(f"{option}: {given!r} is not allowed. {ALLOWED}")
+        raise UsageError(say("error.layout", option=option, text=str(given)))
     return Layout(**found)
 
 
 def _order(text: str, option: str) -> tuple[str, ...]:
     words = text.split("-")
     if sorted({*words, *_AXES}) != sorted({*words}) or len({*words}) != len(words) or {*words} - {*_ORDER.split("-")}:
-        raise UsageError(f"{option}: order={text} is not allowed. Allowed: tp, dp and pp in any order, as {_ORDER}.")
+        raise UsageError(say("error.layout_order", option=option, text=text, order=_ORDER))
     return tuple(word for word in words if word in _AXES)
 
 
@@ -285,21 +286,24 @@ def complete(layout: Layout, ranks: list[Rank], side: str) -> Layout:
     numbers = rank_numbers(ranks)
     shown = ", ".join(map(str, ranks[:8])) + (", ..." if len(ranks) > 8 else "")
     if len(numbers) != len(ranks):
-        raise UsageError(f"{side}: a layout needs folders rank0, rank1, ...; there are {shown}")
+        raise UsageError(say("error.layout_folders", side=side, shown=shown))
     one = layout.tp * layout.pp
     if not layout.dp:
         if len(numbers) % one:
-            raise UsageError(
-                f"{side}: tp={layout.tp} times pp={layout.pp} is {one}, and {len(numbers)} ranks ({shown}) are no "
-                f"multiple of it. Allowed: sizes whose product is the number of ranks"
-            )
+            sizes = {"tp": layout.tp, "pp": layout.pp, "product": one}
+            raise UsageError(say("error.layout_product", side=side, **sizes, count=len(numbers), ranks=shown))
         layout = layout._replace(dp=len(numbers) // one)
     missing = [rank for rank in range(layout.world) if rank not in numbers]
     if missing or len(numbers) > layout.world:
-        reason = f"rank {missing[0]} is missing" if missing else f"there are {len(numbers)} ranks"
         raise UsageError(
-            f"{side}: {layout} needs the {layout.world} ranks 0 to {layout.world - 1}, and {reason} ({shown}). "
-            f"Allowed: sizes whose product is the number of ranks"
+            say(
+                "error.layout_world",
+                side=side,
+                layout=str(layout),
+                last=layout.world - 1,
+                count=len(numbers),
+                ranks=shown,
+            )
         )
     return layout
 

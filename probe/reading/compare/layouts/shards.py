@@ -299,7 +299,7 @@ def array_of(folder: str, record: Record) -> Any:
 
     name = array_name(record)
     if not name:
-        raise UsageError("no array was written")
+        raise UsageError(say("error.unwritten"))
     return load_array(os.path.join(folder, files.ARRAYS, name), str(record.get("dtype")), True)
 
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from probe.door import open_text
 from probe.errors import UsageError
-from probe.findings.sentence import Sentence
+from probe.findings.sentence import Sentence, say
 from probe.reading.compare.layouts.shards import ALONE, Placed, Shards, axis_between, has_placements
 from probe.reading.compare.layouts.stages import Stages
 from probe.reading.compare.origins.origin import is_collective, is_random
@@ -53,7 +53,9 @@ def read_entries(
                 continue
             entry = json.loads(text[match.end() : stop].rstrip().rstrip(","))
         except (ValueError, RecursionError):
-            raise UsageError(f"{os.path.join(folder.path, file_names.DUMP)} cannot be read: at {match[1]}") from None
+            raise UsageError(
+                say("error.unreadable", path=os.path.join(folder.path, file_names.DUMP), reason=match[1])
+            ) from None
         yield name, entry
 
 
