@@ -17,6 +17,8 @@ from probe.reading.check.difference import Difference, Importance, are_equal, li
 from probe.reading.check.parameters import ParameterCheck, is_tensor, values_differ
 from probe.reading.check.snapshot import Described, RunSnapshot, read_snapshots
 from probe.reading.dumps import text
+from probe.reading.dumps.folders import find_folders
+from probe.reading.dumps.run import shortened
 from probe.reading.dumps.text import shape
 from probe.store import file_names
 
@@ -173,11 +175,32 @@ def check(a: str | os.PathLike[str], b: str | os.PathLike[str]) -> Check:
     if any(map(is_checkpoint, paths)):
         comparing = WeightCheck(*map(read_weights, paths))
         return Check(paths, list(comparing.differences()), comparing.remarks, comparing.agreed)
-    return check_snapshots(paths, read_snapshots(a), read_snapshots(b))
+    return check_snapshots(paths, read_snapshots(a), read_snapshots(b), _absent_steps(*paths))
 
 
-def check_snapshots(paths: tuple[str, str], a: list[RunSnapshot], b: list[RunSnapshot]) -> Check:
-    """Compare the snapshots of two runs, rank by rank."""
+def _absent_steps(a: str, b: str) -> list[Sentence]:
+    """Return remarks on steps that one side has a dump of, and the other has not: no dump was looked at."""
+    steps = [_steps_of(path) for path in (a, b)]
+    lacks = (("A", steps[1] - steps[0]), ("B", steps[0] - steps[1]))
+    return [
+        say("check.steps_absent", side=side, steps=shortened(sorted(missing))) for side, missing in lacks if missing
+    ]
+
+
+def _steps_of(path: str) -> set[int]:
+    """Return the steps of the dumps in a folder; none where it has no dump."""
+    try:
+        return (
+            {folder.step for folder in find_folders(path) if folder.step is not None} if os.path.isdir(path) else set()
+        )
+    except UsageError:
+        return set()
+
+
+def check_snapshots(
+    paths: tuple[str, str], a: list[RunSnapshot], b: list[RunSnapshot], absent: Sequence[Sentence] = ()
+) -> Check:
+    """Compare the snapshots of two runs, rank by rank; ``absent`` says which steps have no dump on one side."""
     if len(a) == len(b) == 1:
         pairs = [(a[0], b[0])]
         alone: list[Difference] = []
@@ -199,17 +222,17 @@ def check_snapshots(paths: tuple[str, str], a: list[RunSnapshot], b: list[RunSna
     known = [(side, any(it.parameters for it in run), any(it.inputs for it in run)) for side, run in zip("AB", (a, b))]
     remarks += [say("check.no_parameters", side=side) for side, has_model, _ in known if not has_model]
     remarks += [say("check.no_batches", side=side) for side, has_model, has_data in known if has_model and not has_data]
-    return Check(paths, [*found, *alone], remarks, _agreed(pairs))
+    return Check(paths, [*found, *alone], [*absent, *remarks], _agreed(pairs, not absent))
 
 
-def _agreed(pairs: list[tuple[RunSnapshot, RunSnapshot]]) -> Sentence:
+def _agreed(pairs: list[tuple[RunSnapshot, RunSnapshot]], is_whole: bool) -> Sentence:
     if not pairs:
         return say("check.nothing_compared")
     parameters = sum(len(x.parameters) for x, _ in pairs)
     steps = len({*pairs[0][0].inputs} & {*pairs[0][1].inputs})
-    is_known = parameters and steps and not any(side.damage for pair in pairs for side in pair)
+    is_known = is_whole and parameters and steps and not any(side.damage for pair in pairs for side in pair)
     key = "check.same_experiment" if is_known else "check.same_known"
-    return say(key, parameters=parameters, steps=steps)
+    return say(key, parameters=parameters, steps=steps, file=file_names.RUN, ranks=len(pairs))
 
 
 def differences(a: RunSnapshot, b: RunSnapshot) -> list[Difference]:

@@ -7,12 +7,13 @@ import contextlib
 import itertools
 import os
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Union
 
 from probe.door import function_of
 from probe.errors import UsageError
-from probe.reading.compare.answer.summary import ComparisonResult, one_line, summary_text
+from probe.findings.sentence import Sentence, clauses, say
+from probe.reading.compare.answer.summary import RANK_ALONE, ComparisonResult, one_line, summary_text
 from probe.reading.compare.answer.unit import compare_unit, noise_unit, part_path
 from probe.reading.compare.distances.tolerance import ToleranceRule
 from probe.reading.compare.judging.judged_pairs import JudgedPairs, Options
@@ -21,7 +22,7 @@ from probe.reading.compare.origins.across_ranks import UnitSummary, link_steps
 from probe.reading.dumps.dump import Dump
 from probe.reading.dumps.folders import DumpFolder
 from probe.reading.dumps.query import folders
-from probe.reading.dumps.run import Run, open as open_run
+from probe.reading.dumps.run import Run, known, open as open_run
 from probe.reading.dumps.work import HERE, Workers, run_units
 
 #: one side of a comparison: a path, a run or one dump
@@ -157,11 +158,11 @@ def compare_runs(a: Side, b: Side, request: Request) -> Comparison:
     options, noise, choice = request.options, request.noise, (request.step, request.rank)
     for rule in [ToleranceRule(*rule) for rule in options.rules]:  # raises, if one cannot be read
         if rule.is_own and not options.distance:
-            raise UsageError(f"--rule: {rule.text[1]!r} needs --distance")
+            raise UsageError(say("error.rule_distance", rule=rule.text[1]))
     if options.distance:
         function_of(options.distance)
     if options.arrays not in ("all", "differs", "none"):
-        raise UsageError(f"--arrays: {options.arrays!r} is not allowed. Allowed: all, differs, none.")
+        raise UsageError(say("error.arrays", text=options.arrays))
     layouts = layout_pairs(run_a, run_b, options.layouts, *choice, options.mapping, noise is not None)
     pairs, alone = layouts or pair_folders(run_a, run_b, *choice)
     if noise is not None:
@@ -176,7 +177,7 @@ def check_rules(rules: Sequence[tuple[str, str]], units: Sequence[UnitSummary]) 
     used = [sum(counts) for counts in zip(*(unit.counts.rules_used for unit in units if unit.counts.rules_used))]
     unused = [rules[place][0] for place, count in enumerate(used) if not count]
     if unused:
-        raise UsageError(f"--rule: no tensor has a name in which {', '.join(map(repr, unused))} is found")
+        raise UsageError(say("error.rule_unused", names=[f"'{name}'" for name in unused]))
 
 
 def _run_units(pairs: list[tuple[DumpFolder, DumpFolder]], options: Options, request: Request) -> list[UnitSummary]:
@@ -197,8 +198,7 @@ def _run_units(pairs: list[tuple[DumpFolder, DumpFolder]], options: Options, req
             for file, unit in zip(files, found):
                 if not unit.error and not os.path.exists(file):  # a worker wrote into a folder that only it sees
                     raise UsageError(
-                        f"the rows of step {unit.step}, rank {unit.rank} did not arrive in {os.path.dirname(file)}: "
-                        "its worker has another folder of this name"
+                        say("error.rows_lost", step=unit.step, rank=unit.rank, folder=os.path.dirname(file))
                     )
             join_parts(files, form, path)
     return found
@@ -210,7 +210,7 @@ def _scratch(stack: contextlib.ExitStack, path: str | os.PathLike[str], workers:
     try:
         return stack.enter_context(tempfile.TemporaryDirectory(prefix=".probe-", dir=beside))
     except OSError as error:
-        raise UsageError(f"{os.fspath(path)} cannot be written: {error.strerror or error}") from error
+        raise UsageError(say("error.unwritable", path=os.fspath(path), reason=str(error.strerror or error))) from error
 
 
 def _run(side: Side) -> Run:
@@ -244,7 +244,16 @@ def pair_folders(
     pairs = [(folder, partners.pop(key(folder))) for folder in left if key(folder) in partners]
     chosen = {pair[0].path for pair in pairs}
     if not pairs:
-        sides = [f"{side} has steps {run.steps} and ranks {run.ranks}" for side, run in (("A", run_a), ("B", run_b))]
-        raise UsageError(f"nothing can be compared: {', '.join(sides)}")
-    alone = [folder.label for folder in left if folder.path not in chosen]
-    return pairs, (alone, [folder.label for folder in partners.values()])
+        sides = [say("error.side", side=side, known=known(run)) for side, run in (("A", run_a), ("B", run_b))]
+        raise UsageError(say("error.nothing_compared", sides=clauses(*sides)))
+    alone = [folder for folder in left if folder.path not in chosen]
+    return pairs, (_labels(alone, right), _labels(partners.values(), left))
+
+
+def _labels(alone: Iterable[DumpFolder], others: Sequence[DumpFolder]) -> list[Sentence | str]:
+    """Return how dumps of one side alone are called; a rank that the other side lacks in a step of both is a sentence.
+
+    A step that the other side lacks was not trained, or not recorded. A rank that it lacks may hold the difference.
+    """
+    steps = {folder.step for folder in others}
+    return [say(RANK_ALONE, place=folder.label) if folder.step in steps else folder.label for folder in alone]

@@ -5,14 +5,15 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from probe.findings.sentence import ENGLISH, NOTHING, Sentence, say
 from probe.reading.compare.judging.verdicts import Verdict
 from probe.reading.compare.origins.across_ranks import UnitSummary, first_origins, once
-from probe.reading.compare.origins.origin import Origin
+from probe.reading.compare.origins.origin import Kind, Origin
 from probe.reading.dumps import text
+from probe.reading.dumps.entry_name import parse
 
 _LEAST_PAIRED = 0.5
 
@@ -99,10 +100,19 @@ class ComparisonResult:
         return [unit for unit in self.units if set(unit.counts.verdicts) - {Verdict.ARGUMENT} == {Verdict.UNKNOWN}]
 
     @property
+    def lacks(self) -> list[tuple[str, list[Sentence]]]:
+        """The ranks that one side lacks in a step of both, by this side: whether they agree cannot be known."""
+        found = [
+            (side, [name for name in names if isinstance(name, Sentence) and name.key == RANK_ALONE])
+            for side, names in zip("BA", self.alone)
+        ]
+        return [(side, names) for side, names in found if names]
+
+    @property
     def status(self) -> int:
         """The exit status: 0 no difference beyond tolerance, 1 differences, 2 not comparable, or it cannot be known."""
         if self.agrees:
-            return 2 if self.blind else 0
+            return 2 if self.blind or self.lacks else 0
         return 1 if self.is_comparable else 2
 
     def to_dict(self) -> dict[str, Any]:
@@ -124,6 +134,8 @@ class ComparisonResult:
         }  # fmt: skip
 
 
+#: the sentence that stands for a rank that one side alone has
+RANK_ALONE = "compare.rank_alone"
 _ORIGINS, _CELLS, _NOTES, _SIDES, _RANKS, _LONG, _CASTS = 5, 5, 3, 4, 4, 230, 5
 
 #: how values agree -> the line about all values before the first origin
@@ -138,8 +150,10 @@ def one_line(comparison: ComparisonResult, language: str = ENGLISH) -> str:
 
 def one_sentence(comparison: ComparisonResult) -> Sentence:
     """Return a comparison in one sentence."""
+    if comparison.agrees and comparison.blind:
+        return blind_said(comparison)
     if comparison.agrees:
-        return blind_said(comparison) if comparison.blind else say("compare.agrees")
+        return lacks_said(comparison) if comparison.lacks else say("compare.agrees")
     if not comparison.is_comparable:
         reason = comparison.errors[0] if comparison.errors else say("compare.few_pairs")
         return say("compare.not_comparable", reason=reason)
@@ -163,6 +177,8 @@ def summary_text(comparison: ComparisonResult, language: str = ENGLISH) -> str:
         lines += [say("compare.casts", count=len(casts)), *(say("compare.cast", **cast) for cast in casts[:_CASTS])]
     if comparison.agrees and comparison.blind:
         lines += [blind_said(comparison), *_harmless(comparison, language)]
+    elif comparison.agrees and comparison.lacks:
+        lines += [lacks_said(comparison), *_harmless(comparison, language)]
     elif comparison.agrees:
         lines += [say("compare.no_difference"), *_harmless(comparison, language)]
     elif not comparison.is_comparable:
@@ -179,6 +195,15 @@ def blind_said(comparison: ComparisonResult) -> Sentence:
     """Return that steps and ranks have no numbers to compare."""
     places = [say("compare.step", step=unit.step) for unit in comparison.blind if unit.step is not None]
     return say("compare.blind", places=list(dict.fromkeys(places)) or say("compare.all_steps"))
+
+
+def lacks_said(comparison: ComparisonResult) -> Sentence:
+    """Return that one side lacks ranks of the other."""
+    sides = [
+        say("compare.side_lacks", side=side, names=say("clauses", parts=names[:_SIDES]))
+        for side, names in comparison.lacks
+    ]
+    return say("compare.lacks", sides=say("clauses", parts=sides))
 
 
 def said(line: Sentence | str, language: str) -> str:
@@ -237,7 +262,21 @@ def _named(comparison: ComparisonResult) -> set[str]:
 def harmless(comparison: ComparisonResult) -> list[Origin]:
     """Return the changes that change no value, without those of calls that an origin names."""
     named = _named(comparison)
-    return [origin for origin in comparison.soft if origin.name not in named]
+    return [origin for origin in like_once(comparison.soft) if origin.name not in named]
+
+
+def like_once(origins: Sequence[Origin]) -> list[Origin]:
+    """Return the first of changes that are alike: a call more shifts the partners of all calls behind it by one.
+
+    They have one kind and place, calls of one API, and one line of code. An argument is alike where its values are.
+    """
+    found: dict[tuple[Any, ...], Origin] = {}
+    for origin in origins:
+        sides = origin.said.facts if origin.kind == Kind.ARGUMENT else {}
+        values = str(sides.get("left")), str(sides.get("right"))
+        key = (origin.kind, parse(origin.name).key, origin.place, origin.said.key, origin.file, origin.line, values)
+        found.setdefault(key, origin)
+    return list(found.values())
 
 
 def _where(origin: Origin) -> list[Sentence | str]:
@@ -268,6 +307,7 @@ def _cells(comparison: ComparisonResult, language: str) -> list[Sentence | str]:
 
 
 def _harmless(comparison: ComparisonResult, language: str) -> list[Sentence]:
-    soft, more = comparison.soft, len(comparison.soft) - _NOTES
+    soft = like_once(comparison.soft)
+    more = len(soft) - _NOTES
     lines = [say("compare.harmless", finding=text.shorten(origin.said.text(language), 200)) for origin in soft[:_NOTES]]
     return [*lines, say("compare.harmless_more", count=more)] if more > 0 else lines

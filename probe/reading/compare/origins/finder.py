@@ -7,6 +7,7 @@ and the call or its argument is another one. No tolerance is asked.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -17,7 +18,7 @@ from probe.reading.compare.judging.verdicts import EQUAL, FAINT, HARD, Slot, Ver
 from probe.reading.compare.origins import table
 from probe.reading.compare.origins.origin import Kind, is_collective, is_random
 from probe.reading.compare.pairing.alignment import NONE, REPLACED
-from probe.reading.dumps.entry_name import BACKWARD, FORWARD
+from probe.reading.dumps.entry_name import BACKWARD, CELL, FORWARD
 from probe.reading.dumps.flow import content_key
 from probe.reading.dumps.updates import NUMBERS
 from probe.reading.dumps.values import is_tensor
@@ -107,6 +108,8 @@ _OWN = {Kind.CALLS: "another call stands at its place", Kind.WIRING: "its input 
 _CHANGED = "all before it agrees in bits, the call or its argument is another one, its result has other bits"
 _INSERTED = "all before it agrees in bits, one side lacks it, its result has other bits"
 _LACKS = frozenset((table.LACKING.why, table.MISSING.why))
+#: kinds of which one finding stands for all elements of a list that a call is given
+_IN_LISTS = (Kind.ARGUMENT, Kind.WIRING, Kind.DATA, Kind.OUTSIDE, Kind.COMPUTATION)
 _PLAINLY = "the first difference; no rule tells its cause"
 PARAMETERS = ("parameters.", "model_parameters.")
 #: the inputs of BatchNorm that it changes -> which of the Cell's moving statistics they are
@@ -138,6 +141,12 @@ def without_followers(graph: Graph, findings: list[Finding]) -> list[Finding]:
         if not (item.why == table.EARLIER_CHANGE and ends & alone_after(graph, item.node))
         and not (item.kind == Kind.WIRING and item.node < lacking and item.place.count(".") > 1)
     ]  # fmt: skip
+
+
+def _samples(record: Any) -> int:
+    """Return the first dimension of a tensor; 0 where it has none, or it is not known."""
+    shape = record.get("shape")
+    return shape[0] if isinstance(shape, list) and shape and type(shape[0]) is int else 0
 
 
 class OriginFinder:
@@ -327,19 +336,45 @@ class OriginFinder:
         return (cell, names[number]) if number < len(names) else None
 
     def _is_data(self, node: int, slot: Slot) -> bool:
-        """Return whether a value from outside is the batch: integers, or the tensor that the first call is given."""
+        """Return whether a value from outside is the batch.
+
+        The batch is integers, or an input of the outermost Cell, or the tensor that the first call is given. A tensor
+        outside of all Cells with as many samples is of the data set too, as the labels of a regression.
+        """
         record = slot.b if is_tensor(slot.b) else slot.a
         if not is_tensor(record):
             return False
         if str(record.get("dtype")).startswith(("Int", "UInt")):
             return True
-        for other in range(node + 1):
-            flow, place = self._graph.flow(other)
-            if flow.links[place] and not self._graph.is_container(other):
-                first = flow.links[place][0]
-                contents = [content_key(side) for side in (slot.a, slot.b) if is_tensor(side)]
-                return first.place == "input.0" and content_key(first.record) in contents
-        return False
+        contents = {content_key(side) for side in (slot.a, slot.b) if is_tensor(side)} - {None}
+        batch = self._batch
+        if not contents.isdisjoint(map(content_key, batch)):
+            return True
+        flow, own = self._graph.flow(node)
+        samples = {_samples(given) for given in batch[:1]} - {0, 1}
+        return self._has_cells and flow.cells[own] is None and _samples(record) in samples
+
+    @functools.cached_property
+    def _has_cells(self) -> bool:
+        """Whether Cells were recorded, so that a call outside of them is known as one."""
+        return any(self._graph.parts(node).kind == CELL for node in range(len(self._graph.pairs)))
+
+    @functools.cached_property
+    def _batch(self) -> list[dict[str, Any]]:
+        """The first input of the first call, and the inputs of all outermost Cells that no recorded call made."""
+        found: list[dict[str, Any]] = []
+        has_first = False
+        for node in range(len(self._graph.pairs)):
+            flow, place = self._graph.flow(node)
+            links = flow.links[place]
+            parts = self._graph.parts(node)
+            if links and not has_first and not self._graph.is_container(node):
+                has_first = True
+                found += [link.record for link in links[:1] if link.place == "input.0"]
+            if parts.kind == CELL and parts.direction == FORWARD and flow.cells[place] is None:
+                given = (link for link in links if link.place.startswith("input.") and link.producer < 0)
+                found += [link.record for link in given if link.parameter is None]
+        return found
 
     def _soft_finding(self, node: int) -> Finding:
         graph = self._graph
@@ -369,6 +404,8 @@ class OriginFinder:
         """Return a key that findings of one cause share: a parameter, or a value that two calls are given."""
         if finding.parameter is not None:
             return finding.kind, finding.parameter
+        if finding.kind in _IN_LISTS and finding.place.startswith("input.") and finding.place.count(".") > 1:
+            return finding.kind, finding.node, ".".join(finding.place.split(".")[:2])  # of a list the first is told
         slot = self._graph.slot(finding.node, finding.place) if finding.kind in (Kind.DATA, Kind.OUTSIDE) else None
         if slot is not None and is_tensor(slot.a) and is_tensor(slot.b):
             return finding.kind, content_key(slot.a), content_key(slot.b)
