@@ -15,16 +15,16 @@ from tests.reading.report.runs import columns
 BLIND = {
     "run.json": "check report check2",
     "half of run.json": "check check2",
-    "dump.json": "nan check ranks trend report compare",
+    "dump.json": "nan check ranks trend report compare show replay",
     "dump.json of one step": "",
-    "half of dump.json": "nan check ranks trend report compare",
-    "half of one dump.json": "nan check ranks trend report compare",
-    "all of dump.json": "nan check ranks trend report compare",
-    "a list for dump.json": "nan check ranks trend report compare",
-    "entries": "nan check ranks trend report compare",
-    "a rank": "nan check ranks check2",
-    "a rank in one step": "nan check ranks report",
-    "all": "nan check ranks trend report compare check2",
+    "half of dump.json": "nan check ranks trend report compare show replay",
+    "half of one dump.json": "nan check ranks trend report compare show replay",
+    "all of dump.json": "nan check ranks trend report compare show replay",
+    "a list for dump.json": "nan check ranks trend report compare show replay",
+    "entries": "nan check ranks trend report compare replay",
+    "a rank": "nan check ranks check2 compare",
+    "a rank in one step": "nan check ranks report compare",
+    "all": "nan check ranks trend report compare check2 show watch replay",
     "backwards": "nan check report compare",
     "forwards": "nan check report compare",
     "all calls but one": "check report compare",
@@ -58,6 +58,10 @@ def commands(golden, folder, page):
         "report": ["report", folder, "-o", page, *work],
         "compare": ["compare", golden, folder, *work],
         "check2": ["check", golden, folder],
+        "show": ["show", folder],
+        "watch": ["watch", folder],
+        "recover": ["recover", folder],
+        "replay": ["replay", folder, "Functional.matmul.0.forward", *work],
     }
 
 
@@ -66,19 +70,25 @@ def golden(tmp_path_factory):
     return healthy(tmp_path_factory.mktemp("whole") / "golden")
 
 
-def statuses(golden, folder, tmp_path, capsys, *further):
+def statuses(golden, folder, tmp_path, capsys, *further, names=()):
     """Return the status and the output of each command."""
     found = {}
     for name, words in commands(str(golden), str(folder), str(tmp_path / "page.html")).items():
-        status = main([*words, *further])
-        found[name] = status, "".join(capsys.readouterr())
+        if not names or name in names:
+            status = main([*words, *further])
+            found[name] = status, "".join(capsys.readouterr())
     return found
+
+
+#: commands that have no answer over a healthy dump without arrays or rows of the monitor
+_NOT_FOR_IT = ("watch", "replay")
 
 
 @pytest.mark.parametrize("lang", ["en", "zh"])
 def test_a_whole_run_has_status_0_in_each_command(golden, tmp_path, capsys, lang):
     found = statuses(golden, golden, tmp_path, capsys, "--lang", lang)
-    assert {name: status for name, (status, _) in found.items()} == dict.fromkeys(found, 0)
+    expected = {name: 2 if name in _NOT_FOR_IT else 0 for name in found}
+    assert {name: status for name, (status, _) in found.items()} == expected
 
 
 @pytest.mark.parametrize("lack", LACKS)
@@ -121,3 +131,59 @@ def test_the_page_of_two_runs_without_numbers_is_not_green(golden, tmp_path):
     headline = columns(page)["description"]["headline"]
     assert headline["tone"] == "unsure"
     assert headline["text"].startswith("cannot be known: no tensor has numbers on both sides")
+
+
+@pytest.mark.parametrize("lack", ["a rank", "a rank in one step"])
+def test_compare_names_the_rank_that_one_side_lacks(golden, tmp_path, capsys, lack):
+    folder = healthy(tmp_path / "mine")
+    LACKS[lack](folder)
+    for pair, side in (((golden, folder), "B"), ((folder, golden), "A")):
+        assert main(["compare", *map(str, pair), "--jobs", "1", "--lang", "en"]) == 2
+        assert f"cannot be known: {side} lacks step" in capsys.readouterr().out
+    chosen = ["--rank", "0", "--jobs", "1"]
+    assert main(["compare", str(golden), str(folder), *chosen]) == 0
+
+
+def test_a_step_that_one_side_lacks_is_no_gap_of_compare(golden, tmp_path, capsys):
+    folder = healthy(tmp_path / "mine")
+    LACKS["the last step"](folder)
+    assert main(["compare", str(golden), str(folder), "--jobs", "1", "--lang", "en"]) == 0
+    assert "only in A, not compared" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("lack", ["a step", "the last step", "dump.json", "dump.json of one step"])
+def test_two_runs_of_which_one_lacks_steps_are_not_called_the_same_alone(golden, tmp_path, capsys, lack):
+    folder = healthy(tmp_path / "mine")
+    LACKS[lack](folder)
+    main(["check", str(golden), str(folder), "--lang", "en"])
+    said = capsys.readouterr().out
+    assert "the same experiment" not in said
+    assert "judged by run.json of 2 ranks" in said
+    assert "B has no dump of steps" in said
+
+
+#: an error in a reader -> what it replaces, what takes its place, and a lack and a command that it would blind
+PLANTED = {
+    "gaps are swallowed": ("one_run.coverage.Looked.gaps", lambda _: iter(()), "numbers", "nan"),
+    "missing ranks are swallowed": ("one_run.coverage.Looked._missing_ranks", lambda _: iter(()), "a rank", "nan"),
+    "gaps of a check are swallowed": ("one_run.health.run_check.gaps_of", lambda *_: [], "run.json", "check"),
+    "unread dumps are swallowed": ("commands.findings._show_errors", lambda _: False, "half of one dump.json", "trend"),
+    "a rank of one side is swallowed": (
+        "compare.answer.summary.ComparisonResult.lacks", property(lambda _: []), "a rank", "compare",
+    ),
+    "steps without numbers are swallowed": (
+        "compare.answer.summary.ComparisonResult.blind", property(lambda _: []), "numbers", "compare",
+    ),
+    "the first statuses are 0": ("one_run.rank_checks.RankChecks.status", property(lambda _: 0), "numbers", "ranks"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("error", PLANTED)
+def test_the_table_finds_an_error_in_a_reader(golden, tmp_path, capsys, monkeypatch, error):
+    target, replacement, lack, command = PLANTED[error]
+    folder = healthy(tmp_path / "mine")
+    LACKS[lack](folder)
+    assert command in BLIND[lack].split()
+    assert statuses(golden, folder, tmp_path, capsys, names=(command,))[command][0] == 2
+    monkeypatch.setattr(f"probe.reading.{target}", replacement)
+    assert statuses(golden, folder, tmp_path, capsys, names=(command,))[command][0] == 0
