@@ -83,7 +83,7 @@ def _compare(given: argparse.Namespace, golden: str, target: str, csv: str | Non
         to_xlsx(comparison, given.xlsx)
     for path in (given.csv, given.jsonl, given.msprobe_csv, given.json, given.xlsx):
         if path and path != "-":
-            print(f"written: {path}", file=sys.stderr)
+            print(say("replay.written", path=path).text(given.lang), file=sys.stderr)
     return comparison.status
 
 
@@ -217,7 +217,7 @@ def _follow(given: argparse.Namespace, wishes: Wishes) -> int:
     from probe.reading.report.following import follow
 
     if len(given.paths) > 1:
-        raise UsageError("--follow takes one run: probe report DIR --follow")
+        raise UsageError(say("error.report_follow"))
     told: list[str] = []
 
     def tell(done: Outcome) -> None:
@@ -238,12 +238,8 @@ def _tell_page(done: Outcome, given: argparse.Namespace) -> None:
     print(text.safe(done.headline.text(language)))
     print(text.safe(say("report.page" if done.calls else "report.page_of_rows", **facts).text(language)))
     remarks = [text.safe(line) for line in done.unread]
-    if done.dropped:
-        left_out = f"{done.dropped} calls that agree are left out; another rank or step stands for each."
-        remarks.append(f"{left_out} Keep them with --all")
-    if done.size > LARGE:
-        size = f"the page has {text.size(done.size)}: browsers take seconds to open it, and mails may refuse it."
-        remarks.append(f"{size} Choose steps or ranks with --step and --rank")
+    remarks += [say("report.left_out", count=done.dropped).text(language)] if done.dropped else []
+    remarks += [say("report.large", size=facts["size"]).text(language)] if done.size > LARGE else []
     for remark in remarks:
         print(f"probe: {remark}", file=sys.stderr)
 

@@ -207,3 +207,17 @@ def test_json_has_key_facts_and_the_english_sentence(tmp_path, capsys):
 def test_one_rank_and_several_have_words_of_their_own():
     assert [str(ranks_said(ranks)) for ranks in ([3], [0, 1, 2, 5])] == ["rank 3", "ranks 0-2, 5"]
     assert ranks_said([0, 1]).text("zh") == "rank 0-1"
+
+
+@pytest.mark.parametrize(("language", "said"), [("en", "1 calls"), ("zh", "1 个调用")])
+def test_the_lines_of_a_report_are_in_the_language(tmp_path, capsys, language, said):
+    write(tmp_path / "dump" / "step0" / "rank", {"Functional.relu.0.forward": forward([tensor()], [tensor()])})
+    main(["report", str(tmp_path / "dump"), "-o", str(tmp_path / "page.html"), "--jobs", "1", "--lang", language])
+    assert said in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("words", [["--lang", "zh", "nan", "none"], ["nan", "none", "--lang", "zh"], ["nan", "none"]])
+def test_an_error_is_in_the_language_of_the_option_or_the_locale(capsys, monkeypatch, words):
+    monkeypatch.setenv("LC_ALL", "C.UTF-8" if "zh" in words else "zh_CN.UTF-8")
+    assert main(words) == 2
+    assert capsys.readouterr().err == "probe: none：没有该目录\n"
