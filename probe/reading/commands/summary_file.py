@@ -213,7 +213,7 @@ def _checked(head: Head, found: list[Any]) -> tuple[Head, list[Any]]:
 def _difference(head: Head, other: Head) -> Sentence:
     """Return the command, or the settings, in which two files differ."""
     if head.command != other.command:
-        return say("error.apart_by", key="probe", left=head.command, right=other.command)
+        return say("error.apart_command", left=head.command, right=other.command)
     keys = [key for key in {**head.settings, **other.settings} if head.settings.get(key) != other.settings.get(key)]
     shown = {key: [json.dumps(side.settings.get(key, "")) for side in (head, other)] for key in keys}
     return clauses(*(say("error.apart_by", key=key, left=left, right=right) for key, (left, right) in shown.items()))

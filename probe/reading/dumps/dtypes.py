@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from typing import IO, Any, NamedTuple
 
 from probe.errors import UsageError
-from probe.findings.sentence import Sentence, say
+from probe.findings.sentence import Sentence, said_of, say
 from probe.reading.dumps import text
 from probe.reading.dumps.dump import Dump
 from probe.reading.dumps.entry_name import API, CELL, FORWARD, cell_label, parse
@@ -162,7 +162,7 @@ def answer_fits(
         try:
             found += list(_rows(Dump(folder), query, name))
         except UsageError as error:  # noqa: PERF203 - one broken dump does not hide the others
-            notes.append(say("show.broken_because", reason=str(error)))
+            notes.append(say("show.broken_because", reason=said_of(error)))
     rows = [{**row, **fit._asdict()} for row, fit in sorted(found, key=lambda item: item[1].rank)]
     if form == "text":
         print("\n".join(_lines(rows, query.rows, name, width, language)), file=file)

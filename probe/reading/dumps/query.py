@@ -19,7 +19,7 @@ from typing import IO, Any
 
 from probe.door import open_file
 from probe.errors import UsageError
-from probe.findings.sentence import NOTHING, Sentence, say
+from probe.findings.sentence import NOTHING, Sentence, said_of, say
 from probe.process.progress import progress
 from probe.reading.dumps import entry_name, text
 from probe.reading.dumps.dump import Call, Dump, Tensor
@@ -41,7 +41,8 @@ def overview(run: Run, rows: int, width: int, language: str) -> tuple[str, int]:
     Of the first dump, ``rows`` tensors are listed. A line has ``width`` letters at most; 0 cuts nothing. Raise
     UsageError when none can be read.
     """
-    lines, first, broken = [text.safe(os.path.abspath(run.path))], "", []
+    lines, first = [text.safe(os.path.abspath(run.path))], ""
+    broken: list[Sentence | str] = []
     base = run.path if os.path.isdir(run.path) else os.path.dirname(run.path)
     notes: list[Sentence] = []
     for folder in progress(run.folders, "reading"):
@@ -52,14 +53,14 @@ def overview(run: Run, rows: int, width: int, language: str) -> tuple[str, int]:
             first = first or _content(dump, base, rows, width, language)
             notes += dump.document.notes
         except UsageError as error:
-            broken.append(str(error))
+            broken.append(said_of(error))
             count = say("show.broken")
         lines += (
             f"    {name:<22} {text.size(size):>9}{'  ' * bool(note)}{note.text(language)}"
             for name, size, note in _files(folder, count)
         )
     if len(broken) == len(run.folders):
-        raise UsageError("; ".join(broken))
+        raise UsageError(say("clauses", parts=broken))
     notes = [*(say("show.broken_because", reason=reason) for reason in broken), *notes]
     parts = ["\n".join(lines), first, "\n".join(text.safe(note.text(language)) for note in notes)]
     return text.fit("\n\n".join(filter(None, parts)), width), len(broken)
@@ -247,7 +248,7 @@ class Answer:
             raise UsageError(say("error.sort", text=query.sort, allowed=list(_KEYS)))
         self._query = query  # which tensors
         self._folders = folders(run, query.steps, query.ranks)
-        self.broken: list[str] = []  # the dumps that could not be read, and why
+        self.broken: list[Sentence | str] = []  # the dumps that could not be read, and why
         self.notes: list[Sentence] = []  # remarks on the dumps that were read
         self.total = 0  # how many tensors fit
 
@@ -272,7 +273,7 @@ class Answer:
                         self.notes += _unread(call.name, call.entry)
                 self.notes += dump.document.notes
             except UsageError as error:
-                self.broken.append(str(error))
+                self.broken.append(said_of(error))
 
     def _rows(self, dump: Dump, call: Call) -> Iterator[dict[str, Any]]:
         query = self._query
@@ -374,7 +375,7 @@ def answer_to(
     else:
         write_rows(answer, file, form)
     if len(answer.broken) == len(answer._folders):
-        raise UsageError("; ".join(answer.broken))
+        raise UsageError(say("clauses", parts=answer.broken))
     notes = [*(say("show.broken_because", reason=reason) for reason in answer.broken), *answer.notes]
     if not answer.total and not answer.broken:
         notes.append(say("show.nothing_fits"))
