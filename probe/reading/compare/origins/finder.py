@@ -338,8 +338,8 @@ class OriginFinder:
     def _is_data(self, node: int, slot: Slot) -> bool:
         """Return whether a value from outside is the batch.
 
-        The batch is integers, or an input of the outermost Cell, or the tensor that the first call is given. A tensor
-        outside of all Cells with as many samples is of the data set too, as the labels of a regression.
+        The batch is integers, or the tensor that the first call is given. A tensor with as many samples is of the data
+        set too if it enters an outermost Cell, or a call outside of all Cells, as the labels of a regression.
         """
         record = slot.b if is_tensor(slot.b) else slot.a
         if not is_tensor(record):
@@ -347,12 +347,14 @@ class OriginFinder:
         if str(record.get("dtype")).startswith(("Int", "UInt")):
             return True
         contents = {content_key(side) for side in (slot.a, slot.b) if is_tensor(side)} - {None}
-        batch = self._batch
-        if not contents.isdisjoint(map(content_key, batch)):
+        first, others = self._batch[:1], self._batch[1:]
+        if not contents.isdisjoint(map(content_key, first)):
             return True
+        if _samples(record) not in {_samples(given) for given in first} - {0, 1}:
+            return False  # as a mask, which the outermost Cells may be given too
         flow, own = self._graph.flow(node)
-        samples = {_samples(given) for given in batch[:1]} - {0, 1}
-        return self._has_cells and flow.cells[own] is None and _samples(record) in samples
+        is_outside = self._has_cells and flow.cells[own] is None
+        return is_outside or not contents.isdisjoint(map(content_key, others))
 
     @functools.cached_property
     def _has_cells(self) -> bool:
