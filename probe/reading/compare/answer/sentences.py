@@ -11,7 +11,7 @@ from probe.findings.sentence import NOTHING, Sentence, clauses, say
 from probe.reading.compare.dataflow.graph import Graph
 from probe.reading.compare.judging.arrays import Arrays, elements, relation
 from probe.reading.compare.judging.verdicts import FAINT, HARD, Slot, Verdict, is_permuted, is_state, other_text
-from probe.reading.compare.origins import table
+from probe.reading.compare.origins import gradient_end, own_parameters, table, updates
 from probe.reading.compare.origins.across_ranks import given
 from probe.reading.compare.origins.finder import Finding
 from probe.reading.compare.origins.origin import CodeLine, Kind, Origin, Site
@@ -86,8 +86,8 @@ class Describer:
         if finding.kind == Kind.PARAMETER and finding.parameter:
             return clauses(self._parameter(*finding.parameter, slot), self._order(slot))
         if finding.kind == Kind.PARAMETER:
-            of_a, of_b = (names or say("compare.none") for names in table.alone_names(self._graph))
-            is_own, own_place = finding.place.startswith(table.OWN), _place(finding.place)
+            of_a, of_b = (names or say("compare.none") for names in own_parameters.alone_names(self._graph))
+            is_own, own_place = finding.place.startswith(own_parameters.OWN), _place(finding.place)
             used = NOTHING if is_own else say("compare.own_used", name=name, place=own_place)
             return say("compare.own_parameters", left=of_a, right=of_b, used=used)
         if finding.kind == Kind.DATA:
@@ -96,7 +96,7 @@ class Describer:
         if finding.kind == Kind.OUTSIDE:
             return say("compare.outside", name=name, place=place, where=self._where(finding.node), numbers=numbers)
         if finding.why == table.OTHER_CLASS.why:
-            left, right = table.other_classes(self._graph, finding.node)
+            left, right = updates.other_classes(self._graph, finding.node)
             return say("compare.other_optimizer", left=left, right=right, name=name)
         if finding.kind == Kind.OPTIMIZER and slot is not None:
             change = self._change(finding.source)
@@ -208,10 +208,10 @@ class Describer:
         if node == NONE or graph.parts(node).direction != BACKWARD:
             return NOTHING
         slot = graph.slot(node, finding.place) if finding.place else None
-        side = table.side_without(graph, node, slot)
+        side = gradient_end.side_without(graph, node, slot)
         if side is None:
             return NOTHING
-        own, inputs = table.operand_of(graph, node, slot)
+        own, inputs = gradient_end.operand_of(graph, node, slot)
         operand: Name = graph.name(own if own != NONE else node)
         if len(inputs) == 1:
             operand = say("compare.place_of", place=_place(inputs[0]), name=operand)
@@ -252,8 +252,10 @@ class Describer:
             return NOTHING
         owner, parameter = links[-1].parameter
         source = self._graph.slots[finding.source]
-        off = next((item for item in source if table.side_without(self._graph, finding.source, item) is not None), None)
-        side = table.side_without(self._graph, finding.source, off) or 0
+        off = next(
+            (item for item in source if gradient_end.side_without(self._graph, finding.source, item) is not None), None
+        )
+        side = gradient_end.side_without(self._graph, finding.source, off) or 0
         label = entry_name.cell_label(owner)
         return say("compare.frozen", parameter=parameter, owner=label, side="AB"[side], other="BA"[side])
 
@@ -319,7 +321,7 @@ def update_sentence(graph: Graph, node: int, slot: Slot, change: Sentence, step:
     when = NOTHING if step is None else say("compare.in_step", step=step)
     if slot.place.startswith(UPDATE_NUMBERS):
         return _update_number(slots, slot, when, name)
-    if table.is_missing(slot):
+    if updates.is_missing(slot):
         return _missing_parameters(slots, slot, when, name)
     if slot.place.startswith(GRADIENTS):
         return _entering(graph, node, change, when)
@@ -340,7 +342,7 @@ def _states(slots: list[Slot], slot: Slot, when: Sentence, name: str) -> Sentenc
 
 def _update_number(slots: list[Slot], slot: Slot, when: Sentence, name: str) -> Sentence:
     """Return a number of the update in A and in B, and whose it is where the parameters have others."""
-    key = table.number_name(slot.place)
+    key = updates.number_name(slot.place)
     left, right = (text.fact(number(side)) for side in (slot.a, slot.b))
     own = [item for item in slots if item.place.startswith(f"{UPDATE_NUMBERS}{key}.")]
     off = [item for item in own if item.verdict in HARD]
@@ -352,7 +354,7 @@ def _update_number(slots: list[Slot], slot: Slot, when: Sentence, name: str) -> 
 
 
 def _missing_parameters(slots: list[Slot], slot: Slot, when: Sentence, name: str) -> Sentence:
-    missing = [item for item in slots if table.is_missing(item) and is_tensor(item.a) == is_tensor(slot.a)]
+    missing = [item for item in slots if updates.is_missing(item) and is_tensor(item.a) == is_tensor(slot.a)]
     side, names = "AB"[int(is_tensor(slot.a))], [item.place[len(GRADIENTS) :] for item in missing]
     if len(names) == 1:
         return say("compare.missing", parameter=names[0], side=side, when=when, name=name)

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from probe.reading.compare.dataflow.graph import Graph
 from probe.reading.compare.distances.tolerance import of_dtype
 from probe.reading.compare.judging.verdicts import EQUAL, FAINT, HARD, Slot, Verdict, is_permuted
-from probe.reading.compare.origins import table
+from probe.reading.compare.origins import gradient_end, own_parameters, table, updates
 from probe.reading.compare.origins.origin import Kind, is_collective, is_random
 from probe.reading.compare.pairing.alignment import NONE, REPLACED
 from probe.reading.dumps.entry_name import BACKWARD, CELL, FORWARD
@@ -134,7 +134,7 @@ def without_followers(graph: Graph, findings: list[Finding]) -> list[Finding]:
     Of calls that one side lacks the last is named, which gives the value, and not the first. A parameter that the
     optimizer lacks moves the other gradients in a list, as ``clip_by_global_norm`` is given it.
     """
-    ends = {item.node for item in findings if item.why == table.MADE_ALONE}
+    ends = {item.node for item in findings if item.why == table.MADE_ALONE.why}
     lacking = max((item.node for item in findings if item.why in _LACKS), default=NONE)
     return [
         item for item in findings
@@ -234,9 +234,9 @@ class OriginFinder:
     def _update(self, node: int, hard: list[Slot]) -> Iterator[Finding]:
         """Yield the origins in the update of an optimizer: each number that differs, and the first of other kinds."""
         graph = self._graph
-        for slot in table.first_of_kinds(hard):
-            between = table.call_between(graph, node, slot)
-            rule = table.first_rule(table.UPDATE_RULES, table.update_facts(graph, node, slot, between))
+        for slot in updates.first_of_kinds(hard):
+            between = updates.call_between(graph, node, slot)
+            rule = table.first_rule(table.UPDATE_RULES, updates.update_facts(graph, node, slot, between))
             if rule.kind == table.EARLIER:
                 yield self._soft_finding(between)._replace(why=rule.why, source=node)
             else:
@@ -256,11 +256,13 @@ class OriginFinder:
     def _gradient(self, node: int, hard: list[Slot]) -> Iterator[Finding]:
         """Yield the origin of gradients that differ though no gradient before them does."""
         graph = self._graph
-        alone = (item for item in hard if table.side_without(graph, node, item) is not None)
+        alone = (item for item in hard if gradient_end.side_without(graph, node, item) is not None)
         slot = next(alone, hard[0] if hard else None)
-        missing = table.side_without(graph, node, slot) is not None
-        end, leaf = table.end_of(graph, node, slot) if missing else (NONE, "")
-        update, lacking = table.lacking_update(graph, node, slot, (end, leaf), self._updates) if missing else (NONE, "")
+        missing = gradient_end.side_without(graph, node, slot) is not None
+        end, leaf = gradient_end.end_of(graph, node, slot) if missing else (NONE, "")
+        update, lacking = (
+            updates.lacking_update(graph, node, slot, (end, leaf), self._updates) if missing else (NONE, "")
+        )
         facts = table.GradientFacts(
             missing=missing, ended_alone=end != NONE and not leaf, at_parameter=bool(leaf),
             follows=graph.soft[node] != NONE, carried=bool(hard) and self._is_carried(node, hard),
@@ -276,7 +278,7 @@ class OriginFinder:
         else:
             yield from self._by_rule(rule, node, slot.place if slot else "")
 
-    def _by_rule(self, rule: table.OriginRow, node: int, place: str) -> Iterator[Finding]:
+    def _by_rule(self, rule: table.OriginRow[Any], node: int, place: str) -> Iterator[Finding]:
         if rule.kind == table.EARLIER:
             change = self._soft_finding(self._graph.soft[node])
             why = rule.why if change.node != node else _OWN.get(change.kind, f"its own {change.kind} differs")
@@ -294,7 +296,7 @@ class OriginFinder:
     def _input(self, node: int, slot: Slot) -> Iterator[Finding]:
         """Yield why an input differs though no cause of the call does."""
         graph = self._graph
-        if table.is_own_alone(slot):
+        if own_parameters.is_own_alone(slot):
             yield self._own_parameter(node, slot)
             return
         producers, alone = graph.producer_nodes(node, slot.place), graph.alone_producers(node, slot.place)
@@ -390,7 +392,7 @@ class OriginFinder:
                     return Finding(Kind.PARAMETER, node, slot.place, parameter)
                 return Finding(Kind.DATA if self._is_data(node, slot) else Kind.OUTSIDE, node, slot.place)
         if argument := next((slot for slot in inputs if slot.verdict == Verdict.ARGUMENT), None):
-            is_own = table.is_own_alone(argument)
+            is_own = own_parameters.is_own_alone(argument)
             return self._own_parameter(node, argument) if is_own else Finding(Kind.ARGUMENT, node, argument.place)
         wirings = graph.wirings(node)
         if wirings:
@@ -399,8 +401,8 @@ class OriginFinder:
         return Finding(Kind.ARGUMENT, node, next((slot.place for slot in graph.slots[node] if is_tensor(slot.a)), ""))
 
     def _own_parameter(self, node: int, slot: Slot) -> Finding:
-        user, place = table.use_of(self._graph, node, slot)
-        return Finding(Kind.PARAMETER, user, place, why=table.WHY)
+        user, place = own_parameters.use_of(self._graph, node, slot)
+        return Finding(Kind.PARAMETER, user, place, why=own_parameters.WHY)
 
     def _identity(self, finding: Finding) -> tuple[Any, ...]:
         """Return a key that findings of one cause share: a parameter, or a value that two calls are given."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from probe.reading.compare.origins.finder import OriginFinder
-from probe.reading.compare.origins.table import end_of, side_without
+from probe.reading.compare.origins.gradient_end import end_of, side_without
 from tests.reading.builders import calls, forward, named
 from tests.reading.compare.graphs import graph_of, short
 

@@ -8,7 +8,7 @@ import pytest
 from probe.reading.compare.distances.tolerance import APART
 from probe.reading.compare.judging.verdicts import Slot
 from probe.reading.compare.origins.finder import OriginFinder
-from probe.reading.compare.origins.table import first_of_kinds, is_missing
+from probe.reading.compare.origins.updates import first_of_kinds, is_missing
 from tests.reading.builders import forward, named, value
 from tests.reading.compare.graphs import graph_of
 

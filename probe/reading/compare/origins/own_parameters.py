@@ -1,0 +1,41 @@
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
+"""Parameters that the model itself holds, in none of its Cells, and that only one side has."""
+
+from __future__ import annotations
+
+from probe.reading.compare.dataflow.graph import Graph
+from probe.reading.compare.judging.verdicts import Slot
+from probe.reading.dumps.flow import content_key
+from probe.reading.dumps.values import is_tensor
+
+OWN = "model_parameters."
+WHY = "the model itself holds other parameters"
+
+
+def is_own_alone(slot: Slot) -> bool:
+    """Return whether a place is a parameter of the model itself that only one side has."""
+    return slot.place.startswith(OWN) and is_tensor(slot.a) != is_tensor(slot.b)
+
+
+def alone_names(graph: Graph) -> tuple[list[str], list[str]]:
+    """Return the parameters of the model itself that only A has, and that only B has."""
+    names: tuple[list[str], list[str]] = [], []
+    for slot in (slot for slots in graph.slots for slot in slots if is_own_alone(slot)):
+        names[int(is_tensor(slot.b))].append(slot.place[len(OWN) :])
+    return names
+
+
+def use_of(graph: Graph, node: int, slot: Slot) -> tuple[int, str]:
+    """Return the first call outside of the parameter's Cell that is given its content, and where; else the entry."""
+    side = int(is_tensor(slot.b))
+    flow = graph.alignment.flows[side]
+    wanted = content_key(slot.b if side else slot.a)
+    for place, links in enumerate(flow.links):
+        user = graph.node_of(flow, place)
+        if wanted is None or graph.is_container(user) or graph.is_update(user):
+            continue
+        for link in links:
+            owner = link.parameter[0] if link.parameter else None
+            if content_key(link.record) == wanted and owner is not None and owner != flow.cells[place]:
+                return user, link.place
+    return node, slot.place
