@@ -95,6 +95,6 @@ def test_trend_has_learning_rate_and_global_norm(bench, capsys):
 def test_the_report_has_lines_of_the_optimizer(bench):
     golden, mine = (str(bench.record("AdamW", "plain", change)) for change in ("", "learning rate"))
     series = make_content(mine, golden).description["series"]
-    rates = [[value for _, value in series["learning_rate"][side]["None"]] for side in "ab"]
+    rates = [[value for _, value in series["learning_rate"][side]["-"]] for side in "ab"]
     assert rates == [pytest.approx([0.01, 0.01]), pytest.approx([0.02, 0.02])]
-    assert [value for _, value in series["global_norm"]["b"]["None"]] == pytest.approx([0.05, 0.05])
+    assert [value for _, value in series["global_norm"]["b"]["-"]] == pytest.approx([0.05, 0.05])

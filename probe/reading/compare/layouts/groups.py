@@ -294,17 +294,17 @@ def complete(layout: Layout, ranks: list[Rank], side: str) -> Layout:
             raise UsageError(say("error.layout_product", side=side, **sizes, count=len(numbers), ranks=shown))
         layout = layout._replace(dp=len(numbers) // one)
     missing = [rank for rank in range(layout.world) if rank not in numbers]
-    if missing or len(numbers) > layout.world:
-        raise UsageError(
-            say(
-                "error.layout_world",
-                side=side,
-                layout=str(layout),
-                last=layout.world - 1,
-                count=len(numbers),
-                ranks=shown,
-            )
-        )
+    facts = {
+        "side": side,
+        "layout": str(layout),
+        "count": layout.world,
+        "last": layout.world - 1,
+        "ranks": shown,
+    }
+    if missing:
+        raise UsageError(say("error.layout_missing", rank=missing[0], **facts))
+    if len(numbers) > layout.world:
+        raise UsageError(say("error.layout_several", found=len(numbers), **facts))
     return layout
 
 
