@@ -7,6 +7,7 @@ import json
 
 import pytest
 
+import probe
 from probe.__main__ import main
 from tests.reading.lacking import LACKS, healthy
 from tests.reading.report.runs import columns
@@ -140,6 +141,7 @@ def test_compare_names_the_rank_that_one_side_lacks(golden, tmp_path, capsys, la
     for pair, side in (((golden, folder), "B"), ((folder, golden), "A")):
         assert main(["compare", *map(str, pair), "--jobs", "1", "--lang", "en"]) == 2
         assert f"cannot be known: {side} lacks step" in capsys.readouterr().out
+        assert not probe.compare(*pair).ok
     chosen = ["--rank", "0", "--jobs", "1"]
     assert main(["compare", str(golden), str(folder), *chosen]) == 0
 
