@@ -65,6 +65,14 @@ class _Help(argparse.HelpFormatter):
         """Add the line of the usage."""
         super().add_usage(usage, actions, groups, say("help.usage").text(self._language) if prefix is None else prefix)
 
+    def start_section(self, heading: str | None) -> None:
+        """Begin a section; those that argparse has itself get a heading in the language."""
+        if heading == "positional arguments":
+            heading = say("help.positionals").text(self._language)
+        elif heading in ("options", "optional arguments"):  # the second before Python 3.10
+            heading = say("help.options").text(self._language)
+        super().start_section(heading)
+
     def _split_lines(self, text: str, width: int) -> list[str]:
         """Return lines; a Chinese letter is two columns wide."""
         return textwrap.wrap(" ".join(text.split()), width // 2 if self._language == CHINESE else width)
@@ -82,8 +90,6 @@ class OneLineParser(argparse.ArgumentParser):
         given["add_help"] = False  # its help is in the language
         super().__init__(**given)
         self.language = language
-        self._positionals.title = say("help.positionals").text(language)
-        self._optionals.title = say("help.options").text(language)
         if add_help:
             told = say("help.help").text(language)
             self.add_argument("-h", "--help", action="help", default=argparse.SUPPRESS, help=told)

@@ -26,7 +26,7 @@ def probe(folder, *words):
         (("try", "--from", "nowhere", "x", "train.py"), "nowhere: no such folder"),
         (("bisect", "--float32", "train.py"), "--until"),
         (("bisect", "--until", "finite", "train.py"), "bisect needs one change"),
-        (("bisect", "--until", "never", "--float32", "train.py"), "Allowed: \"finite\""),
+        (("bisect", "--until", "never", "--float32", "train.py"), "Allowed: 'finite'"),
         (("drill", "--wrong", "train.py"), "there is no option --wrong"),
     ],
 )  # fmt: skip

@@ -62,8 +62,14 @@ def _train(between, debugger, steps=3, scale=None):
         if debugger is not None:
             debugger.stop()
             debugger.step()
-        losses += [value.asnumpy().tobytes() for value in (loss, *gradients, *net.get_parameters())]
+        losses += [_bits(value) for value in (loss, *gradients, *net.get_parameters())]
     return losses
+
+
+def _bits(value):
+    """Return the bytes of a tensor. The sign of a NaN changes from call to call on some processors, without probe."""
+    array = value.asnumpy()
+    return np.where(np.isnan(array), np.float32(np.nan), array).tobytes()
 
 
 PLANTS = {
