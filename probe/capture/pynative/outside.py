@@ -8,7 +8,7 @@ from typing import Any
 
 from probe.recording.step_recorder import StepRecorder
 
-#: a training may make new Cells in each call: no more of them are looked at
+#: a training may make new Cells in each call: no more of them are held
 _MOST_CELLS = 300
 
 
@@ -22,15 +22,18 @@ class OutsideCells:
         self._name_of = name_of
 
     def note(self, recorder: StepRecorder, cell: Any) -> None:
-        """Note a Cell that is called. It costs little where it was noted, or has no parameters of its own."""
+        """Note a Cell that is called. It costs little where it was noted, or has no parameters of its own.
+
+        A frozen Cell is not held, and looked at again: it may be trained later.
+        """
         if id(cell) in self._known or not vars(cell).get("_params") or recorder.snapshot is None:
             return
-        if len(self._known) - len(self._cells) == _MOST_CELLS:
-            return
-        self._known[id(cell)] = cell
         with recorder.guard("noting a Cell outside of the model"):
+            trained = [it for it in cell._params.values() if it is not None and it.requires_grad]
+            if not trained or len(self._known) - len(self._cells) == _MOST_CELLS:
+                return
+            self._known[id(cell)] = cell
             if not self._is_around(cell):
-                trained = [it for it in cell._params.values() if it is not None and it.requires_grad]
                 recorder.snapshot.outside(type(cell).__name__, [self._name_of(it) for it in trained])
 
     def _is_around(self, cell: Any) -> bool:
