@@ -287,3 +287,22 @@ def test_a_cell_around_the_model_is_no_cell_outside(debug):
     around = Scaled(pair.two)
     loss = lambda: (around(pair.x) ** 2).mean()  # noqa: E731
     assert unknown(debug, lambda number: [(pair.two, lambda: pair.make(loss, pair.of_two))]) == ([], [])
+
+
+def test_a_net_outside_is_named_behind_many_frozen_cells(debug):
+    pair = Pair()
+    frozen = [nn.Dense(2, 2) for _ in range(301)]
+    for parameter in (parameter for cell in frozen for parameter in cell.get_parameters()):
+        parameter.requires_grad = False
+
+    def loss():
+        made = pair.one(pair.z)
+        return (pair.two(made) ** 2).mean()
+
+    def work():
+        for cell in frozen:
+            cell(pair.x)
+        pair.make(loss, pair.of_two)
+
+    said, _ = unknown(debug, lambda number: [(pair.two, work)], "L0")
+    assert said == [outside("first.weight#2, first.bias#2, last.weight#2 and 1 more")]
