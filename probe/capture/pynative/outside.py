@@ -17,8 +17,12 @@ class OutsideCells:
 
     def __init__(self, cells: list[tuple[str, Any]], name_of: Callable[[Any], str]) -> None:
         """``cells`` are those of the models; ``name_of`` returns the one name of a parameter object."""
+        from mindspore import nn
+
         self._cells = {id(cell): cell for _, cell in cells}  # held: identities stay unique
         self._known = dict(self._cells)  # these, and the others that were looked at
+        #: `probe run` starts with a Cell that holds nothing, until it has found the model
+        self._has_model = any(type(cell) is not nn.Cell for cell in self._cells.values())
         self._name_of = name_of
 
     def note(self, recorder: StepRecorder, cell: Any) -> None:
@@ -26,7 +30,7 @@ class OutsideCells:
 
         A frozen Cell is not held, and looked at again: it may be trained later.
         """
-        if id(cell) in self._known or not vars(cell).get("_params") or recorder.snapshot is None:
+        if id(cell) in self._known or not vars(cell).get("_params") or recorder.snapshot is None or not self._has_model:
             return
         with recorder.guard("noting a Cell outside of the model"):
             trained = [it for it in cell._params.values() if it is not None and it.requires_grad]
