@@ -6,7 +6,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from probe.errors import UsageError
@@ -39,13 +39,27 @@ _RANK_KINDS = {
 def run_nan(given: argparse.Namespace) -> int:
     """Run ``probe nan``."""
     from probe.reading.dumps.run import open
+    from probe.reading.one_run.health.rows import NONFINITE
     from probe.reading.one_run.nan import look_at_all
 
     only_summaries = arguments.wants_summaries(given)
     if has_rows_alone(given.path):
         return _nan_of_rows(given)
-    units = look_at_all(open(given.path), arguments.workers(given))
-    return _write(given, units) if only_summaries else show_nan(units, given, _nan_in_rows(given.path))
+    workers = arguments.workers(given)
+    units = look_at_all(open(given.path), workers)
+    if only_summaries:
+        return _write(given, units)
+    others = _others(given, lambda item: item.rule in (NONFINITE, "guard"))
+    return show_nan(units, given, _nan_in_rows(given.path), others)
+
+
+def _others(given: argparse.Namespace, is_own: Callable[[HealthFinding], bool]) -> list[HealthFinding]:
+    """Return the faults of other readers; none where a program reads the answer."""
+    if given.json or getattr(given, "csv", None):
+        return []
+    from probe.reading.commands.others import faults_of_others
+
+    return faults_of_others(given.path, is_own, arguments.workers(given))
 
 
 def _nan_in_rows(path: str) -> list[HealthFinding]:
@@ -56,11 +70,16 @@ def _nan_in_rows(path: str) -> list[HealthFinding]:
     return nonfinite_of(open_series(path)) if find_series(path) else []
 
 
-def show_nan(units: list[Found], given: argparse.Namespace, rows: Sequence[HealthFinding] = ()) -> int:
+def show_nan(
+    units: list[Found], given: argparse.Namespace, rows: Sequence[HealthFinding] = (),
+    others: Sequence[HealthFinding] = (),
+) -> int:  # fmt: skip
     """Print the calls that make NaN or Inf in all steps and ranks, and findings of guards; return the exit status.
 
-    ``rows`` has the first NaN/Inf in rows of the monitor, which see steps that no dump has.
+    ``rows`` has the first NaN/Inf in rows of the monitor, which see steps that no dump has; ``others`` the faults
+    that other readers see.
     """
+    from probe.reading.commands.others import print_before, print_behind
     from probe.reading.one_run.coverage import looked_at
     from probe.reading.one_run.health.step import guarded, not_known
     from probe.reading.one_run.nan import in_order
@@ -70,6 +89,8 @@ def show_nan(units: list[Found], given: argparse.Namespace, rows: Sequence[Healt
     guards += [] if origins else rows
     looked = looked_at((unit.step, unit.rank, unit.coverage) for unit in units if not unit.error)
     gaps = list(looked.gaps())
+    if not origins and not guards:
+        print_before(others, given.lang)
     if given.json:
         print(json.dumps([item.to_dict() for item in (*origins, *guards, *map(not_known, gaps))], indent=1))
     elif not origins and looked.has_numbers:
@@ -91,6 +112,8 @@ def show_nan(units: list[Found], given: argparse.Namespace, rows: Sequence[Healt
     is_unread = _show_errors(units) or bool(gaps)
     for gap in gaps if not given.json else []:
         print(text.safe(gap.text(given.lang)))
+    if origins or guards:
+        print_behind(others, given.path, given.lang)
     for near in [near for unit in units for near in unit.near][:3]:
         print(f"probe: {text.safe(say('nan.close', near=near).text(given.lang))}", file=sys.stderr)
     return 1 if origins or guards else 2 * is_unread
@@ -143,7 +166,9 @@ def run_ranks(given: argparse.Namespace) -> int:
     if not only_summaries:
         _check_count(given.path, len(run.ranks))
     digests = digest_all(run, arguments.workers(given))
-    return _write(given, digests) if only_summaries else show_ranks(digests, given)
+    if only_summaries:
+        return _write(given, digests)
+    return show_ranks(digests, given, _others(given, lambda item: item.rule == "ranks"))
 
 
 def _check_count(path: str, ranks: int) -> None:
@@ -151,12 +176,18 @@ def _check_count(path: str, ranks: int) -> None:
         raise UsageError(say("error.one_rank", path=path))
 
 
-def show_ranks(digests: list[Digest], given: argparse.Namespace) -> int:
-    """Print the values on which ranks disagree in all steps; return the exit status."""
+def show_ranks(digests: list[Digest], given: argparse.Namespace, others: Sequence[HealthFinding] = ()) -> int:
+    """Print the values on which ranks disagree in all steps; return the exit status.
+
+    ``others`` has the faults that other readers see.
+    """
+    from probe.reading.commands.others import print_before, print_behind
     from probe.reading.one_run.rank_checks import check_digests
 
     checks = check_digests(digests)
     found = checks.all
+    if not checks.findings:
+        print_before(others, given.lang)
     if given.json:
         print(json.dumps([item.to_dict() for item in found], indent=1))
     else:
@@ -165,6 +196,8 @@ def show_ranks(digests: list[Digest], given: argparse.Namespace) -> int:
             kind = say(_RANK_KINDS[item.kind])
             print(text.safe(say("ranks.finding", step=step, kind=kind, said=item.said).text(given.lang)))
         print(text.safe(_ranks_summary(checks, digests).text(given.lang)))
+    if checks.findings:
+        print_behind(others, given.path, given.lang)
     is_unread = _show_errors(digests)
     return checks.status or 2 * is_unread
 
@@ -181,6 +214,7 @@ def run_trend(given: argparse.Namespace) -> int:
     """Run ``probe trend``."""
     from probe.reading.dumps.run import open
     from probe.reading.dumps.samples import LIKE, read_all
+    from probe.reading.one_run.health.rows import SeriesFinding
     from probe.series.rules import IN_DUMPS, RULES
     from probe.series.series import find_series
 
@@ -190,23 +224,26 @@ def run_trend(given: argparse.Namespace) -> int:
     samples = read_all(open(given.path).folders, *choice, arguments.workers(given))
     if only_summaries:
         return _write(given, samples, names=list(choice[0]), stat=given.stat.lower())
+    others = _others(given, lambda item: isinstance(item, SeriesFinding))
     if not has_series:
-        return show_trend(samples, given, choice, thresholds)
+        return show_trend(samples, given, choice, thresholds, others=others)
     from probe.reading.one_run.trend import trend_of
     from probe.series.series import open_series
 
-    return show_trend(samples, given, choice, thresholds, trend_of(open_series(given.path), *choice, thresholds))
+    monitored = trend_of(open_series(given.path), *choice, thresholds)
+    return show_trend(samples, given, choice, thresholds, monitored, others)
 
 
 def show_trend(
     samples: list[Samples], given: argparse.Namespace, choice: tuple[Names, str], thresholds: dict[str, float],
-    monitored: tuple[Trend, list[TrendFinding]] = ({}, []),
+    monitored: tuple[Trend, list[TrendFinding]] = ({}, []), others: Sequence[HealthFinding] = (),
 ) -> int:  # fmt: skip
     """Print series; return the exit status.
 
     ``given`` has the arguments csv, rows and lang; ``choice`` the names, and the statistic; ``monitored``
-    series of the monitor, and what the rules say about them.
+    series of the monitor, and what the rules say about them; ``others`` the faults that other readers see.
     """
+    from probe.reading.commands.others import headline
     from probe.reading.dumps.samples import no_tensor, series
     from probe.reading.dumps.tables import table_file, write_csv
     from probe.reading.one_run.trend import findings, sparkline
@@ -229,6 +266,9 @@ def show_trend(
         return 0
     if given.json:
         return _print_trend(trend, found, 1 if found else 2 * _show_errors(samples))
+    own = [say("report.in_series", name=item.name, step=item.step, said=item.said) for item in found]
+    if head := headline([*own, *(item.whole for item in others)]):
+        print(text.safe(head.text(given.lang)))
     lines = [[say(cell).text(given.lang) for cell in _TREND_HEAD]]
     for name, ranks in trend.items():
         for rank, steps in ranks.items():

@@ -30,6 +30,8 @@ _LETTERS = 60  # of a line of a series
 
 def run_watch(given: argparse.Namespace) -> int:
     """Run ``probe watch``."""
+    from probe.reading.commands.others import headline
+    from probe.reading.one_run.health.rows import alarm_finding
     from probe.reading.one_run.health.step import FAULT
     from probe.series.neighbour import around
     from probe.series.rules import ONLINE
@@ -55,6 +57,9 @@ def run_watch(given: argparse.Namespace) -> int:
         told = {"ranks": listed, "findings": [item.to_dict() for item in found], "status": int(is_strange)}
         print(json.dumps(told, indent=1))
         return int(is_strange)
+    heaviest = [alarm_finding(alarm, rank.rank).whole for rank, own in zip(ranks, alarms) for alarm in own]
+    if head := headline([*heaviest, *(item.whole for item in found if item.weight == FAULT)]):
+        print(text.safe(head.text(given.lang)))
     for rank, own in zip(ranks, alarms):
         show_rows(rank, own, given.lang, asked, given.rows)
     for item in found[:ROWS]:
@@ -113,9 +118,10 @@ def _health(path: str) -> list[HealthFinding]:
     from probe.reading.one_run.health.step import NOTE
 
     try:
-        return [item for item in look_at_run(open(path)).findings if item.weight != NOTE]
+        look = look_at_run(open(path))
     except UsageError:
         return []
+    return [item for item in [*look.findings, *look.series] if item.weight != NOTE]
 
 
 def _tell(alarm: Alarm, language: str, more: int = 0) -> None:

@@ -23,6 +23,7 @@ from probe.store.file_names import Rank
 _LARGEST = {"Float16": 65504.0, "BFloat16": 3.3895313892515355e38}
 #: the tensors that are shown unless others are asked for
 LIKE = "parameters_grad"
+NORM = "Norm"  # the statistic of most series
 STATISTICS = {key.lower(): key for key in (*SHOWN, "zero_count")}
 
 
@@ -41,20 +42,26 @@ def read_samples(folder: DumpFolder, names: Names, key: str) -> Samples:
     """Return a statistic of the tensors of a dump that are asked for."""
 
     def found(dump: Dump) -> Samples:
-        values: dict[str, float] = {}
-        points: dict[str, Point] = {}
-        gradients = _in_step(dump)
-        cells = _cells(dump) if names.cell else {}
-        for name, record in dump.tensors() if folder.step is not None else ():
-            value = real(record.get(key)) if names.fits(name, cells.get(name, "")) else None
-            if value is not None:
-                shown = _without_states(dump, gradients.get(name) or name)
-                values[shown], points[shown] = value, point(record)
-        if folder.step is not None and key == "Norm":
-            values.update(_of_updates(dump, names))
-        return Samples(folder.step, folder.rank, values, points, "", dump.document.lost)
+        return samples_of(dump, folder.step, names, key)
 
     return look_into_dump(folder, found, lambda reason: Samples(folder.step, folder.rank, {}, {}, reason))
+
+
+def samples_of(dump: Dump, step: int | None, names: Names, key: str) -> Samples:
+    """Return a statistic of the tensors of a dump that was read; without a step there are no numbers."""
+    values: dict[str, float] = {}
+    points: dict[str, Point] = {}
+    gradients = _in_step(dump)
+    cells = _cells(dump) if names.cell else {}
+    for name, record in dump.tensors() if step is not None else ():
+        value = real(record.get(key)) if names.fits(name, cells.get(name, "")) else None
+        if value is not None:
+            shown = _without_states(dump, gradients.get(name) or name)
+            values[shown] = value
+            points[shown] = point(record)
+    if step is not None and key == NORM:
+        values.update(_of_updates(dump, names))
+    return Samples(step, dump.rank, values, points, "", dump.document.lost)
 
 
 def point(record: Record) -> Point:

@@ -27,7 +27,7 @@ from probe.reading.one_run.health.rows import NONFINITE, Rows, findings_in
 from probe.reading.one_run.health.step import HealthFinding
 from probe.reading.one_run.nan import in_order
 from probe.reading.one_run.rank_checks import RankChecks, RankFinding, check_digests
-from probe.reading.one_run.trend import TrendFinding, findings
+from probe.reading.one_run.trend import TrendFinding
 from probe.reading.report import part as kinds
 from probe.reading.report.curves import curves_of
 from probe.reading.report.headline import Headline, OneRun, Readers, headline
@@ -42,7 +42,6 @@ from probe.reading.report.part import (
     joined,
     rank_text,
 )
-from probe.series.dump_rules import Trend
 
 #: this many rows are kept as they are; above it, one rank of each group stands for the others
 WHOLE = 300_000
@@ -190,7 +189,7 @@ class ContentMaker:
         self._mark(origins, nan, answers.faults)
         unread = list(filter(None, (part.error or part.lost for part in self._parts)))
         unread += [why for side in self._rows for why in side.unread]
-        trends = self._trends()
+        trends = self._trends(answers)
         readers = Readers(result, nan, answers, checks, trends, unread)
         head = headline(readers)
         curves = curves_of([side.ranks for side in self._rows], {item.name for item in trends})
@@ -279,15 +278,9 @@ class ContentMaker:
                 shown[key][side].setdefault(rank_text(part.rank), []).append([part.step, _number(value)])
         return {"loss_name": safe(name), **shown}
 
-    def _trends(self) -> list[TrendFinding]:
+    def _trends(self, answers: OneRun) -> list[TrendFinding]:
         """Return the rules that hold in series of dumps and of the monitor."""
-        trend: Trend = {}
-        for part in self._parts:
-            for name, value in part.series.norms.get("b", {}).items():
-                if part.step is not None:
-                    trend.setdefault(name, {}).setdefault(part.rank, {})[part.step] = value
-        steps = sorted({part.step for part in self._parts if part.step is not None})
-        found = [*findings(trend, steps), *findings_in(self._rows[1].ranks)]
+        found = [*answers.trends, *findings_in(self._rows[1].ranks)]
         return sorted(found, key=lambda item: (item.rule != NONFINITE, item.step))
 
     def _fields(self, finding: TrendFinding | RankFinding) -> dict[str, Any]:

@@ -29,6 +29,7 @@ class OneRun(NamedTuple):
     looked: Looked = Looked([], [], [])  # how much was looked at
     gaps: Sequence[Sentence] = ()  # the parts that cannot be known
     rows: Sentence = NOTHING  # the rows of the monitor that were looked at, if there are any
+    trends: Sequence[TrendFinding] = ()  # rules that hold in series of its dumps
 
     @property
     def scope(self) -> Sentence:

@@ -33,7 +33,7 @@ from probe.reading.dumps.values import Record, has_nonfinite, is_tensor, leaves,
 from probe.reading.dumps.work import Workers, run_units
 from probe.reading.one_run.coverage import looked_at
 from probe.reading.one_run.health.rows import Rows, gaps_of as gaps_of_rows, read_rows, said_of
-from probe.reading.one_run.health.run_check import findings_of, gaps_of, look_into as look_into_step
+from probe.reading.one_run.health.run_check import findings_of, gaps_of, look_into as look_into_step, trends_of
 from probe.reading.one_run.nan import LARGEST, NEAR, Found, look_into
 from probe.reading.one_run.rank_digest import digest_of
 from probe.reading.report import part as kinds
@@ -300,7 +300,8 @@ def _answers(
     scope = looked_at((item.step, item.rank, item.coverage) for item in looked)
     gaps = gaps_of(scope, snapshots) if parts else []
     gaps += gaps_of_rows(ranks) if ranks else []
-    return OneRun(findings_of(looked, snapshots, read), scope, gaps, said_of(ranks) if ranks else NOTHING)
+    rows = said_of(ranks) if ranks else NOTHING
+    return OneRun(findings_of(looked, snapshots, read), scope, gaps, rows, trends_of(looked, snapshots))
 
 
 def make_report(output: str | os.PathLike[str], path: str, golden: str = "", wishes: Wishes | None = None) -> Outcome:

@@ -12,6 +12,7 @@ from probe.findings.sentence import NOTHING, Sentence, say
 from probe.naming import ranges
 from probe.reading.one_run.health.step import FAULT, HealthFinding
 from probe.reading.one_run.trend import TrendFinding, findings_of
+from probe.series.alarm import Alarm
 from probe.series.file import RankSeries
 from probe.series.looks import LEAST_STEPS
 from probe.series.neighbour import alarms_of_all
@@ -21,16 +22,32 @@ from probe.store.file_names import Rank
 NONFINITE = "NaN/Inf"  # the rule's name
 
 
-class AlarmFinding(HealthFinding):
-    """An alarm of the monitor."""
+class SeriesFinding(HealthFinding):
+    """A rule that holds in a series."""
 
     @property
     def whole(self) -> Sentence:
         """Weight, step, series, rule and sentence."""
-        rule = say("trend.alarm", rule=self.rule, said=self.said)
-        said = say("report.in_series", name=self.name, step=self.step, said=rule)
+        said = say("report.in_series", name=self.name, step=self.step, said=self._said_of_rule)
         nothing = dict.fromkeys(("cell", "code", "more"), NOTHING)
         return say("health.line", weight=say("health.fault"), said=said, **nothing)
+
+    @property
+    def _said_of_rule(self) -> Sentence:
+        return self.said
+
+
+class AlarmFinding(SeriesFinding):
+    """An alarm of the monitor."""
+
+    @property
+    def _said_of_rule(self) -> Sentence:
+        return say("trend.alarm", rule=self.rule, said=self.said)
+
+
+def series_findings(trends: Sequence[TrendFinding]) -> list[HealthFinding]:
+    """Return rules that hold in series of dumps, as faults of a run."""
+    return [SeriesFinding(FAULT, item.rule, item.said, item.name, item.step, rank=item.rank) for item in trends]
 
 
 class Rows(NamedTuple):
@@ -55,12 +72,14 @@ def _series_or_reason(place: str, rank: Rank) -> RankSeries | str:
         return str(error)
 
 
+def alarm_finding(alarm: Alarm, rank: Rank) -> AlarmFinding:
+    """Return an alarm as a finding of one rank."""
+    return AlarmFinding(FAULT, alarm.rule, alarm.said, alarm.series, alarm.step, rank=rank)
+
+
 def alarms_of(ranks: Sequence[RankSeries]) -> list[AlarmFinding]:
     """Return the alarms of the rules over the rows, in the order of the steps."""
-    found = [
-        AlarmFinding(FAULT, alarm.rule, alarm.said, alarm.series, alarm.step, rank=rank)
-        for rank, alarm in alarms_of_all(ranks)
-    ]
+    found = [alarm_finding(alarm, rank) for rank, alarm in alarms_of_all(ranks)]
     return sorted(found, key=lambda item: -1 if item.step is None else item.step)
 
 

@@ -17,16 +17,19 @@ from probe.reading.check.snapshot import RunSnapshot, Snapshots, mapping, read_s
 from probe.reading.dumps import text
 from probe.reading.dumps.dump import Dump, look_into_dump
 from probe.reading.dumps.folders import DumpFolder
+from probe.reading.dumps.names import Names
 from probe.reading.dumps.run import Run, open as open_run
+from probe.reading.dumps.samples import LIKE, NORM, Samples, samples_of, series
 from probe.reading.dumps.work import HERE, Workers, run_units
 from probe.reading.one_run.coverage import Coverage, Looked, looked_at
 from probe.reading.one_run.health import in_place, losses, training
-from probe.reading.one_run.health.rows import alarms_of, gaps_of as gaps_of_rows, read_rows
+from probe.reading.one_run.health.rows import alarms_of, gaps_of as gaps_of_rows, read_rows, series_findings
 from probe.reading.one_run.health.step import FAULT, NOTE, SUSPICIOUS, WEIGHTS, HealthFinding, Step, guarded, not_known
 from probe.reading.one_run.health.training import modes
 from probe.reading.one_run.nan import Found, look_into as look_for_nan
 from probe.reading.one_run.rank_checks import UNKNOWN, RankFinding, check_digests
 from probe.reading.one_run.rank_digest import Digest, digest_of
+from probe.reading.one_run.trend import TrendFinding, findings
 from probe.store.file_names import Rank
 
 #: rules in the order in which their findings explain each other
@@ -46,12 +49,14 @@ class StepFacts(NamedTuple):
     nan: HealthFinding | None  # the first call that makes NaN/Inf
     coverage: Coverage  # how much was looked at
     digest: Digest | None = None  # the part that is compared with other ranks
+    samples: Samples | None = None  # the numbers of which the rules on series see curves
 
 
 class RunLook(NamedTuple):
     """All that the rules see in one run."""
 
     findings: list[HealthFinding]  # the heaviest first
+    series: list[HealthFinding]  # rules that hold in series of dumps, by step
     errors: list[str]  # the reasons why dumps could not be read
     looked: Looked  # how much was looked at
     gaps: list[Sentence]  # the parts that cannot be known
@@ -66,7 +71,8 @@ def look_at_run(run: Run, workers: Workers = HERE) -> RunLook:
     looked = looked_at((item.step, item.rank, item.coverage) for item in steps)
     gaps = gaps_of(looked, snapshots) if run.folders else [say("gap.no_dump")]
     errors = [item for item in facts if isinstance(item, str)]
-    return RunLook(findings_of(steps, snapshots, run.folders), errors, looked, gaps)
+    series = series_findings(trends_of(steps, snapshots))
+    return RunLook(findings_of(steps, snapshots, run.folders), series, errors, looked, gaps)
 
 
 def gaps_of(looked: Looked, snapshots: Snapshots) -> list[Sentence]:
@@ -96,6 +102,23 @@ def findings_of(steps: Sequence[StepFacts], snapshots: Snapshots, folders: Seque
     return in_order(found)
 
 
+def trends_of(steps: Sequence[StepFacts], snapshots: Snapshots) -> list[TrendFinding]:
+    """Return the rules that hold in the series that ``probe trend`` shows by default."""
+    samples = [item.samples for item in _of_one_model(steps, snapshots) if item.samples is not None]
+    recorded = sorted({item.step for item in samples if item.step is not None})
+    trend, points = series(samples)
+    return findings(trend, recorded, points=points)
+
+
+def _of_one_model(steps: Sequence[StepFacts], snapshots: Snapshots) -> Iterator[StepFacts]:
+    """Yield the steps before start() was given another model: series do not go over two models."""
+    for item in steps:
+        snapshot = snapshots.of_rank(item.rank)
+        other = snapshot.other_model if snapshot is not None else None
+        if other is None or (item.step is not None and item.step < other):
+            yield item
+
+
 def over_ranks(digests: Sequence[Digest]) -> list[HealthFinding]:
     """Return the findings of ``probe ranks``."""
     is_several = len({item.rank for item in digests}) > 1
@@ -118,7 +141,8 @@ def look(folder: DumpFolder, snapshots: Snapshots) -> StepFacts | str:
 
 
 def _look_at_all(dump: Dump, snapshot: RunSnapshot | None) -> StepFacts:
-    return look_into(dump, snapshot)._replace(digest=digest_of(dump, snapshot))
+    found = look_into(dump, snapshot)
+    return found._replace(digest=digest_of(dump, snapshot))
 
 
 def look_into(dump: Dump, snapshot: RunSnapshot | None, found: Found | None = None) -> StepFacts:
@@ -132,7 +156,7 @@ def look_into(dump: Dump, snapshot: RunSnapshot | None, found: Found | None = No
     nan = step.found(FAULT, "NaN/Inf", origin.said, dump.flow.position[origin.name]) if origin else None
     return StepFacts(
         dump.step, dump.rank, training.facts(step), losses.facts(step), in_place.facts(step),
-        list(in_place.in_step(step)), nan, found.coverage,
+        list(in_place.in_step(step)), nan, found.coverage, samples=samples_of(dump, dump.step, Names(LIKE), NORM),
     )  # fmt: skip
 
 
@@ -199,7 +223,7 @@ class RunCheck:
         found = look_at_run(run, workers)
         rows = read_rows(run.path)
         alarms = alarms_of(rows.ranks)
-        self.findings = sorted([*found.findings, *alarms], key=lambda item: WEIGHTS.index(item.weight))
+        self.findings = sorted([*found.findings, *found.series, *alarms], key=lambda item: WEIGHTS.index(item.weight))
         self.errors = [*found.errors, *rows.unread]
         self.unknown = [*found.gaps, *(gaps_of_rows(rows.ranks) if rows.ranks else [])]
         self._looked = found.looked
