@@ -38,7 +38,9 @@ def measure(quick):
                     for key, error in arrays.errors(array).items():
                         worst[name][key] = max(worst[name][key], float(error))
         if name == "float32":
-            constants = np.random.default_rng(0).uniform(0.5, 1, 100 if quick else 1500).astype(np.float32)
+            constants = (
+                np.random.default_rng(0).uniform(0.5, 1, 100 if quick else 1500).astype(np.float32)
+            )
             for constant in constants:
                 for key, error in arrays.errors(np.full(65536, constant)).items():
                     worst[name][key] = max(worst[name][key], float(error))
@@ -47,8 +49,12 @@ def measure(quick):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="fewer arrays, none of 16 million elements")
-    parser.add_argument("--here", action="store_true", help="only this process: print its numbers as JSON")
+    parser.add_argument(
+        "--quick", action="store_true", help="fewer arrays, none of 16 million elements"
+    )
+    parser.add_argument(
+        "--here", action="store_true", help="only this process: print its numbers as JSON"
+    )
     options = parser.parse_args()
     if options.here:
         print(json.dumps(measure(options.quick)))
@@ -62,7 +68,11 @@ def main():
             continue
         command = [sys.executable, __file__, "--here"] + (["--quick"] if options.quick else [])
         environment = {**os.environ, **variables}
-        found = json.loads(subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout)
+        found = json.loads(
+            subprocess.run(
+                command, env=environment, capture_output=True, text=True, check=True
+            ).stdout
+        )
         cells = [f"{one['Mean']:.1e}, {one['Norm']:.1e}" for one in found.values()]
         print(f"| {name} | {' | '.join(cells)} |", flush=True)
 

@@ -27,9 +27,23 @@ ROWS = (
 def measure(python, tool, row, *more):
     """Return what row.py prints for a row, or None where the tool fails there."""
     net, level, task, *options = row.split(":")
-    command = [python, os.path.join(HERE, "row.py"), "--tool", tool, "--net", net, "--level", level, "--task", task]
+    command = [
+        python,
+        os.path.join(HERE, "row.py"),
+        "--tool",
+        tool,
+        "--net",
+        net,
+        "--level",
+        level,
+        "--task",
+        task,
+    ]
     done = subprocess.run(
-        [*command, *(f"--{option}" for option in options), *more], capture_output=True, text=True, check=False
+        [*command, *(f"--{option}" for option in options), *more],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     return json.loads(done.stdout.splitlines()[-1]) if done.returncode == 0 else None
 
@@ -46,7 +60,11 @@ def main():
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--rows", default=ROWS)
     given = parser.parse_args()
-    sides = {"null": sys.executable, "probe": sys.executable, **({"msprobe": given.peer} if given.peer else {})}
+    sides = {
+        "null": sys.executable,
+        "probe": sys.executable,
+        **({"msprobe": given.peer} if given.peer else {}),
+    }
     machine = f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
     print(f"{machine}; step with a dump over bare step")
     columns = " ".join(f"{side:>8}" for side in sides)
@@ -61,7 +79,10 @@ def main():
         bare = statistics.median(run["bare_ms"] for run in ours) if ours else float("nan")
         ratios = " ".join(f"{middle(runs[side], 'dump_ms'):8.2f}" for side in sides)
         entries, floor = ours[0]["entries"] if ours else 0, extra.get("floor_ms", 0.0)
-        print(f"{row:34} {bare:8.1f} {ratios} {middle(ours, 'stopped_ms'):8.2f} {entries:8} {floor:9.1f}", flush=True)
+        print(
+            f"{row:34} {bare:8.1f} {ratios} {middle(ours, 'stopped_ms'):8.2f} {entries:8} {floor:9.1f}",
+            flush=True,
+        )
         parts = sorted(extra.get("parts_ms", {}).items(), key=lambda item: -item[1])
         print(" " * 4 + ", ".join(f"{part} {value:.1f} ms" for part, value in parts), flush=True)
 

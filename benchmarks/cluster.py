@@ -111,7 +111,10 @@ def main():
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        pair = [make(folder / key, given.entries, noise=noise) for key, noise in (("one", 0.0), ("two", 1e-3))]
+        pair = [
+            make(folder / key, given.entries, noise=noise)
+            for key, noise in (("one", 0.0), ("two", 1e-3))
+        ]
         seconds = {}
         for count in given.ranks:
             runs = link_ranks(folder, pair, count)
@@ -134,16 +137,23 @@ def main():
             killer.join()
             if workers[0].poll() != -signal.SIGKILL:
                 raise SystemExit("no worker was killed")
-            print(f"one of two workers killed in the middle: {count} ranks in {wall:.1f} s", flush=True)
+            print(
+                f"one of two workers killed in the middle: {count} ranks in {wall:.1f} s",
+                flush=True,
+            )
         if (result, there) != (expected, rows):
             raise SystemExit("the cluster without a worker found something else")
         with cluster(folder) as (address, _):
             for count in given.more:
                 runs = link_ranks(folder, pair, count)
                 wall, _, parent, _, _ = compared(folder, runs, address)
-                seconds[count] = show("cluster of 2 workers", count, wall, of_workers(address), parent)
+                seconds[count] = show(
+                    "cluster of 2 workers", count, wall, of_workers(address), parent
+                )
         counts = [count for count in seconds if count >= 64] or list(seconds)
-        slope = (seconds[counts[-1]] * counts[-1] - seconds[counts[0]] * counts[0]) / ((counts[-1] - counts[0]) or 1)
+        slope = (seconds[counts[-1]] * counts[-1] - seconds[counts[0]] * counts[0]) / (
+            (counts[-1] - counts[0]) or 1
+        )
         aim = seconds[counts[-1]] * counts[-1] + slope * (_AIM - counts[-1])
         print(f"{_AIM} ranks, extrapolated from {counts}: {aim:.0f} s with 2 workers")
 

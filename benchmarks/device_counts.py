@@ -91,7 +91,11 @@ def count(tool, level, way, folder):
     data = json.loads(document.read_text())["data"]
     sizes = [math.prod(one["shape"]) * ITEMS[one["dtype"]] for one in records(data)]
     tensors = {"recorded": len(sizes), "reduced": sum(size > SMALL for size in sizes)}
-    return {"entries": len(data), **tensors, **{kind: recorded[kind] - bare[kind] for kind in KINDS}}
+    return {
+        "entries": len(data),
+        **tensors,
+        **{kind: recorded[kind] - bare[kind] for kind in KINDS},
+    }
 
 
 def start(python, tool, level, way):
@@ -99,7 +103,9 @@ def start(python, tool, level, way):
     with tempfile.TemporaryDirectory() as folder:
         one = [python, str(Path(__file__).resolve()), "--one", tool, level, way, folder]
         command = [python, "-m", "tests.ascend.simulator", "run", *one]
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, env=dict(os.environ))
+        done = subprocess.run(
+            command, cwd=ROOT, capture_output=True, text=True, check=False, env=dict(os.environ)
+        )
     lines = done.stdout.splitlines()
     if done.returncode == 0 and lines:
         return json.loads(lines[-1])
@@ -127,9 +133,15 @@ def main():
     print(f"each cell: {' / '.join(sides)}\n| {' | '.join(heads)} |\n{'|---' * len(heads)}|")
     for way in given.ways.split(","):
         for level in given.levels.split(","):
-            found = [start(os.path.abspath(python), tool, level, way) for tool, python in sides.items()]
+            found = [
+                start(os.path.abspath(python), tool, level, way) for tool, python in sides.items()
+            ]
             entries = " / ".join(str(one.get("entries", one.get("error"))) for one in found)
-            columns = [*((kind,) for kind in KINDS), ("launches", "recorded"), ("launches", "reduced")]
+            columns = [
+                *((kind,) for kind in KINDS),
+                ("launches", "recorded"),
+                ("launches", "reduced"),
+            ]
             cells = [" / ".join(ratio(one, *column) for one in found) for column in columns]
             print(f"| {level} {way} | {entries} | {' | '.join(cells)} |", flush=True)
 

@@ -32,7 +32,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--processes", type=int, default=12)
     parser.add_argument("--calls", type=int, default=12)
-    parser.add_argument("--here", action="store_true", help="only this process: print its digests as JSON")
+    parser.add_argument(
+        "--here", action="store_true", help="only this process: print its digests as JSON"
+    )
     options = parser.parse_args()
     if options.here:
         print(json.dumps(masks(options.calls)))

@@ -79,7 +79,9 @@ def main():
         spent.setdefault("bare", []).append(bare(train))
         for level in levels:
             for kind, (task, measure) in kinds.items():
-                spent.setdefault(f"{level} {kind}", []).append(recorded(net, train, level, task, measure))
+                spent.setdefault(f"{level} {kind}", []).append(
+                    recorded(net, train, level, task, measure)
+                )
     medians = {kind: statistics.median(times[2:]) for kind, times in spent.items()}
     least = medians.pop("bare")
     print(f"{name}: bare {least:.1f} ms")

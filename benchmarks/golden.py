@@ -50,7 +50,9 @@ class Steps:
 
     def __init__(self, folder, net, train, given):
         self.folder, self.net, self.train, self.given = Path(folder), net, train, given
-        self.weights = [(parameter, parameter.asnumpy().copy()) for parameter in net.get_parameters()]
+        self.weights = [
+            (parameter, parameter.asnumpy().copy()) for parameter in net.get_parameters()
+        ]
         self.config = self.folder / "config.json"
         self.select("none", "none")
         self.debugger = PrecisionDebugger(config_path=str(self.config))
@@ -58,9 +60,19 @@ class Steps:
     def select(self, name, golden):
         """Edit the settings. The debugger is one that watches, so that all kinds of steps take the same way."""
         own = {"summary_mode": "md5"} if self.given.md5 else {}
-        settings = {"task": "statistics", "dump_path": f"{self.folder}/{name}", "level": self.given.level,
-                    "quiet": True, "overwrite": True, "snapshot": False, "statistics": own}  # fmt: skip
-        settings["golden"] = golden and {"path": f"{self.folder}/{golden}", "on_difference": "raise"}
+        settings = {
+            "task": "statistics",
+            "dump_path": f"{self.folder}/{name}",
+            "level": self.given.level,
+            "quiet": True,
+            "overwrite": True,
+            "snapshot": False,
+            "statistics": own,
+        }
+        settings["golden"] = golden and {
+            "path": f"{self.folder}/{golden}",
+            "on_difference": "raise",
+        }
         self.config.write_text(json.dumps(settings))
 
     def run(self, name, golden=None, records=True):
@@ -87,7 +99,9 @@ def measured(steps, rounds):
     for number in range(rounds + 2):
         for kind in KINDS:
             golden = kind if kind in ("equal", "faint") else None
-            found = steps.run(f"{kind} {number}", golden, kind != "bare")  # a folder of its own: nothing is removed
+            found = steps.run(
+                f"{kind} {number}", golden, kind != "bare"
+            )  # a folder of its own: nothing is removed
             if number > 1:
                 times[kind].append(found)
     return times
@@ -120,13 +134,22 @@ def main():
         times = measured(steps, given.rounds)
         entries = len(json.loads((Path(folder) / "equal/step0/rank/dump.json").read_text())["data"])
         steps.debugger.close()
-    result = {"net": given.net, "entries": entries, "rounds": given.rounds, "peak_grew_mb": (after - before) / 1024}
+    result = {
+        "net": given.net,
+        "entries": entries,
+        "rounds": given.rounds,
+        "peak_grew_mb": (after - before) / 1024,
+    }
     for place, clock in enumerate(("wall", "thread")):
         own = {kind: [pair[place] for pair in found] for kind, found in times.items()}
-        result[clock] = {kind: [round(min(it), 1), round(statistics.median(it), 1)] for kind, it in own.items()}
+        result[clock] = {
+            kind: [round(min(it), 1), round(statistics.median(it), 1)] for kind, it in own.items()
+        }
         for kind in ("equal", "faint"):
             pairs = zip(own["bare"], own["plain"], own[kind])
-            result[clock][f"added_{kind}"] = round(statistics.median((c - a) / (b - a) for a, b, c in pairs), 3)
+            result[clock][f"added_{kind}"] = round(
+                statistics.median((c - a) / (b - a) for a, b, c in pairs), 3
+            )
     print(json.dumps(result))
 
 

@@ -51,7 +51,14 @@ def make(kind, task, folder):
     config = os.path.join(folder, "config.json")
     with open(config, "w") as file:
         json.dump(
-            {"level": "L0", "task": task, "dump_path": os.path.join(folder, "dump"), "quiet": True, **window}, file
+            {
+                "level": "L0",
+                "task": task,
+                "dump_path": os.path.join(folder, "dump"),
+                "quiet": True,
+                **window,
+            },
+            file,
         )
     return PrecisionDebugger(config_path=config)
 
@@ -97,7 +104,11 @@ def measure(net, task, rounds):
         for kind in KINDS:
             command = [sys.executable, __file__, "--serve", kind, "--nets", net, "--task", task]
             servers[kind] = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={**os.environ, "GLOG_v": "3"}
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+                env={**os.environ, "GLOG_v": "3"},
             )
             for _ in range(3):  # compiles, and warms the caches
                 ask(servers[kind])
@@ -126,7 +137,11 @@ def main():
         runs = [measure(net, given.task, given.rounds) for _ in range(given.repeat)]
         bare = statistics.median(run["bare"] for run in runs)
         ratios = [statistics.median(run[kind] / run["bare"] for run in runs) for kind in KINDS[1:]]
-        print(f"{net + ':' + given.task:20} {bare:8.1f} " + " ".join(f"{ratio:8.2f}" for ratio in ratios), flush=True)
+        print(
+            f"{net + ':' + given.task:20} {bare:8.1f} "
+            + " ".join(f"{ratio:8.2f}" for ratio in ratios),
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

@@ -98,7 +98,9 @@ def peak(watched):
 def imported():
     """Return the milliseconds that `import probe` adds to `import mindspore`, by -X importtime."""
     command = [sys.executable, "-X", "importtime", "-c", "import mindspore, probe"]
-    lines = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT).stderr.splitlines()
+    lines = subprocess.run(
+        command, capture_output=True, text=True, check=True, cwd=ROOT
+    ).stderr.splitlines()
     own = [re.match(r"import time:\s+(\d+) \|\s+(\d+) \| probe$", line) for line in lines]
     return max(int(found[2]) for found in own if found) / 1e3
 
@@ -117,7 +119,13 @@ def main():
     """Print the report."""
     if len(sys.argv) > 1:
         what, *rest = sys.argv[1:]
-        print(json.dumps({"entries": entries, "peak": peak, "constructed": constructed}[what](*map(int, rest))))
+        print(
+            json.dumps(
+                {"entries": entries, "peak": peak, "constructed": constructed}[what](
+                    *map(int, rest)
+                )
+            )
+        )
         return
     for count in (100, 1000, 10_000, 20_000):
         many = run("entries", str(count))
@@ -126,7 +134,9 @@ def main():
     print(f"bytes written / size of the documents: {many['written'] / many['documents']:.2f}")
     bare, watched = run("peak", "0"), run("peak", "1")
     extra = watched["peak_mb"] - bare["peak_mb"]
-    print(f"gpt mix: {extra:.1f} MB more at the peak; the largest tensor has {bare['largest_mb']:.1f} MB")
+    print(
+        f"gpt mix: {extra:.1f} MB more at the peak; the largest tensor has {bare['largest_mb']:.1f} MB"
+    )
     print(f"import probe: {imported():.1f} ms; constructor: {run('constructed')['ms']:.1f} ms")
 
 

@@ -40,7 +40,12 @@ def main():
         config = Path(folder) / "config.json"
 
         def select(guarded):
-            settings = {"task": "statistics", "dump_path": f"{folder}/dump", "level": given.level, "quiet": True}
+            settings = {
+                "task": "statistics",
+                "dump_path": f"{folder}/dump",
+                "level": given.level,
+                "quiet": True,
+            }
             config.write_text(json.dumps({**settings, "saved_tensors": guarded}))
 
         def step(guarded, number):
@@ -67,11 +72,12 @@ def main():
     for place, clock in enumerate(("wall", "thread")):
         bare, guarded = ([pair[kind][place] for pair in pairs] for kind in (0, 1))
         result[clock] = {
-            "without_ms": [min(bare), statistics.median(bare)], "with_ms": [min(guarded), statistics.median(guarded)],
+            "without_ms": [min(bare), statistics.median(bare)],
+            "with_ms": [min(guarded), statistics.median(guarded)],
             "ratio_of_shortest": min(guarded) / min(bare),
             "ratio_of_medians": statistics.median(guarded) / statistics.median(bare),
             "median_of_ratios": statistics.median(two / one for one, two in zip(bare, guarded)),
-        }  # fmt: skip
+        }
     print(json.dumps(result))
 
 

@@ -35,7 +35,11 @@ def step(net, train, folder, settings):
         from probe import PrecisionDebugger
 
         config = folder / "config.json"
-        config.write_text(json.dumps({"level": "mix", "dump_path": str(folder / "dump"), "quiet": True, **settings}))
+        config.write_text(
+            json.dumps(
+                {"level": "mix", "dump_path": str(folder / "dump"), "quiet": True, **settings}
+            )
+        )
         debugger = PrecisionDebugger(config_path=str(config))
     begin = time.perf_counter()
     if debugger is not None:
@@ -53,7 +57,9 @@ def step(net, train, folder, settings):
 
 def distinct(folder):
     """Return the bytes of the arrays of a dump, each file once."""
-    files = {path.stat().st_ino: path for path in folder.glob("dump/step0/rank/dump_tensor_data/*.npy")}
+    files = {
+        path.stat().st_ino: path for path in folder.glob("dump/step0/rank/dump_tensor_data/*.npy")
+    }
     return [path.read_bytes() for path in files.values()]
 
 
@@ -95,7 +101,10 @@ def main():
     middle = {name: statistics.median(found[1:]) * 1e3 for name, found in times.items()}
     for name in _TOOLS:
         files, size = sizes[name]
-        print(f"{name}: {middle[name] - middle['bare']:.0f} ms added, {files} files, {size / 1e6:.0f} MB", flush=True)
+        print(
+            f"{name}: {middle[name] - middle['bare']:.0f} ms added, {files} files, {size / 1e6:.0f} MB",
+            flush=True,
+        )
     limit = middle["statistics"] - middle["bare"] + middle["raw write"] + 250
     print(f"raw write of the distinct bytes: {middle['raw write']:.0f} ms")
     print(

@@ -34,7 +34,11 @@ class Maker:
     """
 
     def __init__(self, seed: int, noise: float) -> None:
-        self._numbers, self._shake, self._noise = random.Random(seed), random.Random(seed + 1), noise
+        self._numbers, self._shake, self._noise = (
+            random.Random(seed),
+            random.Random(seed + 1),
+            noise,
+        )
         self.data, self.construct, self.names = {}, {}, []
         self._counts, self._number = {}, 0
 
@@ -43,9 +47,14 @@ class Maker:
         rng, factor = self._numbers, 1.0 + self._noise * self._shake.uniform(-1, 1)
         norm = rng.uniform(500, 4000) * factor
         return {
-            "type": "mindspore.Tensor", "dtype": "Float32", "shape": shape or _SHAPE, "Max": rng.uniform(1, 9) * factor,
-            "Min": -rng.uniform(1, 9) * factor, "Mean": rng.uniform(-0.1, 0.1) * factor, "Norm": norm,
-        }  # fmt: skip
+            "type": "mindspore.Tensor",
+            "dtype": "Float32",
+            "shape": shape or _SHAPE,
+            "Max": rng.uniform(1, 9) * factor,
+            "Min": -rng.uniform(1, 9) * factor,
+            "Mean": rng.uniform(-0.1, 0.1) * factor,
+            "Norm": norm,
+        }
 
     def block(self, number, x):
         """Add the calls of a block; return its output."""
@@ -56,7 +65,11 @@ class Maker:
             around = f"Cell.blocks.{number}.{cell}.forward.0" if cell else f"{block}.forward.0"
             weight = self.tensor([1024, 1024]) if has_weight else None
             inputs = (
-                [x, weight] if has_weight else [x, residual] if api in ("Tensor.__add__", "Tensor.__mul__") else [x]
+                [x, weight]
+                if has_weight
+                else [x, residual]
+                if api in ("Tensor.__add__", "Tensor.__mul__")
+                else [x]
             )
             output = self.tensor()
             name = f"{api}.{count}.forward"
@@ -65,15 +78,23 @@ class Maker:
             self.names.append(name)
             if has_weight:
                 self.data[around] = {
-                    "input_args": [x], "input_kwargs": {}, "output": [output], "parameters": {"weight": weight},
-                }  # fmt: skip
+                    "input_args": [x],
+                    "input_kwargs": {},
+                    "output": [output],
+                    "parameters": {"weight": weight},
+                }
                 gradients.append(around.replace(".forward.", ".parameters_grad."))
             if cell:
                 self.construct[around] = f"{block}.forward.0"
             places.append((f"{api}.{count}.backward", len(inputs)))
             residual = residual if api != "Tensor.__add__" else output
             x = output
-        self.data[f"{block}.forward.0"] = {"input_args": [first], "input_kwargs": {}, "output": [x], "parameters": {}}
+        self.data[f"{block}.forward.0"] = {
+            "input_args": [first],
+            "input_kwargs": {},
+            "output": [x],
+            "parameters": {},
+        }
         self.construct[f"{block}.forward.0"] = None
         return x, places, gradients
 
@@ -87,7 +108,10 @@ class Maker:
                 gradient = outputs[0]
             for name in gradients:
                 self.data[name] = {"weight": [self.tensor([1024, 1024])]}
-            self.data[f"Cell.blocks.{number}.Block.backward.0"] = {"input": [self.tensor()], "output": [gradient]}
+            self.data[f"Cell.blocks.{number}.Block.backward.0"] = {
+                "input": [self.tensor()],
+                "output": [gradient],
+            }
 
 
 def make(folder, entries=20_000, seed=1, noise=0.0):
@@ -103,7 +127,10 @@ def make(folder, entries=20_000, seed=1, noise=0.0):
     folder.mkdir(parents=True, exist_ok=True)
     header = {"task": "statistics", "level": "mix", "framework": "mindspore", "dump_data_dir": None}
     (folder / "dump.json").write_text(json.dumps({**header, "data": maker.data}, indent=1))
-    frames = [[f"File /home/me/model.py, line {line}, in construct, \n x = self.call{line}(x)"] for line in range(99)]
+    frames = [
+        [f"File /home/me/model.py, line {line}, in construct, \n x = self.call{line}(x)"]
+        for line in range(99)
+    ]
     stacks = {str(i): [maker.names[i::99], frames[i]] for i in range(99)}
     (folder / "stack.json").write_text(json.dumps(stacks))
     (folder / "construct.json").write_text(json.dumps(maker.construct))

@@ -90,11 +90,17 @@ def simulate(ranks, processes):
         for number in range(min(processes, ranks)):
             mine = ",".join(map(str, range(number, ranks, processes)))
             command = [sys.executable, __file__, "--writer", dump_path, mine]
-            jobs.append(subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ, "GLOG_v": "3"}))
+            jobs.append(
+                subprocess.Popen(
+                    command, stdout=subprocess.PIPE, text=True, env={**os.environ, "GLOG_v": "3"}
+                )
+            )
         texts = [job.communicate()[0] for job in jobs]
         if any(job.returncode for job in jobs):
             raise SystemExit("a writer failed")
-        return [json.loads(line) for text in texts for line in text.splitlines() if line.startswith("{")]
+        return [
+            json.loads(line) for text in texts for line in text.splitlines() if line.startswith("{")
+        ]
     finally:
         shutil.rmtree(dump_path)
 
@@ -102,7 +108,9 @@ def simulate(ranks, processes):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--ranks", type=int, nargs="+", default=[1, 16, 64, 256])
-    parser.add_argument("--rounds", type=int, default=3, help="how often each number of ranks has its turn")
+    parser.add_argument(
+        "--rounds", type=int, default=3, help="how often each number of ranks has its turn"
+    )
     parser.add_argument("--processes", type=int, default=os.cpu_count())
     parser.add_argument("--writer", nargs=2, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
@@ -113,7 +121,11 @@ def main():
     for round_ in range(arguments.rounds):
         for ranks in arguments.ranks:
             if sys.stderr.isatty():
-                print(f"\rround {round_ + 1} of {arguments.rounds}, {ranks} ranks ", end="", file=sys.stderr)
+                print(
+                    f"\rround {round_ + 1} of {arguments.rounds}, {ranks} ranks ",
+                    end="",
+                    file=sys.stderr,
+                )
             found[ranks] += simulate(ranks, arguments.processes)
     if sys.stderr.isatty():
         print(file=sys.stderr)
@@ -121,14 +133,21 @@ def main():
     medians = {}
     for ranks, costs in found.items():
         row = medians[ranks] = {
-            key: statistics.median(cost[key] for cost in costs) for key in costs[0] if key != "kinds"
+            key: statistics.median(cost[key] for cost in costs)
+            for key in costs[0]
+            if key != "kinds"
         }
         row["bytes"] /= 1000
-        print("{:5d}  {added:8.1f}  {files:5.1f}  {bytes:10.1f}  {operations:10.1f}".format(ranks, **row))
+        print(
+            "{:5d}  {added:8.1f}  {files:5.1f}  {bytes:10.1f}  {operations:10.1f}".format(
+                ranks, **row
+            )
+        )
     first, last = (medians[ranks] for ranks in (min(found), max(found)))
     growth = {key: last[key] / first[key] for key in first}
     print(
-        f"from {min(found)} to {max(found)} ranks:", ", ".join(f"{key} x{ratio:.2f}" for key, ratio in growth.items())
+        f"from {min(found)} to {max(found)} ranks:",
+        ", ".join(f"{key} x{ratio:.2f}" for key, ratio in growth.items()),
     )
     print("operations of the last:", json.dumps(found[max(found)][-1]["kinds"]))
     if max(growth.values()) > 1.2:

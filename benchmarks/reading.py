@@ -56,7 +56,11 @@ def measured(command, environment=None):
     path = os.pathsep.join([os.path.dirname(HERE), os.environ.get("PYTHONPATH", "")])
     variables = {**os.environ, "PYTHONPATH": path, **(environment or {})}
     done = subprocess.run(
-        [sys.executable, "-c", code, json.dumps(command)], capture_output=True, text=True, check=True, env=variables
+        [sys.executable, "-c", code, json.dumps(command)],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=variables,
     )
     return json.loads(done.stdout)
 
@@ -67,7 +71,10 @@ def alternate(*commands):
     for _ in range(_TIMES):
         for results, command in zip(found, commands):
             results.append(measured(command))
-    return [(statistics.median(item[0] for item in results), max(item[2] for item in results)) for results in found]
+    return [
+        (statistics.median(item[0] for item in results), max(item[2] for item in results))
+        for results in found
+    ]
 
 
 def python(code, *arguments):
@@ -75,20 +82,34 @@ def python(code, *arguments):
 
 
 def one_pair(folder, peer):
-    a, b = (make(folder / name / "step0" / "rank0", noise=noise) for name, noise in (("a", 0.0), ("b", 1e-3)))
+    a, b = (
+        make(folder / name / "step0" / "rank0", noise=noise)
+        for name, noise in (("a", 0.0), ("b", 1e-3))
+    )
     halfway(a, folder / "late" / "step0" / "rank0")
     documents = [str(path / "dump.json") for path in (a, b)]
     empty, imported, load_one, first = alternate(
         python(EMPTY), python(IMPORT), python(LOAD, documents[0]), python(FIRST, folder / "a")
     )
     ratio = (first[0] - imported[0]) / (load_one[0] - empty[0])
-    print(f"open and first number: {ratio:.2f} times json.load of one file, after import", flush=True)
+    print(
+        f"open and first number: {ratio:.2f} times json.load of one file, after import", flush=True
+    )
     out = folder / "out.csv"
     load, all_off, half, command = alternate(
         python(LOAD, *documents),
         python(COMPARE, folder / "a", folder / "b", out),
         python(COMPARE, folder / "a", folder / "late", out),
-        [sys.executable, "-m", "probe", "compare", str(folder / "a"), str(folder / "b"), "--csv", str(out)],
+        [
+            sys.executable,
+            "-m",
+            "probe",
+            "compare",
+            str(folder / "a"),
+            str(folder / "b"),
+            "--csv",
+            str(out),
+        ],
     )
     base = load[0] - empty[0]
     print(f"json.load of both: {base:.2f} s of the processor", flush=True)
@@ -97,7 +118,10 @@ def one_pair(folder, peer):
         ("compare with csv, differs from the middle on", half, imported[0]),
         ("probe compare as a command, start included", command, 0.0),
     ):
-        print(f"{name}: {(used - less) / base:.2f} times json.load of both, {memory:.0f} MB", flush=True)
+        print(
+            f"{name}: {(used - less) / base:.2f} times json.load of both, {memory:.0f} MB",
+            flush=True,
+        )
     if peer:
         scratch = folder / "peer"
         scratch.mkdir()
@@ -107,14 +131,19 @@ def one_pair(folder, peer):
         used, _, memory = measured(command, {"PYTHONPATH": ""})
         if not list(scratch.rglob("compare_result*")):
             raise SystemExit("msprobe wrote no table: its figure would be that of a failure")
-        print(f"msprobe compare: {used / base:.1f} times json.load of both, {memory:.0f} MB", flush=True)
+        print(
+            f"msprobe compare: {used / base:.1f} times json.load of both, {memory:.0f} MB",
+            flush=True,
+        )
 
 
 def halfway(golden, folder):
     """Write a dump whose numbers differ from those of another from the middle on; return it."""
     shutil.copytree(golden, folder)
     document = json.loads((golden / "dump.json").read_text())
-    other = json.loads((golden.parent.parent.parent / "b" / "step0" / "rank0" / "dump.json").read_text())
+    other = json.loads(
+        (golden.parent.parent.parent / "b" / "step0" / "rank0" / "dump.json").read_text()
+    )
     names = list(document["data"])
     document["data"].update({name: other["data"][name] for name in names[len(names) // 2 :]})
     (folder / "dump.json").write_text(json.dumps(document, indent=1))
@@ -142,9 +171,19 @@ def many_ranks(folder, counts):
                 for name in os.listdir(source):
                     os.link(source / name, target / name)
         path = os.pathsep.join([os.path.dirname(HERE), os.environ.get("PYTHONPATH", "")])
-        command = [sys.executable, str(folder / "job.py"), str(folder / f"a{count}"), str(folder / f"b{count}"), "2"]
+        command = [
+            sys.executable,
+            str(folder / "job.py"),
+            str(folder / f"a{count}"),
+            str(folder / f"b{count}"),
+            "2",
+        ]
         done = subprocess.run(
-            command, capture_output=True, text=True, check=True, env={**os.environ, "PYTHONPATH": path}
+            command,
+            capture_output=True,
+            text=True,
+            check=True,
+            env={**os.environ, "PYTHONPATH": path},
         )
         units, wall, used, memory = json.loads(done.stdout)
         print(

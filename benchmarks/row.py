@@ -92,9 +92,12 @@ def watch_parts(spent):
             ("probe.measure.describe", "ValueDescriber", "value"),
             ("probe.measure.host", "HostMeasurer", "tensor"),
         ],
-        "statistics": [("probe.measure.host", None, name) for name in ("statistics", "finite_statistics")],
+        "statistics": [
+            ("probe.measure.host", None, name) for name in ("statistics", "finite_statistics")
+        ],
         "gradient": [
-            ("probe.capture.autograd.gradient_hooks", "GradientHooks", name) for name in ("find_inputs", "attach")
+            ("probe.capture.autograd.gradient_hooks", "GradientHooks", name)
+            for name in ("find_inputs", "attach")
         ],
         "write": [("probe.store.documents", "JsonDocuments", name) for name in ("entry", "write")],
     }
@@ -125,7 +128,9 @@ def floor(net, train, folder):
     from probe import PrecisionDebugger
     from probe.measure.statistics import statistics as measure
 
-    debugger = PrecisionDebugger(task="tensor", level=args.level, dump_path=os.path.join(folder, "arrays"))
+    debugger = PrecisionDebugger(
+        task="tensor", level=args.level, dump_path=os.path.join(folder, "arrays")
+    )
     debugger.start(net)
     train(0)
     debugger.step()
@@ -178,7 +183,10 @@ def main():
         dump_ms=statistics.median(a for a, _ in pairs),
         stopped_ms=statistics.median(b for _, b in pairs),
         parts_ms={part: 1e3 * value / args.rounds for part, value in spent.items()},
-        entries=sum(len(json.loads(p.read_text())["data"]) for p in list(Path(folder).glob("dump/step1/*/dump.json"))),
+        entries=sum(
+            len(json.loads(p.read_text())["data"])
+            for p in list(Path(folder).glob("dump/step1/*/dump.json"))
+        ),
     )
     shutil.rmtree(folder, ignore_errors=True)
     print(json.dumps(result))

@@ -38,7 +38,9 @@ def probe(tensors):
     from probe.measure.measurer import Role
     from probe.measure.reductions import Reductions
 
-    measurer = DeviceMeasurer(HostMeasurer(md5=False), reduces=True, reductions=Reductions(True, False))
+    measurer = DeviceMeasurer(
+        HostMeasurer(md5=False), reduces=True, reductions=Reductions(True, False)
+    )
     pending = [measurer.tensor(x, "", None, Role.OUTPUT) for x in tensors]
     measurer.complete(lambda operation: contextlib.nullcontext())
     return [item.record.text("") for item in pending]
@@ -64,7 +66,9 @@ def main():
                 taken.append((time.perf_counter() - began) / options.count * 1e6)
                 assert len(found) == options.count
         four, ours = (statistics.median(taken[1:]) for taken in times.values())
-        print(f"{size} float32: four reductions {four:.1f} us a tensor, probe {ours:.1f} us: {ours / four:.2f} times")
+        print(
+            f"{size} float32: four reductions {four:.1f} us a tensor, probe {ours:.1f} us: {ours / four:.2f} times"
+        )
 
 
 if __name__ == "__main__":

@@ -43,7 +43,10 @@ def build(name):
         net = nets.Gpt(vocabulary=256, width=128, heads=4, layers=4, length=64)
         optimizer, loss = nn.Adam(net.trainable_params(), 1e-3), nn.CrossEntropyLoss()
         data = [
-            (Tensor(rng.randint(0, 256, (8, 64)), ms.int32), Tensor(rng.randint(0, 256, 512), ms.int32))
+            (
+                Tensor(rng.randint(0, 256, (8, 64)), ms.int32),
+                Tensor(rng.randint(0, 256, 512), ms.int32),
+            )
             for _ in range(5)
         ]
     elif name == "tiny":
@@ -63,5 +66,7 @@ def build(name):
         optimizer(grads)
         return value, grads
 
-    train.gradient = lambda i: gradient(*data[i % len(data)])  # without an update: all steps are equal
+    train.gradient = lambda i: gradient(
+        *data[i % len(data)]
+    )  # without an update: all steps are equal
     return net, train

@@ -112,8 +112,12 @@ class Drawing:
     def text(self, x, y, text, colour=INK, font=SANS, anchor="start", bold=False) -> None:
         """Add a line of text; parts between @ are blue and bold, parts between ^ orange and bold."""
         weight = " font-weight='bold'" if bold else ""
-        spans = re.sub(r"@(.*?)@", rf"<tspan fill='{BLUE}' font-weight='bold'>\1</tspan>", escape(text))
-        spans = re.sub(r"\^(.*?)\^", rf"<tspan fill='{ORANGE}' font-weight='bold'>\1</tspan>", spans)
+        spans = re.sub(
+            r"@(.*?)@", rf"<tspan fill='{BLUE}' font-weight='bold'>\1</tspan>", escape(text)
+        )
+        spans = re.sub(
+            r"\^(.*?)\^", rf"<tspan fill='{ORANGE}' font-weight='bold'>\1</tspan>", spans
+        )
         self._parts.append(
             f"<text x='{x}' y='{y}' fill='{colour}' text-anchor='{anchor}' xml:space='preserve' {font}{weight}>"
             f"{spans}</text>"
@@ -140,16 +144,42 @@ def files(words: dict[str, str]) -> Drawing:
     """Draw the folder tree with one entry, its stack, its Cell and its array."""
     name, it = "Functional.relu.0.forward", Drawing(1000, 452, words["files"])
     it.box(12, 12, 266, 428, fill="#f7f9fb")
-    tree = ["dump_path/", "  step0/", "    rank0/", "      dump.json", "", "", "", "", "", "      stack.json"]
-    it.lines(24, 40, [*tree, "", "", "", "", "", "      construct.json", "", "      dump_tensor_data/"])
+    tree = [
+        "dump_path/",
+        "  step0/",
+        "    rank0/",
+        "      dump.json",
+        "",
+        "",
+        "",
+        "",
+        "",
+        "      stack.json",
+    ]
+    it.lines(
+        24, 40, [*tree, "", "", "", "", "", "      construct.json", "", "      dump_tensor_data/"]
+    )
     it.lines(24, 400, ["        ^….output.0.npy^"])
     for y, title, height in ((78, "entry", 124), (210, "stack", 84), (328, "cell", 64)):
         it.box(330, y, 626, height)
         it.text(944, y + 18, words[title], PALE, anchor="end")
-    it.lines(342, 98, [f'"@{name}@": {{', '  "input_args": [{"type": "mindspore.Tensor", "shape": [32, 32], …}],'])
+    it.lines(
+        342,
+        98,
+        [
+            f'"@{name}@": {{',
+            '  "input_args": [{"type": "mindspore.Tensor", "shape": [32, 32], …}],',
+        ],
+    )
     it.lines(342, 138, ['  "output": [{"Max": 1.76, "Min": 0.0, "Mean": 0.21, "Norm": 13.4,'])
-    it.lines(342, 158, ['              "data_name": "^Functional.relu.0.forward.output.0.npy^"}]', "}"])
-    it.lines(342, 234, [f'"0": [["@{name}@"],', '      ["File /home/me/train.py, line 23, in construct, \\n'])
+    it.lines(
+        342, 158, ['              "data_name": "^Functional.relu.0.forward.output.0.npy^"}]', "}"]
+    )
+    it.lines(
+        342,
+        234,
+        [f'"0": [["@{name}@"],', '      ["File /home/me/train.py, line 23, in construct, \\n'],
+    )
     it.lines(342, 274, ['           return self.out(ops.relu(self.hidden(x)))", …]]'])
     it.lines(342, 352, [f'"@{name}@":', '    "Cell.block.Block.forward.0"'])
     for a, b in ((96, 100), (216, 230), (336, 350)):
@@ -172,7 +202,14 @@ def timeline(words: dict[str, str]) -> Drawing:
     blocks = ((60, 150, "forward", 1), (214, 150, "backward", 1), (404, 130, "optimizer", 0))
     more = ((612, 90, "forward", 0), (706, 90, "backward", 0), (800, 90, "optimizer", 0))
     for x, width, key, is_recorded in (*blocks, *more):
-        it.box(x, 92, width, 44, GREEN if is_recorded else PALE, "#e6f4e7" if is_recorded else "#ffffff")
+        it.box(
+            x,
+            92,
+            width,
+            44,
+            GREEN if is_recorded else PALE,
+            "#e6f4e7" if is_recorded else "#ffffff",
+        )
         it.text(x + width / 2, 119, words[key], anchor="middle")
     it.text(212, 84, words["recorded"], GREEN, anchor="middle", bold=True)
     it.text(469, 84, words["unrecorded"], PALE, anchor="middle")
@@ -194,7 +231,13 @@ def graph(words: dict[str, str]) -> Drawing:
     it = Drawing(820, 440, words["graph"])
     it.box(160, 96, 290, 206, BLUE, "#eef5fb", "6 4")
     it.text(172, 116, words["call"], BLUE)
-    nodes = {"Sum 9": (300, 20), "Mul 8": (300, 128), "Tanh 7": (236, 190), "Mul 6": (236, 252), "Exp 5": (330, 352)}
+    nodes = {
+        "Sum 9": (300, 20),
+        "Mul 8": (300, 128),
+        "Tanh 7": (236, 190),
+        "Mul 6": (236, 252),
+        "Exp 5": (330, 352),
+    }
     for name, (x, y) in nodes.items():
         it.box(x, y, 90, 36, INK, "#ffffff")
         it.text(x + 45, y + 23, name, font=MONO, anchor="middle", bold=True)
@@ -212,7 +255,9 @@ def graph(words: dict[str, str]) -> Drawing:
     it.arrow("M 372 164 C 420 220 410 290 384 350", ORANGE)
     it.text(212, 326, words["to w"], ORANGE, anchor="end")
     it.text(424, 326, words["to x"], ORANGE)
-    it.lines(510, 150, ["def gate(x, w):", "    a = ops.mul(x, w)   # 6", "    b = ops.tanh(a)     # 7"])
+    it.lines(
+        510, 150, ["def gate(x, w):", "    a = ops.mul(x, w)   # 6", "    b = ops.tanh(a)     # 7"]
+    )
     it.lines(510, 210, ["    return ops.mul(b, x)  # 8"])
     it.text(20, 430, words["legend"], PALE)
     return it

@@ -52,7 +52,17 @@ def main() -> None:
         given.out.mkdir(parents=True, exist_ok=True)
         for language in ("en", "zh"):
             page = Path(name) / f"{language}.html"
-            probe(["report", str(runs / "golden"), str(runs / "mine"), "-o", str(page), "--lang", language])
+            probe(
+                [
+                    "report",
+                    str(runs / "golden"),
+                    str(runs / "mine"),
+                    "-o",
+                    str(page),
+                    "--lang",
+                    language,
+                ]
+            )
             shoot(page, language, given.out, given.form)
     size = sum(path.stat().st_size for path in given.out.iterdir())
     print(f"{given.out}: {size / 1e6:.2f} MB")

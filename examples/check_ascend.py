@@ -86,7 +86,9 @@ def files(folder, seconds=20):
     for path in sorted(found, key=lambda path: int(path.stem.rsplit("_", 1)[-1])):
         array = np.load(path)
         mode = oct(path.stat().st_mode & 0o777)
-        rows.append([path.name, str(array.dtype), list(array.shape), round(float(array.sum()), 4), mode])
+        rows.append(
+            [path.name, str(array.dtype), list(array.shape), round(float(array.sum()), 4), mode]
+        )
     return rows
 
 
@@ -162,7 +164,11 @@ def tool(folder):
     watched = train(debugger)
     seconds = time.monotonic() - began
     debugger.close()
-    found = {"bitwise equal": bare == watched, "seconds": round(seconds, 2), "left": sorted(os.listdir(folder))}
+    found = {
+        "bitwise equal": bare == watched,
+        "seconds": round(seconds, 2),
+        "left": sorted(os.listdir(folder)),
+    }
     for path in Path(folder).rglob("dump_error_info.log"):
         found["errors"] = path.read_text()[-2000:]
     for path in Path(folder).rglob("dump.json"):
@@ -186,7 +192,14 @@ def main():
     ms.set_context(mode=ms.GRAPH_MODE)
     ms.set_device(arguments.device)
     variables = {name: value for name, value in os.environ.items() if name.startswith("MS_DUMP")}
-    say("versions", {"mindspore": ms.__version__, "python": platform.python_version(), "environment": variables})
+    say(
+        "versions",
+        {
+            "mindspore": ms.__version__,
+            "python": platform.python_version(),
+            "environment": variables,
+        },
+    )
     for check in CHECKS:
         if arguments.only and check.__name__ not in arguments.only:
             continue
@@ -194,7 +207,9 @@ def main():
             try:
                 say(check.__name__, check(folder))
             except Exception as error:
-                say(check.__name__, {"error": f"{type(error).__name__}: {str(error).strip()[:600]}"})
+                say(
+                    check.__name__, {"error": f"{type(error).__name__}: {str(error).strip()[:600]}"}
+                )
 
 
 def say(name, content):

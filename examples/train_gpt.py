@@ -29,8 +29,13 @@ class Block(nn.Cell):
 
     def construct(self, x):
         shape = (x.shape[0], LENGTH, HEADS, WIDTH // HEADS)
-        q, k, v = (t.reshape(shape).transpose(0, 2, 1, 3) for t in ops.split(self.qkv(self.norm1(x)), WIDTH, -1))
-        weights = ops.softmax(ops.matmul(q, k.transpose(0, 1, 3, 2)) * (WIDTH // HEADS) ** -0.5 + self.mask, -1)
+        q, k, v = (
+            t.reshape(shape).transpose(0, 2, 1, 3)
+            for t in ops.split(self.qkv(self.norm1(x)), WIDTH, -1)
+        )
+        weights = ops.softmax(
+            ops.matmul(q, k.transpose(0, 1, 3, 2)) * (WIDTH // HEADS) ** -0.5 + self.mask, -1
+        )
         x = x + self.proj(ops.matmul(weights, v).transpose(0, 2, 1, 3).reshape(x.shape))
         return x + self.down(ops.relu(self.up(self.norm2(x))))
 
@@ -51,7 +56,9 @@ class Gpt(nn.Cell):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--dump-path", help="where the dump goes (default: what the settings file says)")
+    parser.add_argument(
+        "--dump-path", help="where the dump goes (default: what the settings file says)"
+    )
     arguments = parser.parse_args()
     ms.set_context(mode=ms.PYNATIVE_MODE)
     ms.set_device("CPU")
@@ -61,12 +68,18 @@ def main():
     net, loss_of, random = Gpt(len(letters)), nn.CrossEntropyLoss(), np.random.RandomState(1)
     optimizer = nn.Adam(net.trainable_params(), 3e-3)
     gradient = ms.value_and_grad(
-        lambda x, y: loss_of(net(x).reshape(-1, len(letters)), y.reshape(-1)), None, optimizer.parameters
+        lambda x, y: loss_of(net(x).reshape(-1, len(letters)), y.reshape(-1)),
+        None,
+        optimizer.parameters,
     )
     config = os.path.join(HERE, "config.json")
-    debugger = PrecisionDebugger(config_path=config, dump_path=arguments.dump_path, task="statistics", step=[0])
+    debugger = PrecisionDebugger(
+        config_path=config, dump_path=arguments.dump_path, task="statistics", step=[0]
+    )
     for step in range(20):
-        text = np.stack([codes[i : i + LENGTH + 1] for i in random.randint(0, len(codes) - LENGTH - 1, BATCH)])
+        text = np.stack(
+            [codes[i : i + LENGTH + 1] for i in random.randint(0, len(codes) - LENGTH - 1, BATCH)]
+        )
         debugger.start(net)
         loss, gradients = gradient(Tensor(text[:, :-1], ms.int32), Tensor(text[:, 1:], ms.int32))
         optimizer(gradients)

@@ -18,7 +18,9 @@ from probe import PrecisionDebugger
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--dump-path", help="where the dump goes (default: what the settings file says)")
+    parser.add_argument(
+        "--dump-path", help="where the dump goes (default: what the settings file says)"
+    )
     parser.add_argument("--steps", type=int, default=6)
     arguments = parser.parse_args()
 
@@ -31,7 +33,9 @@ def main():
     optimizer = nn.Adam(net.trainable_params(), 1e-2)
     gradient = ms.value_and_grad(lambda x, y: loss_of(net(x), y), None, optimizer.parameters)
 
-    debugger = PrecisionDebugger(config_path=os.path.join(HERE, "config.json"), dump_path=arguments.dump_path)
+    debugger = PrecisionDebugger(
+        config_path=os.path.join(HERE, "config.json"), dump_path=arguments.dump_path
+    )
     for step, (x, y) in zip(range(arguments.steps), batches()):
         debugger.start(net)
         loss, gradients = gradient(x, y)

@@ -21,12 +21,16 @@ def dataset(size=32, batches=6):
     digits = np.load(os.path.join(HERE, "data", "digits.npz"))
     images = digits["images"].astype(np.float32)[:, None] / 16
     rows = list(zip(images, digits["labels"].astype(np.int32)))[: size * batches]
-    return GeneratorDataset(rows, ["image", "label"], shuffle=False).batch(size, drop_remainder=True)
+    return GeneratorDataset(rows, ["image", "label"], shuffle=False).batch(
+        size, drop_remainder=True
+    )
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--dump-path", help="where the dump goes (default: what the settings file says)")
+    parser.add_argument(
+        "--dump-path", help="where the dump goes (default: what the settings file says)"
+    )
     arguments = parser.parse_args()
 
     ms.set_context(mode=ms.PYNATIVE_MODE)
@@ -34,7 +38,9 @@ def main():
     ms.set_seed(1)
     net = Net()
     model = ms.Model(net, nn.CrossEntropyLoss(), nn.Adam(net.trainable_params(), 1e-2))
-    debugger = PrecisionDebugger(config_path=os.path.join(HERE, "config.json"), dump_path=arguments.dump_path)
+    debugger = PrecisionDebugger(
+        config_path=os.path.join(HERE, "config.json"), dump_path=arguments.dump_path
+    )
     watch = [MsprobeStep(debugger), ms.train.LossMonitor(1)]
     model.train(1, dataset(), callbacks=watch, dataset_sink_mode=False)
 

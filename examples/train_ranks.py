@@ -30,13 +30,25 @@ def launch(arguments):
     binaries = os.path.dirname(sys.executable)
     logs = tempfile.mkdtemp()
     command = [os.path.join(binaries, "msrun"), f"--worker_num={arguments.ranks}"]
-    command += [f"--local_worker_num={arguments.ranks}", f"--master_port={port}", f"--log_dir={logs}", "--join=True"]
-    command += ["--cluster_time_out=60", os.path.abspath(__file__), "--dump-path", arguments.dump_path]
+    command += [
+        f"--local_worker_num={arguments.ranks}",
+        f"--master_port={port}",
+        f"--log_dir={logs}",
+        "--join=True",
+    ]
+    command += [
+        "--cluster_time_out=60",
+        os.path.abspath(__file__),
+        "--dump-path",
+        arguments.dump_path,
+    ]
     command += ["--steps", str(arguments.steps)]
     environment = {**os.environ, "PATH": f"{binaries}{os.pathsep}{os.environ['PATH']}"}
     print(f"starting {arguments.ranks} ranks, their logs are in {logs}", flush=True)
     with open(os.path.join(logs, "launcher.log"), "w", encoding="utf-8") as log:
-        code = subprocess.run(command, env=environment, stdout=log, stderr=log, timeout=600, check=False).returncode
+        code = subprocess.run(
+            command, env=environment, stdout=log, stderr=log, timeout=600, check=False
+        ).returncode
     with open(os.path.join(logs, "worker_0.log"), encoding="utf-8", errors="replace") as log:
         lines = [line for line in log if not line.startswith("[")]  # MindSpore's own
     print("".join(line for line in lines if line.startswith("step ")), end="")
@@ -51,7 +63,9 @@ def show(dump_path, ranks):
         with open(os.path.join(folder, "dump.json"), encoding="utf-8") as file:
             entry = json.load(file)["data"]["MintDistributed.all_reduce.0.forward"]
         given, got = entry["input_args"][0], entry["output"][0]
-        print(f"{folder}: all_reduce of {given['shape']} gave Mean {given['Mean']:+.6f}, got {got['Mean']:+.6f}")
+        print(
+            f"{folder}: all_reduce of {given['shape']} gave Mean {given['Mean']:+.6f}, got {got['Mean']:+.6f}"
+        )
 
 
 def train(arguments):

@@ -12,7 +12,14 @@ if TYPE_CHECKING:
     from probe.callbacks import MsprobeInitStep, MsprobeStep
     from probe.config.own_statistics import register_statistic
     from probe.debugger import PrecisionDebugger
-    from probe.errors import AlarmError, DifferenceError, NonFiniteError, ProbeError, SettingsError, UsageError
+    from probe.errors import (
+        AlarmError,
+        DifferenceError,
+        NonFiniteError,
+        ProbeError,
+        SettingsError,
+        UsageError,
+    )
     from probe.monitor.msprobe.trainer_mon import TrainerMon
     from probe.reading.compare.answer.comparison import compare
     from probe.reading.dumps.load import load

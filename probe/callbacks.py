@@ -37,7 +37,9 @@ class MsprobeStep(Callback):  # type: ignore[misc]  # MindSpore has no types
         """Find the network. Calls recorded before training are discarded: they belong to no step."""
         arguments = run_context.original_args()
         network, loss = getattr(arguments, "network", None), getattr(arguments, "loss_fn", None)
-        self._network = self._debugger._session.ask(lambda recording: recording.begin_training(network, loss))
+        self._network = self._debugger._session.ask(
+            lambda recording: recording.begin_training(network, loss)
+        )
 
     def on_train_step_begin(self, run_context: Any) -> None:
         """Begin to record."""
@@ -95,7 +97,9 @@ class TrainerCallback:
     def __init__(self, debugger: PrecisionDebugger, model: Any = None) -> None:
         self._debugger, self._model = _checked("TrainerCallback", debugger), model
 
-    def on_train_begin(self, args: Any = None, state: Any = None, *others: Any, **named: Any) -> None:
+    def on_train_begin(
+        self, args: Any = None, state: Any = None, *others: Any, **named: Any
+    ) -> None:
         """Number the next step."""
         done = getattr(state, "global_step", 0)
         if isinstance(done, int) and done > 0:
@@ -124,4 +128,6 @@ class TrainerCallback:
 def _checked(name: str, debugger: Any) -> PrecisionDebugger:
     if isinstance(debugger, PrecisionDebugger):
         return debugger
-    raise UsageError(f"{name}(): debugger is {type(debugger).__name__}. Allowed: a PrecisionDebugger.")
+    raise UsageError(
+        f"{name}(): debugger is {type(debugger).__name__}. Allowed: a PrecisionDebugger."
+    )

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from probe.series.alarm import Alarm
     from probe.session.session import Session
 
-    Models = Union[nn.Cell, list[nn.Cell], tuple[nn.Cell, ...]]  # the Cell whose calls are recorded, or several
+    Models = Union[
+        nn.Cell, list[nn.Cell], tuple[nn.Cell, ...]
+    ]  # the Cell whose calls are recorded, or several
 
 _log = logging.getLogger("probe")
 
@@ -89,13 +91,19 @@ class PrecisionDebugger:
         before = self._living_session()
         is_open = before is not None and before.state is not State.CLOSED
         # only dump_enable differs: keep the session; the next start() reads the file again
-        if before and is_open and replace(before.settings, dump_enable=settings.dump_enable) == settings:
+        if (
+            before
+            and is_open
+            and replace(before.settings, dump_enable=settings.dump_enable) == settings
+        ):
             self._session = before
             before.continue_again()
             return
         is_monitor = settings.task == "monitor"
         plain = GoldenRecording if settings.golden else DumpRecording
-        kind = KernelRecording if settings.level == "L2" else MonitorRecording if is_monitor else plain
+        kind = (
+            KernelRecording if settings.level == "L2" else MonitorRecording if is_monitor else plain
+        )
         self._session = Session(settings, source, kind, before)
         if before:
             atexit.unregister(before.close)
@@ -104,19 +112,28 @@ class PrecisionDebugger:
             fate = "the dump of the one before in %s is complete"
             if settings.dump_path == before.folder:
                 fate = "so did the one before: steps of the same number in %s are replaced"
-            _log.warning(f"a new PrecisionDebugger records into %s; {fate}", settings.dump_path, before.folder)
+            _log.warning(
+                f"a new PrecisionDebugger records into %s; {fate}",
+                settings.dump_path,
+                before.folder,
+            )
         atexit.register(self._session.close)
         PrecisionDebugger._living = weakref.ref(self._session)
 
     def __repr__(self) -> str:
         settings, state = self._session.settings, self._session.state.value
-        named = f"task={settings.task!r}, level={settings.level!r}, dump_path={settings.dump_path!r}"
+        named = (
+            f"task={settings.task!r}, level={settings.level!r}, dump_path={settings.dump_path!r}"
+        )
         return f"PrecisionDebugger({named}, {state})"
 
     @classmethod
     @raised_at_caller
     def start(
-        cls, model: Models | None = None, token_range: list[int] | None = None, rank_id: int | None = None
+        cls,
+        model: Models | None = None,
+        token_range: list[int] | None = None,
+        rank_id: int | None = None,
     ) -> None:
         """Begin to record, if the settings select this step and rank.
 
@@ -135,7 +152,10 @@ class PrecisionDebugger:
 
     @classmethod
     def recording(
-        cls, model: Models | None = None, token_range: list[int] | None = None, rank_id: int | None = None
+        cls,
+        model: Models | None = None,
+        token_range: list[int] | None = None,
+        rank_id: int | None = None,
     ) -> RecordingBlock:
         """Record inside a ``with`` block: ``start`` on entry, ``stop`` on exit, also on an exception.
 
@@ -312,7 +332,9 @@ class PrecisionDebugger:
     def _session_of_process(cls) -> Session:
         session = cls._living_session()
         if session is None:
-            raise UsageError("there is no PrecisionDebugger yet: make one with PrecisionDebugger(config_path=...)")
+            raise UsageError(
+                "there is no PrecisionDebugger yet: make one with PrecisionDebugger(config_path=...)"
+            )
         return session
 
     @staticmethod

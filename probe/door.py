@@ -21,9 +21,12 @@ from probe.findings.sentence import say
 
 #: kinds of files that are no regular files
 _KINDS = (
-    (stat.S_ISFIFO, "a FIFO"), (stat.S_ISCHR, "a device"), (stat.S_ISBLK, "a device"), (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISFIFO, "a FIFO"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+    (stat.S_ISSOCK, "a socket"),
     (stat.S_ISDIR, "a folder"),
-)  # fmt: skip
+)
 
 
 def open_file(path: str, writable: bool = False) -> BinaryIO:
@@ -77,4 +80,6 @@ def function_of(text: str) -> Callable[..., Any]:
     try:
         return pkgutil.resolve_name(text)  # type: ignore[no-any-return]
     except (ImportError, AttributeError, SyntaxError, ValueError) as error:
-        raise UsageError(say("error.function", text=text, kind=type(error).__name__, reason=str(error))) from error
+        raise UsageError(
+            say("error.function", text=text, kind=type(error).__name__, reason=str(error))
+        ) from error

@@ -66,7 +66,10 @@ class OwnOperations:
             self._set_enable_grad: Callable[[bool], None] = executor.set_enable_grad
             self._set_mixed_precision: Callable[..., None] = executor.set_mixed_precision_type
             self._no_cast = MixedPrecisionType.NOTSET
-        except (ImportError, AttributeError) as error:  # a new MindSpore: all that needs no operation goes on
+        except (
+            ImportError,
+            AttributeError,
+        ) as error:  # a new MindSpore: all that needs no operation goes on
             self._lacks = str(error)
 
     @property

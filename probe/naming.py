@@ -144,9 +144,13 @@ def may_modify_inputs(key: str) -> bool:
 _EMPTY = re.compile(r"\.(new_)?empty(_like|_strided)?$")
 #: Primitive -> its outputs that no kernel of a CPU ever writes; tests/programs/dirty_memory.py finds them
 _RESERVED = {
-    "BatchNorm": range(1, 3), "LSTM": range(3, 5), "Adam": range(3), "AdamWeightDecay": range(3),
-    "ApplyRMSProp": range(1), "ApplyCenteredRMSProp": range(1),
-}  # fmt: skip
+    "BatchNorm": range(1, 3),
+    "LSTM": range(3, 5),
+    "Adam": range(3),
+    "AdamWeightDecay": range(3),
+    "ApplyRMSProp": range(1),
+    "ApplyCenteredRMSProp": range(1),
+}
 
 
 def reserved_outputs(key: str) -> range | None:
@@ -183,4 +187,9 @@ def is_full_name(name: str, level: str) -> bool:
     return bool(level != "L0" and _CALL.match(name)) or bool(level != "L1" and _CELL.match(name))
 
 
-NARROWER = ("float16", "bfloat16", "float8_e4m3fn", "float8_e5m2")  # dtypes into which a tensor may not fit
+NARROWER = (
+    "float16",
+    "bfloat16",
+    "float8_e4m3fn",
+    "float8_e5m2",
+)  # dtypes into which a tensor may not fit

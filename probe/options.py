@@ -13,7 +13,15 @@ import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NoReturn
 
-from probe.findings.sentence import CHINESE, ENGLISH, LANGUAGES, NOTHING, Sentence, locale_language, say
+from probe.findings.sentence import (
+    CHINESE,
+    ENGLISH,
+    LANGUAGES,
+    NOTHING,
+    Sentence,
+    locale_language,
+    say,
+)
 
 _LANG = "--lang"
 
@@ -43,11 +51,20 @@ def asked_language(words: Sequence[str]) -> str:
     ('zh', 'zh')
     """
     is_program = bool(words) and words[0] in ("run", "try", "bisect", "drill")
-    end = next((place for place, word in enumerate(words) if is_program and _begins_program(word)), len(words))
+    end = next(
+        (place for place, word in enumerate(words) if is_program and _begins_program(word)),
+        len(words),
+    )
     own = list(words[:end])
     pairs = zip(own, [*own[1:], ""])
-    found = [word.partition("=")[2] or following for word, following in pairs if word.partition("=")[0] == _LANG]
-    return next((language for language in reversed(found) if language in LANGUAGES), locale_language())
+    found = [
+        word.partition("=")[2] or following
+        for word, following in pairs
+        if word.partition("=")[0] == _LANG
+    ]
+    return next(
+        (language for language in reversed(found) if language in LANGUAGES), locale_language()
+    )
 
 
 def _begins_program(word: str) -> bool:
@@ -63,7 +80,12 @@ class _Help(argparse.HelpFormatter):
 
     def add_usage(self, usage: Any, actions: Any, groups: Any, prefix: str | None = None) -> None:
         """Add the line of the usage."""
-        super().add_usage(usage, actions, groups, say("help.usage").text(self._language) if prefix is None else prefix)
+        super().add_usage(
+            usage,
+            actions,
+            groups,
+            say("help.usage").text(self._language) if prefix is None else prefix,
+        )
 
     def start_section(self, heading: str | None) -> None:
         """Begin a section; those that argparse has itself get a heading in the language."""
@@ -75,7 +97,9 @@ class _Help(argparse.HelpFormatter):
 
     def _split_lines(self, text: str, width: int) -> list[str]:
         """Return lines; a Chinese letter is two columns wide."""
-        return textwrap.wrap(" ".join(text.split()), width // 2 if self._language == CHINESE else width)
+        return textwrap.wrap(
+            " ".join(text.split()), width // 2 if self._language == CHINESE else width
+        )
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         lines = self._split_lines(text, width - len(indent))
@@ -116,7 +140,11 @@ class OneLineParser(argparse.ArgumentParser):
         optional = {name for parser in self._parsers() for name in parser.optional_files()}
         first = next((place for place, word in enumerate(words) if _is_read(word)), 0)
         is_taken = first > 0 and words[first - 1] in optional
-        return [*words[: first - 1], f"{words[first - 1]}=-", *words[first:]] if is_taken else list(words)
+        return (
+            [*words[: first - 1], f"{words[first - 1]}=-", *words[first:]]
+            if is_taken
+            else list(words)
+        )
 
     def _parsers(self) -> list[OneLineParser]:
         """Return this parser, and those of its commands."""
@@ -128,7 +156,12 @@ class OneLineParser(argparse.ArgumentParser):
 
     def optional_files(self) -> list[str]:
         """Return the options whose file may be left out: standard output is meant then."""
-        return [name for action in self._actions if action.const == "-" for name in action.option_strings]
+        return [
+            name
+            for action in self._actions
+            if action.const == "-"
+            for name in action.option_strings
+        ]
 
     def _parser_of(self, given: argparse.Namespace) -> OneLineParser:
         """Return the parser of the command that was given."""
@@ -143,7 +176,9 @@ class OneLineParser(argparse.ArgumentParser):
         word = next((item for item in rest if item.startswith("-")), rest[0])
         if word.startswith("-"):
             option = word.partition("=")[0]
-            return say("option.none", option=option, hint=hinted(option, self._option_string_actions))
+            return say(
+                "option.none", option=option, hint=hinted(option, self._option_string_actions)
+            )
         return say("option.many", word=word)
 
     def _get_value(self, action: argparse.Action, arg_string: str) -> Any:
@@ -152,13 +187,22 @@ class OneLineParser(argparse.ArgumentParser):
         except argparse.ArgumentError as error:
             reason = getattr(error.__context__, "args", ())
             if reason and isinstance(reason[0], Sentence):
-                self.error(say("option.other", option=_last("/".join(action.option_strings)), reason=reason[0]))
+                self.error(
+                    say(
+                        "option.other",
+                        option=_last("/".join(action.option_strings)),
+                        reason=reason[0],
+                    )
+                )
             raise
 
     def error(self, message: str | Sentence) -> NoReturn:
         """Print one line, and exit with status 2."""
         said = message if isinstance(message, Sentence) else _said(message)
-        print(_printable(say("option.see", program=self.prog, said=said).text(self.language)), file=sys.stderr)
+        print(
+            _printable(say("option.see", program=self.prog, said=said).text(self.language)),
+            file=sys.stderr,
+        )
         raise SystemExit(2)
 
 
@@ -173,7 +217,10 @@ def _said(message: str) -> Sentence:
 
 def _printable(line: str) -> str:
     """Return a text on one line that every stream can print."""
-    shown = "".join(letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in line)
+    shown = "".join(
+        letter if letter.isprintable() else letter.encode("unicode_escape").decode()
+        for letter in line
+    )
     return shown.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
@@ -207,7 +254,9 @@ def _choice(name: str, word: str, allowed: str) -> Sentence:
     plain = word.strip("'\"")
     near = hinted(plain, choices)
     if name == "COMMAND":
-        return say("option.command", word=plain, hint=near or say("option.commands", allowed=choices))
+        return say(
+            "option.command", word=plain, hint=near or say("option.commands", allowed=choices)
+        )
     return say("option.choice", option=_last(name), word=plain, allowed=choices, hint=near)
 
 
@@ -219,14 +268,26 @@ def _forms() -> tuple[tuple[str, Callable[..., Sentence]], ...]:
     """Return the errors of argparse with ours; a group is a word of the user's."""
     return (
         (r"argument (.+?): invalid choice: (.+) \(choose from (.*)\)", _choice),
-        (r"argument (.+?): invalid int value: (.+)", lambda name, word: _refused(name, word, say("option.whole"))),
-        (r"argument (.+?): invalid float value: (.+)", lambda name, word: _refused(name, word, say("option.number"))),
-        (r"argument (.+?): expected one argument", lambda name: say("option.needs", option=_last(name))),
+        (
+            r"argument (.+?): invalid int value: (.+)",
+            lambda name, word: _refused(name, word, say("option.whole")),
+        ),
+        (
+            r"argument (.+?): invalid float value: (.+)",
+            lambda name, word: _refused(name, word, say("option.number")),
+        ),
+        (
+            r"argument (.+?): expected one argument",
+            lambda name: say("option.needs", option=_last(name)),
+        ),
         (
             r"argument (.+?): expected (\d+) arguments",
             lambda name, count: say("option.needs_several", option=_last(name), count=count),
         ),
-        (r"argument (.+?): expected at least one argument", lambda name: say("option.needs", option=_last(name))),
+        (
+            r"argument (.+?): expected at least one argument",
+            lambda name: say("option.needs", option=_last(name)),
+        ),
         (
             r"argument (.+?): not allowed with argument (.+)",
             lambda a, b: say("option.exclude", option=_last(a), other=_last(b)),
@@ -235,10 +296,16 @@ def _forms() -> tuple[tuple[str, Callable[..., Sentence]], ...]:
             r"argument (.+?): ignored explicit argument (.+)",
             lambda name, word: say("option.takes_none", option=_last(name), word=word.strip("'\"")),
         ),
-        (r"the following arguments are required: (.+)", lambda names: say("option.missing", names=names)),
+        (
+            r"the following arguments are required: (.+)",
+            lambda names: say("option.missing", names=names),
+        ),
         (
             r"ambiguous option: (.+?) could match (.+)",
             lambda word, several: say("option.ambiguous", word=word, several=several),
         ),
-        (r"argument (.+?): (.+)", lambda name, rest: say("option.other", option=_last(name), reason=rest)),
+        (
+            r"argument (.+?): (.+)",
+            lambda name, rest: say("option.other", option=_last(name), reason=rest),
+        ),
     )

@@ -44,14 +44,19 @@ class ParameterNames:
         cells = list(cells)
         self._places = list(_places(cells))
         self._names: dict[int, str] = {}  # by identity, of the parameters of the models
-        self._others: dict[int, tuple[weakref.ref[Any], str]] = {}  # of those outside, which may come and go
+        self._others: dict[
+            int, tuple[weakref.ref[Any], str]
+        ] = {}  # of those outside, which may come and go
         own_names = Counter(place.own_name for place in self._places)
         self._taken = {name for name, count in own_names.items() if count == 1}
         is_lone = any(path == "" for path, _ in cells)
         for place in self._places:
             name = place.own_name
             if own_names[name] > 1:
-                name = self._free([*([name] if is_lone else [f"{_model(place.path)}.{name}"]), _by_path(place)], name)
+                name = self._free(
+                    [*([name] if is_lone else [f"{_model(place.path)}.{name}"]), _by_path(place)],
+                    name,
+                )
             self._names[id(place.parameter)] = name
         self._taken.update(own_names)
 
@@ -69,7 +74,10 @@ class ParameterNames:
         other = self._others.get(id(parameter))
         if other is None or other[0]() is not parameter:
             own_name = _own_name(parameter)
-            other = self._others[id(parameter)] = weakref.ref(parameter), self._free([own_name], own_name)
+            other = self._others[id(parameter)] = (
+                weakref.ref(parameter),
+                self._free([own_name], own_name),
+            )
         return other[1]
 
     @property

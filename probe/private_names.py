@@ -35,9 +35,13 @@ class PrivatePart:
 
 
 def _parts() -> Iterator[PrivatePart]:
-    for part, row in json.loads((Path(__file__).parent / "private_names.json").read_text(encoding="utf-8")).items():
+    for part, row in json.loads(
+        (Path(__file__).parent / "private_names.json").read_text(encoding="utf-8")
+    ).items():
         places = row["names"].items()
-        names = (place.replace("*", word) for place, words in places for word in words.split() or [""])
+        names = (
+            place.replace("*", word) for place, words in places for word in words.split() or [""]
+        )
         yield PrivatePart(part, row["loss"], tuple(names))
 
 
@@ -50,7 +54,9 @@ def is_between(version: str, first: str, end: str) -> bool:
     >>> is_between("2.10.0", "2.7.2", "2.11"), is_between("2.11.0rc1", "2.7.2", "2.11")
     (True, False)
     """
-    numbers, low, high = ([int(part) for part in re.findall(r"\d+", text)[:3]] for text in (version, first, end))
+    numbers, low, high = (
+        [int(part) for part in re.findall(r"\d+", text)[:3]] for text in (version, first, end)
+    )
     return low <= numbers < high
 
 
@@ -140,7 +146,9 @@ def _node_class() -> type:
     found: list[type] = []
 
     def function(x: Any) -> Any:
-        found.append(type(getattr(x * 2, "_grad_node", None)))  # an error here would leave MindSpore differentiating
+        found.append(
+            type(getattr(x * 2, "_grad_node", None))
+        )  # an error here would leave MindSpore differentiating
         return x
 
     executor = pynative_executor()

@@ -18,7 +18,9 @@ _SCALARS = frozenset((int, float, bool, str, type(None)))
 
 def is_mapping(value: Any) -> bool:
     """Return whether a container becomes a JSON object: dict, namedtuple and dataclass do."""
-    return isinstance(value, Mapping) or hasattr(value, "_fields") or dataclasses.is_dataclass(value)
+    return (
+        isinstance(value, Mapping) or hasattr(value, "_fields") or dataclasses.is_dataclass(value)
+    )
 
 
 def items_of(value: Any) -> list[tuple[str, Any]] | None:
@@ -29,21 +31,30 @@ def items_of(value: Any) -> list[tuple[str, Any]] | None:
     """
     if isinstance(value, (list, tuple)):
         fields = getattr(value, "_fields", None)
-        return [(str(place), item) for place, item in enumerate(value)] if fields is None else list(zip(fields, value))
+        return (
+            [(str(place), item) for place, item in enumerate(value)]
+            if fields is None
+            else list(zip(fields, value))
+        )
     if isinstance(value, Mapping):
         names = [str(key) for key in value]
         if len(set(names)) < len(names):  # 1 and "1"
             names = [f"{name}_{place}" for place, name in enumerate(names)]
         return list(zip(names, value.values()))
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return [(field.name, getattr(value, field.name, None)) for field in dataclasses.fields(value)]
+        return [
+            (field.name, getattr(value, field.name, None)) for field in dataclasses.fields(value)
+        ]
     return None
 
 
 def tree_map(
-    function: Callable[[Any, str], Any], value: Any, place: str = "",
-    leaf_type: type | tuple[type, ...] = (), _around: tuple[int, ...] = (),
-) -> Any:  # fmt: skip
+    function: Callable[[Any, str], Any],
+    value: Any,
+    place: str = "",
+    leaf_type: type | tuple[type, ...] = (),
+    _around: tuple[int, ...] = (),
+) -> Any:
     """Return the same structure with every leaf replaced by ``function(leaf, place)``.
 
     Mappings, namedtuples and dataclasses become dicts, lists and tuples become lists. The items of ``value`` have the
@@ -58,9 +69,14 @@ def tree_map(
     if len(_around) >= _MAX_DEPTH or id(value) in _around:
         return None
     if len(items) > MAX_ITEMS:
-        _log.warning("%s has %d items; only the first %d are recorded", place, len(items), MAX_ITEMS)
+        _log.warning(
+            "%s has %d items; only the first %d are recorded", place, len(items), MAX_ITEMS
+        )
     around = (*_around, id(value))
-    mapped = {key: tree_map(function, item, f"{place}.{key}", leaf_type, around) for key, item in items[:MAX_ITEMS]}
+    mapped = {
+        key: tree_map(function, item, f"{place}.{key}", leaf_type, around)
+        for key, item in items[:MAX_ITEMS]
+    }
     return mapped if is_mapping(value) else list(mapped.values())
 
 
@@ -122,23 +138,35 @@ class SlotLayout(NamedTuple):
     """The places of some tensors' gradients in a backward entry."""
 
     slots: list[Slot]  # the place of each tensor's gradient
-    layout: list[Any]  # an item per value that holds a tensor: the tensor's number, or a list or dict of numbers
+    layout: list[
+        Any
+    ]  # an item per value that holds a tensor: the tensor's number, or a list or dict of numbers
     keywords: dict[str, Any]  # the same for keyword arguments, by name
     is_flat: bool  # no value holds tensors inside: the layout is the numbers in order
 
     def fill(self, values: list[Any]) -> list[Any]:
         """Return the layout with each tensor's number replaced by its value."""
-        return values if self.is_flat and not self.keywords else [unflatten(item, values) for item in self.layout]
+        return (
+            values
+            if self.is_flat and not self.keywords
+            else [unflatten(item, values) for item in self.layout]
+        )
 
     def fill_keywords(self, values: list[Any]) -> dict[str, Any]:
         """Return the same for the keyword arguments."""
-        return {name: unflatten(item, values) for name, item in self.keywords.items()} if self.keywords else {}
+        return (
+            {name: unflatten(item, values) for name, item in self.keywords.items()}
+            if self.keywords
+            else {}
+        )
 
 
 @functools.lru_cache(64)
 def _flat_layout(count: int, is_input: bool) -> SlotLayout:
     """Return the layout of so many tensors; nobody changes it."""
-    return SlotLayout([_slot(place, is_input) for place in range(count)], list(range(count)), {}, True)
+    return SlotLayout(
+        [_slot(place, is_input) for place in range(count)], list(range(count)), {}, True
+    )
 
 
 class TensorTree:
@@ -147,14 +175,25 @@ class TensorTree:
     __slots__ = ("_is_input", "_tensor", "slot_layout", "tensors")
 
     def __init__(
-        self, tensor: type, values: Sequence[Any], is_input: bool, keywords: Mapping[str, Any] | None = None
+        self,
+        tensor: type,
+        values: Sequence[Any],
+        is_input: bool,
+        keywords: Mapping[str, Any] | None = None,
     ) -> None:
         found = [value for value in values if type(value) not in _SCALARS]
         self.tensors: list[Any] = found  # the leaves
-        if not keywords and not [value for value in found if not isinstance(value, tensor)]:  # as nearly always
-            self.slot_layout = _flat_layout(len(found), is_input)  # the places of their gradients, no tensor
+        if not keywords and not [
+            value for value in found if not isinstance(value, tensor)
+        ]:  # as nearly always
+            self.slot_layout = _flat_layout(
+                len(found), is_input
+            )  # the places of their gradients, no tensor
             return
-        self._tensor, self._is_input = tensor, is_input  # gradients of a call's outputs are inputs of its backward
+        self._tensor, self._is_input = (
+            tensor,
+            is_input,
+        )  # gradients of a call's outputs are inputs of its backward
         self.tensors = []
         slots: list[Slot] = []
         layout: list[Any] = []
@@ -164,7 +203,10 @@ class TensorTree:
                 layout.append(inner)
         named: dict[str, Any] = {}
         if keywords:
-            inside = {name: self._inner(value, f"output_kwargs.{name}", slots) for name, value in keywords.items()}
+            inside = {
+                name: self._inner(value, f"output_kwargs.{name}", slots)
+                for name, value in keywords.items()
+            }
             named = {name: inner for name, inner in inside.items() if inner is not None}
         self.slot_layout = SlotLayout(slots, layout, named, is_flat=False)
 

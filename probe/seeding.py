@@ -37,7 +37,9 @@ def seed_all(seed: int = 1234, mode: bool = False, rm_dropout: bool = False) -> 
         seed_all(1234, mode=True, rm_dropout=True)
     """
     if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed <= _LARGEST:
-        raise UsageError(f"seed_all(): seed {seed!r} is not allowed. Allowed: a whole number from 0 to {_LARGEST}.")
+        raise UsageError(
+            f"seed_all(): seed {seed!r} is not allowed. Allowed: a whole number from 0 to {_LARGEST}."
+        )
     for name, value in (("mode", mode), ("rm_dropout", rm_dropout)):
         if not isinstance(value, bool):
             raise UsageError(f"seed_all(): {name} {value!r} is not allowed. Allowed: True, False.")
@@ -51,7 +53,9 @@ def seed_all(seed: int = 1234, mode: bool = False, rm_dropout: bool = False) -> 
     os.environ["PYTHONHASHSEED"] = str(seed)
     os.environ["HCCL_DETERMINISTIC"] = str(mode).lower()
     wanted = "ON" if mode else "OFF"
-    if mindspore.get_context("deterministic") != wanted:  # mindspore.set_deterministic can be called only once
+    if (
+        mindspore.get_context("deterministic") != wanted
+    ):  # mindspore.set_deterministic can be called only once
         mindspore.set_context(deterministic=wanted)
     for owner, name, stand_in in _dropouts():
         current = vars(owner)[name]
@@ -69,7 +73,11 @@ def _dropouts() -> Iterator[tuple[Any, str, Callable[[Any], Any]]]:
         module = importlib.import_module(path)
         for name in names.split():
             if hasattr(module, name):
-                yield (getattr(module, name), method, stand_in) if method else (module, name, stand_in)
+                yield (
+                    (getattr(module, name), method, stand_in)
+                    if method
+                    else (module, name, stand_in)
+                )
 
 
 def _keeping_all(original: Callable[..., None]) -> Callable[..., None]:
@@ -99,7 +107,12 @@ _DROPOUTS = (
     # Primitives, whose keep_prob becomes 1: ops.dropout, dropout1d, dropout2d and dropout3d make one for each call
     ("mindspore.ops.operations", "Dropout Dropout2D Dropout3D", "__init__", _keeping_all),
     # Cells, which return their input, also those that were made before
-    ("mindspore.nn.layer.basic", "Dropout Dropout1d Dropout2d Dropout3d", "construct", _identity_of_cell),
+    (
+        "mindspore.nn.layer.basic",
+        "Dropout Dropout1d Dropout2d Dropout3d",
+        "construct",
+        _identity_of_cell,
+    ),
     ("mindspore.nn.layer.basic", "DropoutExt Dropout2dExt", "construct", _identity_of_cell),
     # functions that run a kernel of their own
     ("mindspore.ops.function.nn_func", "dropout_ext dropout2d_ext", "", _identity),

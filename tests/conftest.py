@@ -36,7 +36,9 @@ LONGEST = (
 
 
 def pytest_addoption(parser):
-    parser.addoption("--device", choices=["CPU", "Ascend"], default="CPU", help="where the tests' trainings run")
+    parser.addoption(
+        "--device", choices=["CPU", "Ascend"], default="CPU", help="where the tests' trainings run"
+    )
 
 
 def _take_a_share_of_the_processors():
@@ -45,7 +47,10 @@ def _take_a_share_of_the_processors():
     MindSpore's threads hand each kernel over, and spin while they wait. Two trainings on the same two processors took
     four times as long as on one processor each. ``tests/programs/equality.py`` takes all processors.
     """
-    name, count = os.environ.get("PYTEST_XDIST_WORKER", ""), int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    name, count = (
+        os.environ.get("PYTEST_XDIST_WORKER", ""),
+        int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")),
+    )
     if not name.startswith("gw") or not hasattr(os, "sched_setaffinity"):  # one process; macOS
         return
     processors, number = sorted(os.sched_getaffinity(0)), int(name[2:])
@@ -77,10 +82,19 @@ def pytest_collection_modifyitems(config, items):
     order = {ROOT / "tests" / name: number for number, name in enumerate(LONGEST)}
     items.sort(key=lambda item: order.get(item.path, len(order)))
     on_ascend = config.getoption("--device") == "Ascend"
-    reasons = dict(line.split("\t") for line in CPU_ONLY.read_text().splitlines()) if on_ascend else {}
+    reasons = (
+        dict(line.split("\t") for line in CPU_ONLY.read_text().splitlines()) if on_ascend else {}
+    )
     for item in items:
-        ends = ("\n", "-", "[", "::")  # all of the name, to the first part of the parameters, the test, the file
-        reason = next(filter(None, (reasons.get(item.nodeid.partition(end)[0]) for end in ends)), "")
+        ends = (
+            "\n",
+            "-",
+            "[",
+            "::",
+        )  # all of the name, to the first part of the parameters, the test, the file
+        reason = next(
+            filter(None, (reasons.get(item.nodeid.partition(end)[0]) for end in ends)), ""
+        )
         if item.get_closest_marker("ascend") and not on_ascend:
             reason = "needs --device Ascend (make ascend)"
         if reason:

@@ -37,7 +37,9 @@ def test_every_step_has_its_folder_with_all_kinds_of_entries(debug, level, sink)
     watched = train([MsprobeStep(debug(level=level))], sink)
     for ours, theirs in zip(watched.get_parameters(), bare.get_parameters()):
         np.testing.assert_array_equal(ours.asnumpy(), theirs.asnumpy())
-    assert sorted(path.name for path in debug.dump_path.iterdir()) == [f"step{i}" for i in range(STEPS)]
+    assert sorted(path.name for path in debug.dump_path.iterdir()) == [
+        f"step{i}" for i in range(STEPS)
+    ]
     for step in range(STEPS):
         data = debug.dump(step).data
         if level != "L1":
@@ -46,18 +48,26 @@ def test_every_step_has_its_folder_with_all_kinds_of_entries(debug, level, sink)
             assert set(data["Cell.conv.Conv2d.parameters_grad.0"]) == {"weight", "bias"}
         if level != "L0":
             assert "Functional.relu.0.forward" in data and "Functional.relu.0.backward" in data
-            assert "Primitive.conv2d.Conv2D.0.forward" in data and "Primitive.conv2d.Conv2D.0.backward" in data
-            assert [name for name in data if "cross_entropy" in name and name.endswith(".0.forward")]
+            assert (
+                "Primitive.conv2d.Conv2D.0.forward" in data
+                and "Primitive.conv2d.Conv2D.0.backward" in data
+            )
+            assert [
+                name for name in data if "cross_entropy" in name and name.endswith(".0.forward")
+            ]
         if level != "L1":
             assert (
-                "Cell.loss_fn.CrossEntropyLoss.forward.0" in data and "Cell.loss_fn.CrossEntropyLoss.backward.0" in data
+                "Cell.loss_fn.CrossEntropyLoss.forward.0" in data
+                and "Cell.loss_fn.CrossEntropyLoss.backward.0" in data
             )
         assert not [name for name in data if "Functional.relu.1" in name]
 
 
 def test_the_steps_of_a_resumed_training_have_its_numbers(debug):
     train([MsprobeInitStep(), MsprobeStep(debug(level="L0"))], sink=False, done=7)
-    assert sorted(path.name for path in debug.dump_path.iterdir()) == [f"step{7 + i}" for i in range(STEPS)]
+    assert sorted(path.name for path in debug.dump_path.iterdir()) == [
+        f"step{7 + i}" for i in range(STEPS)
+    ]
 
 
 def test_the_model_given_to_start_is_the_one_recorded(debug):
@@ -110,7 +120,9 @@ def test_the_cells_of_a_loss_have_names_of_their_own(debug, network, above):
     model = ms.Model(net, LossWithLayers(), nn.Adam(net.trainable_params(), 1e-2))
     model.train(1, data, callbacks=[MsprobeStep(debug(level="L0"))], dataset_sink_mode=False)
     names = list(debug.dump(0).data)
-    assert f"{above}LossWithLayers.forward.0" in names and f"{above}inner.MSELoss.backward.0" in names
+    assert (
+        f"{above}LossWithLayers.forward.0" in names and f"{above}inner.MSELoss.backward.0" in names
+    )
     assert "Cell.conv.Conv2d.forward.0" in names
     assert ("Cell.loss_fn.ReLU.forward.0" in names) == (network is NetWithLoss)
 

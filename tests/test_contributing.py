@@ -13,7 +13,11 @@ from tests.support.pages import page
 from tests.support.paths import ROOT
 
 PROJECT = (ROOT / "pyproject.toml").read_text("utf-8")
-VERSIONS = re.search(r'pairs=.*?"([^"]+)"', (ROOT / "tests/programs/versions.sh").read_text("utf-8")).group(1).split()
+VERSIONS = (
+    re.search(r'pairs=.*?"([^"]+)"', (ROOT / "tests/programs/versions.sh").read_text("utf-8"))
+    .group(1)
+    .split()
+)
 
 
 def read(name):
@@ -36,7 +40,9 @@ def test_the_readmes_name_the_supported_versions():
             assert re.search(rf"(?<![\d.]){re.escape(version)}(?![\d])", text), (name, version)
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.md")), ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.md")), ids=lambda path: path.name
+)
 def test_an_issue_template_has_a_name_and_a_purpose(path):
     _, header, body = path.read_text("utf-8").split("---\n", 2)
     assert set(yaml.safe_load(header)) == {"name", "about"}
@@ -71,7 +77,11 @@ def test_the_changelog_keeps_its_form():
 
 
 def test_contributing_shows_how_to_add_each_kind_of_thing():
-    found = {text.removeprefix("… ") for _, text in page("CONTRIBUTING.md").headings if text.startswith("… ")}
+    found = {
+        text.removeprefix("… ")
+        for _, text in page("CONTRIBUTING.md").headings
+        if text.startswith("… ")
+    }
     assert found == {
         "a setting",
         "a statistic",

@@ -34,7 +34,12 @@ def test_a_step_gives_the_documents_with_their_headers(debug):
     net = Two()
     _, dump = debug.record(lambda: net(X), net, level="mix")
     assert dump.header.pop("run")["tool"] == "probe"
-    assert dump.header == {"task": "statistics", "level": "mix", "framework": "mindspore", "dump_data_dir": None}
+    assert dump.header == {
+        "task": "statistics",
+        "level": "mix",
+        "framework": "mindspore",
+        "dump_data_dir": None,
+    }
     assert dump.data["Functional.tanh.0.forward"]["output"][0]["shape"] == [2, 4]
     assert list(dump.data["Functional.tanh.0.forward"]["input_args"][0]) == [
         "type",
@@ -199,9 +204,13 @@ def test_a_name_in_list_that_matched_nothing_is_warned_about_once(debug, caplog)
 
 @pytest.mark.slow
 def test_importing_probe_imports_nothing_heavy():
-    code = "import sys, probe; print([m for m in ('mindspore', 'numpy', 'yaml') if m in sys.modules])"
+    code = (
+        "import sys, probe; print([m for m in ('mindspore', 'numpy', 'yaml') if m in sys.modules])"
+    )
     command = [sys.executable, "-c", code]
-    done = processes.run(command, fresh="imports are counted", capture_output=True, text=True, check=True)
+    done = processes.run(
+        command, fresh="imports are counted", capture_output=True, text=True, check=True
+    )
     assert done.stdout == "[]\n"
 
 
@@ -218,4 +227,7 @@ raise SystemExit(7)
 """
     done = processes.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 7, done.stderr
-    assert "Functional.exp.0.forward" in json.loads((tmp_path / "dump/step0/rank/dump.json").read_text())["data"]
+    assert (
+        "Functional.exp.0.forward"
+        in json.loads((tmp_path / "dump/step0/rank/dump.json").read_text())["data"]
+    )

@@ -37,7 +37,8 @@ SECTIONS = {
     (page, heading): re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
     for page, without in PAGES.items()
     for heading, _, text in (
-        part.partition("\n") for part in re.split(r"^## ", (DOCS / page).read_text("utf-8"), flags=re.MULTILINE)[1:]
+        part.partition("\n")
+        for part in re.split(r"^## ", (DOCS / page).read_text("utf-8"), flags=re.MULTILINE)[1:]
     )
     if heading not in without
 }
@@ -70,7 +71,9 @@ BLOCKS = [
     text
     for path in (ROOT / "README.md", DOCS / "choosing.md")
     for text in re.findall(
-        r"(?:^    .*\n|^\n)+", re.sub(r"(?ms)^```.*?^```$", "", path.read_text("utf-8")), re.MULTILINE
+        r"(?:^    .*\n|^\n)+",
+        re.sub(r"(?ms)^```.*?^```$", "", path.read_text("utf-8")),
+        re.MULTILINE,
     )
 ]
 #: the names that the examples of the README take for granted
@@ -127,7 +130,12 @@ def test_an_example_of_the_readme_runs_twice_in_one_folder(kind, tmp_path):
     for folder in ("dump_path", "dump_path-2"):
         done = run(tmp_path, BEFORE + (LOOP if kind == "loop" else MODEL) + program)
         assert done.returncode == 0, done.stderr
-        assert sorted(path.name for path in (tmp_path / folder).iterdir()) == ["step0", "step10", "step11", "step12"]
+        assert sorted(path.name for path in (tmp_path / folder).iterdir()) == [
+            "step0",
+            "step10",
+            "step11",
+            "step12",
+        ]
         look = f"probe: 4 steps in {tmp_path}/{folder}; look with: probe show {tmp_path}/{folder}"
         assert [line for line in done.stderr.splitlines() if line.startswith("probe: ")] == [look]
     assert not list(tmp_path.rglob("dump_error_info.log"))
@@ -137,7 +145,13 @@ def command(words, tmp_path):
     """Return the lines that a command prints, and its exit code."""
     words = words.replace("probe", f"{sys.executable} -m probe", 1)
     done = processes.run(
-        words.split(), capture_output=True, text=True, check=False, cwd=tmp_path, env=environment(), timeout=300
+        words.split(),
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+        env=environment(),
+        timeout=300,
     )
     return done.stdout.splitlines(), done.returncode, done.stderr
 
@@ -146,7 +160,9 @@ def test_the_output_in_the_readme_is_that_of_the_demo(tmp_path):
     shown = block("$ probe show demo_dump").splitlines()
     options = ["--config", ROOT / "examples/config.json", "--dump-path", tmp_path / "demo_dump"]
     program = [sys.executable, "-m", "probe", "run", *options, ROOT / "examples/train.py"]
-    processes.run(program, check=True, capture_output=True, cwd=tmp_path, env=environment(), timeout=300)
+    processes.run(
+        program, check=True, capture_output=True, cwd=tmp_path, env=environment(), timeout=300
+    )
     found, status, _ = command(shown[0].removeprefix("$ "), tmp_path)
     assert status == 0
     assert [line.split()[:3] for line in found] == [line.split()[:3] for line in shown[1:]]
@@ -196,14 +212,19 @@ def test_the_first_steps_find_a_planted_nan_and_compare_two_runs(tmp_path):
     assert "First NaN/Inf: Functional.sqrt.0.forward" in told
     assert line in told
     found, status, _ = command(show_nan, tmp_path)
-    assert (status, [row.split()[0] for row in found[1:]]) == (0, ["Functional.sqrt.0.forward.output.0"])
+    assert (status, [row.split()[0] for row in found[1:]]) == (
+        0,
+        ["Functional.sqrt.0.forward.output.0"],
+    )
 
     statistics = block('"task": "statistics",\n')
     for folder, scale in (("golden", "1.0"), ("mine", "1.5")):
         assert f"look with: probe show {tmp_path}/{folder}" in planted(
             tmp_path, statistics.replace("./dump_path", folder), scale
         )
-    found, status, _ = command(block("probe nan ./dump_path").strip().replace("./dump_path", "golden"), tmp_path)
+    found, status, _ = command(
+        block("probe nan ./dump_path").strip().replace("./dump_path", "golden"), tmp_path
+    )
     assert status == 1
     assert any("Functional.sqrt.0.forward" in row for row in found)
     assert any(line in row for row in found)
@@ -212,7 +233,10 @@ def test_the_first_steps_find_a_planted_nan_and_compare_two_runs(tmp_path):
     assert (status, found[2:]) == (1, ["command: 1.0 / 1.5"])
     found, status, _ = command(compare, tmp_path)
     assert status == 1
-    assert any(row.startswith("first difference: step 0, Tensor.__mul__.0.forward: argument") for row in found)
+    assert any(
+        row.startswith("first difference: step 0, Tensor.__mul__.0.forward: argument")
+        for row in found
+    )
     _, status, told = command(report, tmp_path)
     assert status == 1, told
     assert (tmp_path / "report.html").stat().st_size > 10_000

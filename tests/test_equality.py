@@ -21,14 +21,22 @@ RARELY = tuple(name for name in (*interference.NETS, "lenet", "gpt") if name not
 
 
 @pytest.mark.parametrize("mode", thorough_but(["synchronous"], ["synchronous", "asynchronous"]))
-@pytest.mark.parametrize("nets", thorough_but([",".join(OFTEN)], [",".join(OFTEN), ",".join(RARELY)]))
+@pytest.mark.parametrize(
+    "nets", thorough_but([",".join(OFTEN)], [",".join(OFTEN), ",".join(RARELY)])
+)
 def test_trainings_are_bitwise_equal(mode, nets, capsys):
-    command = program("equality", "--nets", nets, *(["--asynchronous"] if mode == "asynchronous" else []))
-    done = processes.run(command, fresh=PROCESSORS, capture_output=True, text=True, check=False, cwd=ROOT)
+    command = program(
+        "equality", "--nets", nets, *(["--asynchronous"] if mode == "asynchronous" else [])
+    )
+    done = processes.run(
+        command, fresh=PROCESSORS, capture_output=True, text=True, check=False, cwd=ROOT
+    )
     assert done.returncode == 0, done.stderr[-3000:]
     found = json.loads(done.stdout.splitlines()[-1])
     with capsys.disabled():
-        print(f"\n{mode}: {found['compared']} trainings, {found['tensors']} tensors, different: {found['different']}")
+        print(
+            f"\n{mode}: {found['compared']} trainings, {found['tensors']} tensors, different: {found['different']}"
+        )
     assert found["different"] == []
     assert found["lost"] == []
     if mode == "synchronous":
@@ -39,10 +47,17 @@ def test_trainings_are_bitwise_equal(mode, nets, capsys):
 @pytest.mark.thorough
 def test_fifty_steps_without_dropout_are_bitwise_equal():
     command = program("equality", "--nets", "digits", "--steps", "50", "--tasks", "statistics")
-    done = processes.run(command, fresh=PROCESSORS, capture_output=True, text=True, check=False, cwd=ROOT)
+    done = processes.run(
+        command, fresh=PROCESSORS, capture_output=True, text=True, check=False, cwd=ROOT
+    )
     assert done.returncode == 0, done.stderr[-3000:]
     found = json.loads(done.stdout.splitlines()[-1])
-    assert (found["compared"], found["different"], found["unsteady"], found["lost"]) == (3, [], [], [])
+    assert (found["compared"], found["different"], found["unsteady"], found["lost"]) == (
+        3,
+        [],
+        [],
+        [],
+    )
 
 
 def test_one_identity_node_in_the_graph_changes_the_gradients(monkeypatch):

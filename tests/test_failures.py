@@ -28,7 +28,9 @@ ERRORS = {
     "EIO": OSError(errno.EIO, "Input/output error"),
     "bug": ZeroDivisionError("a mistake of ours"),
 }
-CASES = [(place, kind) for place in DISK for kind in ("ENOSPC", "EIO")] + [(place, "bug") for place in TOOL + DISK]
+CASES = [(place, kind) for place in DISK for kind in ("ENOSPC", "EIO")] + [
+    (place, "bug") for place in TOOL + DISK
+]
 
 
 def train(debugger=None, after_first=None):
@@ -57,7 +59,9 @@ def tough(tmp_path):
 
 
 @pytest.mark.parametrize(("place", "kind"), CASES)
-def test_a_failure_in_any_function_never_reaches_the_training(tough, bare, caplog, monkeypatch, place, kind):
+def test_a_failure_in_any_function_never_reaches_the_training(
+    tough, bare, caplog, monkeypatch, place, kind
+):
     debugger = tough(level="mix", task="tensor")
     owner, name = owner_of(place)
     failed = []
@@ -78,7 +82,9 @@ def test_a_failure_in_any_function_never_reaches_the_training(tough, bare, caplo
     assert not any("error" in entry for entry in later.data.values())
 
 
-def test_a_call_that_could_not_be_recorded_is_marked_and_the_others_are_recorded(tough, monkeypatch):
+def test_a_call_that_could_not_be_recorded_is_marked_and_the_others_are_recorded(
+    tough, monkeypatch
+):
     from probe.measure.describe import ValueDescriber
 
     value = ValueDescriber.value
@@ -96,7 +102,9 @@ def test_a_call_that_could_not_be_recorded_is_marked_and_the_others_are_recorded
     debugger.step()
     data = tough.dump().data
     assert data["Functional.tanh.0.forward"]["error"] == "ZeroDivisionError: a mistake of ours"
-    assert [name for name, entry in data.items() if "error" in entry] == ["Functional.tanh.0.forward"]
+    assert [name for name, entry in data.items() if "error" in entry] == [
+        "Functional.tanh.0.forward"
+    ]
     assert "Functional.tanh.0.backward" in data
     text = (tough.dump().folder / "dump_error_info.log").read_text()
     assert "Traceback" in text
@@ -122,7 +130,9 @@ def test_an_error_that_cannot_be_written_to_its_file_is_logged(tough, bare, capl
 
 
 @pytest.mark.parametrize("what", ["removed", "file", "read_only", "link"])
-def test_a_folder_that_is_removed_or_replaced_between_steps_changes_no_bit(tough, bare, caplog, what):
+def test_a_folder_that_is_removed_or_replaced_between_steps_changes_no_bit(
+    tough, bare, caplog, what
+):
     debugger = tough(level="mix", task="tensor")
     rank = tough.dump_path / "step1" / "rank"
     outside = tough.path / "outside"
@@ -157,7 +167,11 @@ def test_a_folder_that_is_removed_or_replaced_between_steps_changes_no_bit(tough
 
 
 def immutable(folder):
-    done = subprocess.run(["chattr", "+i", str(folder)], capture_output=True, check=False) if has("chattr") else None
+    done = (
+        subprocess.run(["chattr", "+i", str(folder)], capture_output=True, check=False)
+        if has("chattr")
+        else None
+    )
     if done is None or done.returncode:
         return False
     subprocess.run(["chattr", "-i", str(folder)], check=True)
@@ -205,19 +219,28 @@ print(digest.hexdigest())
 """
 
 
-@pytest.mark.parametrize(("size", "message"), [("5m", "nearly full"), ("100m,nr_inodes=300", "room for only")])
+@pytest.mark.parametrize(
+    ("size", "message"), [("5m", "nearly full"), ("100m,nr_inodes=300", "room for only")]
+)
 def test_a_full_disk_leaves_the_statistics_complete(tmp_path, size, message):
     disk = tmp_path / "disk"
     disk.mkdir()
     mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(disk)], capture_output=True, check=False
+        ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(disk)],
+        capture_output=True,
+        check=False,
     )
     if mounted.returncode:
         pytest.skip("mounting a tmpfs needs root")
     try:
         command = [sys.executable, "-c", SMALL_DISK]
         plain = processes.run(
-            [*command, ""], capture_output=True, text=True, check=True, timeout=100, env=environment()
+            [*command, ""],
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=100,
+            env=environment(),
         )
         watched = processes.run(
             [*command, str(disk / "dump")],
@@ -237,22 +260,30 @@ def test_a_full_disk_leaves_the_statistics_complete(tmp_path, size, message):
     assert message in said[0]
     records = [record for entry in dump.data.values() for record in records_of(entry)]
     assert len(dump.data) == 298
-    assert all(record["Norm"] is not None for record in records if record["dtype"].startswith("Float"))
+    assert all(
+        record["Norm"] is not None for record in records if record["dtype"].startswith("Float")
+    )
     assert 10 < arrays == sum("data_name" in record for record in records) < len(records)
     assert len(dump.stack) > 10
     assert len(dump.construct) > 270
 
 
-def test_a_full_disk_at_task_statistics_keeps_the_documents_before_and_names_the_steps_without(tough, caplog):
+def test_a_full_disk_at_task_statistics_keeps_the_documents_before_and_names_the_steps_without(
+    tough, caplog
+):
     disk = tough.path / "disk"
     disk.mkdir()
     mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=200k", "tmpfs", str(disk)], capture_output=True, check=False
+        ["mount", "-t", "tmpfs", "-o", "size=200k", "tmpfs", str(disk)],
+        capture_output=True,
+        check=False,
     )
     if mounted.returncode:
         pytest.skip("mounting a tmpfs needs root")
     try:
-        debugger = tough(level="L1", dump_path=str(disk / "dump"), snapshot=False)  # its size differs
+        debugger = tough(
+            level="L1", dump_path=str(disk / "dump"), snapshot=False
+        )  # its size differs
         x = nets.Tensor(1.0)
         for step in range(12):
             if step == 9:
@@ -266,7 +297,9 @@ def test_a_full_disk_at_task_statistics_keeps_the_documents_before_and_names_the
         whole = []
         for step in range(12):
             with contextlib.suppress(FileNotFoundError):
-                whole += [step] if len(Dump(disk / "dump" / f"step{step}" / "rank").data) == 100 else []
+                whole += (
+                    [step] if len(Dump(disk / "dump" / f"step{step}" / "rank").data) == 100 else []
+                )
     finally:
         subprocess.run(["umount", str(disk)], check=True)
     lost = [step for step in range(2, 12) if step not in whole]
@@ -274,7 +307,11 @@ def test_a_full_disk_at_task_statistics_keeps_the_documents_before_and_names_the
     assert 9 in whole  # the first step after there was room again
     said = [record.message for record in caplog.records if "no documents" in record.message]
     assert said[0] == f"step {lost[0]} has no documents: they could not be written"
-    ranges = said[1].removeprefix("these steps have no documents, they could not be written: ").split(", ")
+    ranges = (
+        said[1]
+        .removeprefix("these steps have no documents, they could not be written: ")
+        .split(", ")
+    )
     ends = [(int(text.partition("-")[0]), int(text.rpartition("-")[2])) for text in ranges]
     assert [step for first, last in ends for step in range(first, last + 1)] == lost
     assert len(said) == 2
@@ -315,7 +352,9 @@ def test_files_of_small_arrays_leave_room_for_the_documents(tmp_path):
     disk = tmp_path / "disk"
     disk.mkdir()
     mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", str(disk)], capture_output=True, check=False
+        ["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", str(disk)],
+        capture_output=True,
+        check=False,
     )
     if mounted.returncode:
         pytest.skip("mounting a tmpfs needs root")

@@ -28,7 +28,11 @@ def broken(source: Page) -> list[str]:
     found = []
     for target in [*source.links, *(file for _, file in source.pictures)]:
         path, _, anchor = target.partition("#")
-        name = os.path.normpath(os.path.join(os.path.dirname(source.name), path)) if path else source.name
+        name = (
+            os.path.normpath(os.path.join(os.path.dirname(source.name), path))
+            if path
+            else source.name
+        )
         if re.match(r"[a-z]+:", target):
             found.append(f"{target}: the documents have no addresses outside of the project")
         elif path and not (ROOT / name).exists():
@@ -70,19 +74,36 @@ def test_every_picture_has_a_description_and_is_in_the_language_of_its_page(name
 
 @pytest.mark.parametrize("name", [name for name in PAGES if name in PAIRS.values()])
 def test_a_chinese_page_leads_to_chinese_pages(name):
-    twins = {english: chinese for english, chinese in PAIRS.items() if chinese != name and english != "README.md"}
+    twins = {
+        english: chinese
+        for english, chinese in PAIRS.items()
+        if chinese != name and english != "README.md"
+    }
     folder = os.path.dirname(name)
-    targets = {os.path.normpath(os.path.join(folder, link.partition("#")[0])) for link in page(name).links}
+    targets = {
+        os.path.normpath(os.path.join(folder, link.partition("#")[0])) for link in page(name).links
+    }
     assert targets & set(twins) == set()
 
 
 @each_page
 def test_every_make_target_and_file_in_code_exists(name):
-    targets = set(re.findall(r"^([a-z0-9-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
-    code = [text for _, text in CODE.findall("\n".join(text for kind, text in page(name).parts if kind != "code"))]
+    targets = set(
+        re.findall(r"^([a-z0-9-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE)
+    )
+    code = [
+        text
+        for _, text in CODE.findall(
+            "\n".join(text for kind, text in page(name).parts if kind != "code")
+        )
+    ]
     named = {target for text in code for target in re.findall(r"\bmake ([a-z0-9-]+)", text)}
     assert named - targets == set()
-    files = {text for text in code if re.fullmatch(r"(probe|tests|docs|benchmarks|examples)/[\w./-]+", text)}
+    files = {
+        text
+        for text in code
+        if re.fullmatch(r"(probe|tests|docs|benchmarks|examples)/[\w./-]+", text)
+    }
     assert {file for file in files if not (ROOT / file).exists()} == set()
 
 
@@ -96,7 +117,11 @@ def unknown(text: str) -> list[str]:
     for _, span in CODE.findall(text):
         for name in [] if re.search(r"\.(md|json|yaml|toml)$", span) else NAMED.findall(span):
             owner, *rest = name.split(".")
-            known = rest[0] in members[owner] if owner in members and rest else words.issuperset([owner, *rest])
+            known = (
+                rest[0] in members[owner]
+                if owner in members and rest
+                else words.issuperset([owner, *rest])
+            )
             found += [] if known else [name]
     return found
 
@@ -127,15 +152,25 @@ def test_the_names_of_the_code_exist(name):
 
 
 def test_a_name_that_the_code_does_not_have_is_found():
-    assert unknown("`Settings.nothing_like_it` `_nothing_like_it(…)` `Settings.level` `_row(validator)`") == [
+    assert unknown(
+        "`Settings.nothing_like_it` `_nothing_like_it(…)` `Settings.level` `_row(validator)`"
+    ) == [
         "Settings.nothing_like_it",
         "_nothing_like_it",
     ]
 
 
 def test_every_picture_is_shown_somewhere():
-    shown = {os.path.normpath(Path(name).parent / file) for name in PAGES for _, file in page(name).pictures}
-    there = {path.relative_to(ROOT).as_posix() for kind in PICTURES for path in (ROOT / "docs").rglob(kind)}
+    shown = {
+        os.path.normpath(Path(name).parent / file)
+        for name in PAGES
+        for _, file in page(name).pictures
+    }
+    there = {
+        path.relative_to(ROOT).as_posix()
+        for kind in PICTURES
+        for path in (ROOT / "docs").rglob(kind)
+    }
     unused = {name for name in there - shown if not name.startswith("docs/report/")}
     assert unused == set()
     assert shown <= there

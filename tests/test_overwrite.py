@@ -25,8 +25,15 @@ DUMP = ["construct.json", "dump.json", "run.json", "run.jsonl", "stack.json"]
 #: MindSpore's, which is replaced by that of the next kernel dump; nobody else reads it
 CONFIGURATION = "kernel_kbyk_dump.json"
 MONITOR = ["alarms.jsonl", "series.bin"]
-KERNELS = [CONFIGURATION, "kernel_run.json", "ms_execution_order_graph.csv", "ms_global_execution_order_graph.csv",
-           "ms_output_trace_code_graph.ir", "ms_output_trace_code_graph.pb", "statistic.csv"]  # fmt: skip
+KERNELS = [
+    CONFIGURATION,
+    "kernel_run.json",
+    "ms_execution_order_graph.csv",
+    "ms_global_execution_order_graph.csv",
+    "ms_output_trace_code_graph.ir",
+    "ms_output_trace_code_graph.pb",
+    "statistic.csv",
+]
 #: task or kind -> its settings, and the names of all files that it writes
 FILES = {
     "statistics": ({"level": "mix"}, DUMP),
@@ -36,7 +43,10 @@ FILES = {
     "debug": ({"level": "debug"}, ["debug.json"]),
     "monitor": ({"task": "monitor"}, MONITOR),
     "monitor with dumps": ({"task": "monitor", "monitor": {"on_alarm": "dump"}}, [*DUMP, *MONITOR]),
-    "monitor with repeats": ({"task": "monitor", "monitor": {"on_alarm": "again"}}, [*DUMP, *MONITOR]),
+    "monitor with repeats": (
+        {"task": "monitor", "monitor": {"on_alarm": "again"}},
+        [*DUMP, *MONITOR],
+    ),
     "graph": ({"level": "mix"}, DUMP),
     "L2": ({"level": "L2"}, KERNELS),
 }
@@ -88,8 +98,11 @@ def train(debug, kind, value=1.0, **further):
 
 def files(debug):
     """Return the files of the run by path: their content."""
-    return {path.relative_to(debug.dump_path).as_posix(): path.read_bytes()
-            for path in debug.dump_path.rglob("*") if path.is_file()}  # fmt: skip
+    return {
+        path.relative_to(debug.dump_path).as_posix(): path.read_bytes()
+        for path in debug.dump_path.rglob("*")
+        if path.is_file()
+    }
 
 
 def names(paths):
@@ -141,7 +154,9 @@ def test_a_healthy_run_has_no_alarm_of_the_run_that_it_replaces(debug):
 def test_a_resumed_run_keeps_the_rows_before_its_first_step(debug, step):
     earlier(debug, "monitor")
     config = debug.path / "config.json"
-    config.write_text(json.dumps({"dump_path": str(debug.dump_path), "task": "monitor", "overwrite": True}))
+    config.write_text(
+        json.dumps({"dump_path": str(debug.dump_path), "task": "monitor", "overwrite": True})
+    )
     debugger = PrecisionDebugger(config_path=str(config))
     debugger.set_init_step(step)
     net = nn.Dense(4, 1)
@@ -154,16 +169,22 @@ def test_a_resumed_run_keeps_the_rows_before_its_first_step(debug, step):
     assert len(list(debug.dump_path.rglob("alarms.jsonl"))) == (step == 3)
 
 
-def test_trainer_mon_writes_into_a_folder_of_each_run_and_has_nothing_to_replace(tmp_path, monkeypatch):
+def test_trainer_mon_writes_into_a_folder_of_each_run_and_has_nothing_to_replace(
+    tmp_path, monkeypatch
+):
     monkeypatch.setenv("MONITOR_OUTPUT_DIR", str(tmp_path / "out"))
     config = tmp_path / "monitor.json"
-    config.write_text(json.dumps({"targets": {}, "wg_distribution": True, "format": "csv", "ops": ["norm"]}))
+    config.write_text(
+        json.dumps({"targets": {}, "wg_distribution": True, "format": "csv", "ops": ["norm"]})
+    )
     for _ in range(2):
         net = nn.Dense(4, 1)
         optimizer = nn.SGD(net.trainable_params(), 0.01)
         monitor = TrainerMon(str(config))
         monitor.set_monitor(net, optimizer)
-        _, gradients = ms.value_and_grad(lambda x, net=net: net(x).sum(), None, optimizer.parameters)(Tensor(X))
+        _, gradients = ms.value_and_grad(
+            lambda x, net=net: net(x).sum(), None, optimizer.parameters
+        )(Tensor(X))
         optimizer(gradients)
         PrecisionDebugger.close()
     assert "torch" not in sys.modules

@@ -17,7 +17,12 @@ from probe.parameter_names import ParameterNames
 from probe.series.series import open_series
 from tests.support.chinese import english_left
 
-OF_BOTH = [f"{model}.{cell}.{key}" for model in (0, 1) for cell in ("first", "last") for key in ("weight", "bias")]
+OF_BOTH = [
+    f"{model}.{cell}.{key}"
+    for model in (0, 1)
+    for cell in ("first", "last")
+    for key in ("weight", "bias")
+]
 
 
 class Net(nn.Cell):
@@ -36,12 +41,21 @@ class Pair:
         ms.set_seed(1)
         self.nets = [Net(3, 2), Net(2, 1)]
         self.nets[1].first.weight.set_data(self.nets[1].first.weight * scale)
-        self.optimizers = [nn.SGD(net.trainable_params(), rate) for net, rate in zip(self.nets, (0.1, 0.2))]
-        self.z, self.x = ms.Tensor(np.ones((3, 3), np.float32)), ms.Tensor(np.ones((3, 2), np.float32))
+        self.optimizers = [
+            nn.SGD(net.trainable_params(), rate) for net, rate in zip(self.nets, (0.1, 0.2))
+        ]
+        self.z, self.x = (
+            ms.Tensor(np.ones((3, 3), np.float32)),
+            ms.Tensor(np.ones((3, 2), np.float32)),
+        )
         one, two = self.nets
         self.gradients = [
-            ms.value_and_grad(lambda: -two(one(self.z)).mean(), None, self.optimizers[0].parameters),
-            ms.value_and_grad(lambda: (two(self.x) ** 2).mean(), None, self.optimizers[1].parameters),
+            ms.value_and_grad(
+                lambda: -two(one(self.z)).mean(), None, self.optimizers[0].parameters
+            ),
+            ms.value_and_grad(
+                lambda: (two(self.x) ** 2).mean(), None, self.optimizers[1].parameters
+            ),
         ]
 
     def train(self, debugger, steps=2):
@@ -115,13 +129,20 @@ def test_run_json_and_updates_have_the_parameters_of_both_models(debug, tmp_path
     folder = run(debug, tmp_path / "dump", pair, level="mix", measure=measure) / "step0" / "rank"
     found = json.loads((folder / "run.json").read_text())["parameters"]
     assert list(found) == OF_BOTH
-    assert [item["values"]["shape"] for item in found.values()] == [list(array.shape) for array in before]
+    assert [item["values"]["shape"] for item in found.values()] == [
+        list(array.shape) for array in before
+    ]
     data = json.loads((folder / "dump.json").read_text())["data"]
     updates = {name: entry for name, entry in data.items() if name.startswith("Cell.optimizer")}
-    shown = [[item["value"] for item in entry["input_kwargs"]["parameters"]] for entry in updates.values()]
+    shown = [
+        [item["value"] for item in entry["input_kwargs"]["parameters"]]
+        for entry in updates.values()
+    ]
     assert shown == [OF_BOTH[:4], OF_BOTH[4:]]
     numbers = [key for entry in updates.values() for key in entry["input_kwargs"]]
-    assert not {"last.bias", "1.last.bias"} & {*numbers}  # a parameter of one element is no number of its optimizer
+    assert not {"last.bias", "1.last.bias"} & {
+        *numbers
+    }  # a parameter of one element is no number of its optimizer
     lines = [json.loads(line) for line in (folder / "run.jsonl").read_text().splitlines()]
     crcs = [list(line["crc"]) for line in lines if "updated" in line]
     assert crcs == ([OF_BOTH[:4], OF_BOTH[4:]] * 2 if measure == "host" else [])
@@ -143,7 +164,9 @@ def test_check_names_the_weight_of_the_second_model_that_differs(debug, tmp_path
     assert main(["check", str(a), str(b), "--lang", "zh"]) == 1
     shown = capsys.readouterr().out.splitlines()[2]
     assert "1.first.weight" in shown
-    assert not english_left(shown.replace("1.first.weight", "").replace("Cell 1.first", "").replace("Dense", ""))
+    assert not english_left(
+        shown.replace("1.first.weight", "").replace("Cell 1.first", "").replace("Dense", "")
+    )
     assert probe.check(a).findings == []
 
 
@@ -156,15 +179,23 @@ def test_the_monitor_has_rows_of_both_models(debug, tmp_path):
             assert f"{name}.{kind}" in series.names
     last = [parameter for net in pair.nets for parameter in net.get_parameters()]
     for name, parameter in zip(OF_BOTH, last):
-        assert series[f"{name}.param"].values[-1] == pytest.approx(np.linalg.norm(parameter.asnumpy()), rel=1e-5)
-    assert not any(name.endswith(".grad_in") for name in series.names)  # each gradient entered as it arrived
+        assert series[f"{name}.param"].values[-1] == pytest.approx(
+            np.linalg.norm(parameter.asnumpy()), rel=1e-5
+        )
+    assert not any(
+        name.endswith(".grad_in") for name in series.names
+    )  # each gradient entered as it arrived
     assert not any(name.startswith("first.") for name in series.names)
 
 
 @pytest.mark.slow
 def test_the_monitor_names_a_lone_model_as_before(debug, tmp_path):
     pair = Pair()
-    pair.nets, pair.optimizers, pair.gradients = pair.nets[1], pair.optimizers[1:], pair.gradients[1:]
+    pair.nets, pair.optimizers, pair.gradients = (
+        pair.nets[1],
+        pair.optimizers[1:],
+        pair.gradients[1:],
+    )
     (series,) = open_series(str(run(debug, tmp_path / "dump", pair, steps=1, task="monitor")))
     assert "first.weight.grad" in series.names
     assert "first.weight.update" in series.names
@@ -178,15 +209,21 @@ def test_an_optimizer_that_holds_a_replaced_layer_does_not_hold_the_new_one(debu
     net.last.weight.name, net.last.bias.name = "last.weight", "last.bias"
     pair = Pair()
     pair.nets, pair.optimizers = net, [optimizer]
-    pair.gradients = [ms.value_and_grad(lambda: (net(pair.z) ** 2).mean(), None, optimizer.parameters)]
+    pair.gradients = [
+        ms.value_and_grad(lambda: (net(pair.z) ** 2).mean(), None, optimizer.parameters)
+    ]
     folder = run(debug, tmp_path / "dump", pair, level="mix")
     data = json.loads((folder / "step0" / "rank" / "dump.json").read_text())["data"]
-    held = [item["value"] for item in data["Cell.optimizer.SGD.forward.0"]["input_kwargs"]["parameters"]]
+    held = [
+        item["value"] for item in data["Cell.optimizer.SGD.forward.0"]["input_kwargs"]["parameters"]
+    ]
     assert held == ["first.weight", "first.bias", "last.weight#2", "last.bias#2"]
 
 
 @pytest.mark.slow
-def test_models_that_start_one_after_another_have_rows_and_optimizers_of_their_own(debug, tmp_path, caplog):
+def test_models_that_start_one_after_another_have_rows_and_optimizers_of_their_own(
+    debug, tmp_path, caplog
+):
     pair = Pair()
     debugger = debug(dump_path=str(tmp_path / "dump"), task="monitor")
     norms = []
@@ -204,6 +241,8 @@ def test_models_that_start_one_after_another_have_rows_and_optimizers_of_their_o
         assert series[f"{name}.param"].values[0] == pytest.approx(norm, rel=1e-5)
         assert len(series[f"{name}.grad"].values) == 2
     assert {"optimizer.learning_rate", "optimizer1.learning_rate"} <= {*series.names}
-    told = [record.message for record in caplog.records if "another one than before" in record.message]
+    told = [
+        record.message for record in caplog.records if "another one than before" in record.message
+    ]
     assert len(told) == 1
     assert "start([first, second])" in told[0]

@@ -23,13 +23,20 @@ def differences(english: Page, chinese: Page) -> list[str]:
     found = []
     levels = [[level for level, _ in side.headings] for side in (english, chinese)]
     if levels[0] != levels[1]:
-        found.append(f"headings: {[text for _, text in english.headings]}, {[text for _, text in chinese.headings]}")
+        found.append(
+            f"headings: {[text for _, text in english.headings]}, {[text for _, text in chinese.headings]}"
+        )
     for (_, a), (_, b) in zip(english.headings, chinese.headings):
         if CODE.findall(a) != CODE.findall(b):
             found.append(f"code in headings: {a!r}, {b!r}")
     found += _pairs("code block", english.blocks, chinese.blocks)
-    found += _pairs("table row", *([_row(cells) for cells in side.rows] for side in (english, chinese)))
-    found += _pairs("picture", *([_language_free(file) for _, file in side.pictures] for side in (english, chinese)))
+    found += _pairs(
+        "table row", *([_row(cells) for cells in side.rows] for side in (english, chinese))
+    )
+    found += _pairs(
+        "picture",
+        *([_language_free(file) for _, file in side.pictures] for side in (english, chinese)),
+    )
     return found
 
 
@@ -37,10 +44,16 @@ def _pairs(kind: str, english: list, chinese: list) -> list[str]:
     """Return the items that one side alone has; an inserted item does not shift the others."""
     a, b = ([repr(item) for item in side] for side in (english, chinese))
     found = []
-    for action, begin, end, first, last in difflib.SequenceMatcher(None, a, b, autojunk=False).get_opcodes():
+    for action, begin, end, first, last in difflib.SequenceMatcher(
+        None, a, b, autojunk=False
+    ).get_opcodes():
         if action != "equal":
-            found += [f"{kind} {number + 1} only in English: {a[number]}" for number in range(begin, end)]
-            found += [f"{kind} {number + 1} only in Chinese: {b[number]}" for number in range(first, last)]
+            found += [
+                f"{kind} {number + 1} only in English: {a[number]}" for number in range(begin, end)
+            ]
+            found += [
+                f"{kind} {number + 1} only in Chinese: {b[number]}" for number in range(first, last)
+            ]
     return found
 
 
@@ -62,28 +75,42 @@ def test_a_chinese_document_has_the_parts_of_the_english_one(english, chinese):
 @pytest.mark.parametrize(("english", "chinese"), PAIRS.items(), ids=PAIRS)
 def test_each_side_is_in_its_language(english, chinese):
     texts = [text for kind, text in page(chinese).parts if kind in ("heading", "line")]
-    assert [text for text in texts if not _CHINESE.search(text) and re.search(r"[a-z]+ [a-z]+ [a-z]+", text)] == []
+    assert [
+        text
+        for text in texts
+        if not _CHINESE.search(text) and re.search(r"[a-z]+ [a-z]+ [a-z]+", text)
+    ] == []
     assert page(english).headings
     prose = page(english).prose.replace("[中文]", "")
     assert _CHINESE.findall(prose) == []
 
 
 def test_every_chinese_document_has_its_english_one():
-    found = {path.relative_to(ROOT).as_posix() for path in [*ROOT.glob("*.zh-CN.md"), *(ROOT / "docs/zh").glob("*")]}
+    found = {
+        path.relative_to(ROOT).as_posix()
+        for path in [*ROOT.glob("*.zh-CN.md"), *(ROOT / "docs/zh").glob("*")]
+    }
     assert found == set(PAIRS.values())
 
 
 def test_the_glossaries_have_the_same_words():
     english, chinese = (page(name).rows for name in ("docs/glossary.md", "docs/zh/glossary.md"))
-    words = [[row[0] for row in rows if row[0] not in ("word", "词")] for rows in (english, chinese)]
+    words = [
+        [row[0] for row in rows if row[0] not in ("word", "词")] for rows in (english, chinese)
+    ]
     assert words[0] == words[1]
 
 
 @pytest.mark.parametrize("name", ["settings", "choosing", "files"])
 @pytest.mark.parametrize("folder", ["docs", "docs/zh"])
 def test_every_statistic_is_documented(folder, name):
-    code = {text.strip('"') for _, text in CODE.findall(page(f"{folder}/{name}.md").text.replace("\n", " "))}
-    wanted = {entry.key for entry in STATISTIC_TABLE.values()} if name == "files" else set(STATISTICS)
+    code = {
+        text.strip('"')
+        for _, text in CODE.findall(page(f"{folder}/{name}.md").text.replace("\n", " "))
+    }
+    wanted = (
+        {entry.key for entry in STATISTIC_TABLE.values()} if name == "files" else set(STATISTICS)
+    )
     # underflow:float16 stands for those of the other dtypes
     assert {key for key in wanted if ":" not in key or key.endswith(":float16")} - code == set()
 

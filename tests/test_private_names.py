@@ -12,7 +12,9 @@ from probe.private_names import PRIVATE_PARTS, missing_names
 from tests.support.paths import ROOT
 
 #: the words of all names in the table
-LISTED = {word for part in PRIVATE_PARTS for name in part.names for word in re.findall(r"\w+", name)}
+LISTED = {
+    word for part in PRIVATE_PARTS for name in part.names for word in re.findall(r"\w+", name)
+}
 #: private names of Python and of probe itself that objects of others have
 OTHERS = {"_getframe", "_fields", "_field_defaults", "_replace", "_asdict", "_exit", "_actions", "_run_module_as_main",
           "_option_string_actions", "_subparsers", "_SubParsersAction"}  # fmt: skip
@@ -41,7 +43,9 @@ def private_names():
                 used.setdefault(node.attr, set()).add(path.name)
             elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("mindspore"):
                 is_private = "._" in node.module
-                names = [name.name for name in node.names if is_private or name.name.startswith("_")]
+                names = [
+                    name.name for name in node.names if is_private or name.name.startswith("_")
+                ]
                 for name in names:
                     used.setdefault(name, set()).add(path.name)
     return {name: places for name, places in used.items() if name not in own | OTHERS}
@@ -60,5 +64,8 @@ def test_this_mindspore_has_all_names():
 def test_a_name_that_is_gone_is_told_with_the_loss(monkeypatch):
     monkeypatch.delattr(GlobalComm, "WORLD_COMM_GROUP")
     ((part, name),) = missing_names()
-    assert (part.part, name) == ("communication", "mindspore.communication:GlobalComm.WORLD_COMM_GROUP")
+    assert (part.part, name) == (
+        "communication",
+        "mindspore.communication:GlobalComm.WORLD_COMM_GROUP",
+    )
     assert part.loss.startswith("collectives have no group")

@@ -11,7 +11,16 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from probe.pytree import TensorTree, as_outputs, is_mapping, items_of, leaves, prune, tree_map, unflatten
+from probe.pytree import (
+    TensorTree,
+    as_outputs,
+    is_mapping,
+    items_of,
+    leaves,
+    prune,
+    tree_map,
+    unflatten,
+)
 from tests.support.examples import EXAMPLES, MANY
 
 SOME = settings(MANY, max_examples=EXAMPLES // 5)
@@ -33,7 +42,9 @@ class LeafList(list):
     """A tensor that is a container too."""
 
 
-SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=3)
+SCALARS = (
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=3)
+)
 KEYS = st.text("abc.0", max_size=3)
 
 
@@ -66,7 +77,9 @@ def plain(value):
 def only_tensors(value):
     """Return a plain tree without everything but tensors, and without containers that are then empty."""
     if isinstance(value, dict):
-        named = {key: kept for key, item in value.items() if (kept := only_tensors(item)) is not None}
+        named = {
+            key: kept for key, item in value.items() if (kept := only_tensors(item)) is not None
+        }
         return named or None
     if isinstance(value, list):
         return [kept for item in value if (kept := only_tensors(item)) is not None] or None
@@ -123,7 +136,9 @@ def test_unflatten_puts_back_what_was_numbered(tree, data):
 def test_prune_leaves_no_none_and_no_empty_container(tree):
     def contains_nothing(value):
         if isinstance(value, (dict, list)):
-            return not value or any(map(contains_nothing, value.values() if isinstance(value, dict) else value))
+            return not value or any(
+                map(contains_nothing, value.values() if isinstance(value, dict) else value)
+            )
         return value is None
 
     pruned = prune(plain(tree))
@@ -132,7 +147,9 @@ def test_prune_leaves_no_none_and_no_empty_container(tree):
     assert ([] if pruned is None else list(leaves(pruned))) == kept
 
 
-@pytest.mark.parametrize("value", [Box, Pair, Leaf, 3, "text", {1, 2}, range(3), b"ab", None], ids=str)
+@pytest.mark.parametrize(
+    "value", [Box, Pair, Leaf, 3, "text", {1, 2}, range(3), b"ab", None], ids=str
+)
 def test_classes_sets_ranges_and_scalars_are_leaves(value):
     assert items_of(value) is None
     assert tree_map(lambda leaf, place: (leaf, place), value, "x") == (value, "x")
@@ -140,7 +157,14 @@ def test_classes_sets_ranges_and_scalars_are_leaves(value):
 
 @pytest.mark.parametrize(
     ("value", "is_object"),
-    [([], False), ((), False), ({}, True), (OrderedDict(), True), (Pair(1, 2), True), (Box(1), True)],
+    [
+        ([], False),
+        ((), False),
+        ({}, True),
+        (OrderedDict(), True),
+        (Pair(1, 2), True),
+        (Box(1), True),
+    ],
     ids=repr,
 )
 def test_dicts_namedtuples_and_dataclasses_become_objects(value, is_object):
@@ -177,17 +201,25 @@ def cycles():
     ]
 
 
-@pytest.mark.parametrize(("value", "expected"), cycles(), ids=["list", "dict", "dataclass", "namedtuple"])
+@pytest.mark.parametrize(
+    ("value", "expected"), cycles(), ids=["list", "dict", "dataclass", "namedtuple"]
+)
 def test_a_container_inside_itself_is_none(value, expected):
     assert tree_map(lambda leaf, _: leaf, value) == expected
 
 
 def test_one_container_at_two_places_is_no_cycle():
     twice = [1]
-    assert tree_map(lambda leaf, _: leaf, [twice, {"a": twice}, (twice, twice)]) == [[1], {"a": [1]}, [[1], [1]]]
+    assert tree_map(lambda leaf, _: leaf, [twice, {"a": twice}, (twice, twice)]) == [
+        [1],
+        {"a": [1]},
+        [[1], [1]],
+    ]
 
 
-@pytest.mark.parametrize("wrap", [lambda value: [value], lambda value: {"a": value}, Box], ids=["list", "dict", "Box"])
+@pytest.mark.parametrize(
+    "wrap", [lambda value: [value], lambda value: {"a": value}, Box], ids=["list", "dict", "Box"]
+)
 def test_of_a_deep_tree_forty_levels_are_kept(wrap):
     value = wrap("the leaf")
     for _ in range(39):
@@ -217,7 +249,14 @@ def test_4096_items_are_recorded_without_a_warning(caplog):
 
 @pytest.mark.parametrize(
     ("result", "outputs"),
-    [(1, (1,)), ((1, 2), (1, 2)), ([1, 2], ([1, 2],)), (Pair(1, 2), (Pair(1, 2),)), ((), ()), (None, (None,))],
+    [
+        (1, (1,)),
+        ((1, 2), (1, 2)),
+        ([1, 2], ([1, 2],)),
+        (Pair(1, 2), (Pair(1, 2),)),
+        ((), ()),
+        (None, (None,)),
+    ],
     ids=repr,
 )
 def test_only_a_plain_tuple_is_several_outputs(result, outputs):
@@ -238,7 +277,11 @@ def holders(trees):
 def test_the_tensors_come_out_in_order_and_go_back_to_their_places(values, keywords, is_input):
     tree = TensorTree(Leaf, values, is_input, keywords)
     expected = holders(values)
-    named = {name: kept for name, item in keywords.items() if (kept := only_tensors(plain(item))) is not None}
+    named = {
+        name: kept
+        for name, item in keywords.items()
+        if (kept := only_tensors(plain(item))) is not None
+    }
     assert tree.tensors == list(leaves([*expected, named]))
     layout = tree.slot_layout
     assert layout.fill(tree.tensors) == expected
@@ -251,7 +294,9 @@ def test_the_tensors_come_out_in_order_and_go_back_to_their_places(values, keywo
 def test_every_tensor_has_a_slot_with_its_place(values, keywords, is_input):
     slots = TensorTree(Leaf, values, is_input, keywords).slot_layout.slots
     side = "input" if is_input else "output"
-    expected = [place for i, kept in enumerate(holders(values)) for place in places(kept, f"{side}.{i}")]
+    expected = [
+        place for i, kept in enumerate(holders(values)) for place in places(kept, f"{side}.{i}")
+    ]
     for name, item in keywords.items():
         kept = only_tensors(plain(item))
         expected += [] if kept is None else places(kept, f"output_kwargs.{name}")
@@ -288,6 +333,8 @@ def test_a_tensor_in_a_cycle_comes_out_once():
 
 
 def test_a_layout_holds_no_tensor():
-    tree = TensorTree(Leaf, [Leaf(), [Leaf(), {"k": Leaf()}]], is_input=True, keywords={"a": [Leaf()]})
+    tree = TensorTree(
+        Leaf, [Leaf(), [Leaf(), {"k": Leaf()}]], is_input=True, keywords={"a": [Leaf()]}
+    )
     layout = tree.slot_layout
     assert all(isinstance(leaf, int) for leaf in leaves([layout.layout, layout.keywords]))

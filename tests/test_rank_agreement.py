@@ -27,7 +27,12 @@ FAULTS = {
     "last_evaluates": ("mode", "", True),
     "distributed_tensor_apart": ("parameter", "same", True),
 }
-WHOLE = ("a_seed_each", "a_seed_each_without_a_model", "a_seed_each_in_one_bucket", "last_has_another_seed")
+WHOLE = (
+    "a_seed_each",
+    "a_seed_each_without_a_model",
+    "a_seed_each_in_one_bucket",
+    "last_has_another_seed",
+)
 HEALTHY = [
     "data_parallel", "data_parallel_without_a_model", "data_parallel_in_one_bucket", "zero", "tensor_parallel",
     "pipeline", "pipeline_with_the_same_names", "one_without_a_model", "distributed_tensors",
@@ -37,7 +42,9 @@ MONITORED = {"monitored_a_seed_each": True, "monitored": False}
 NOT_KNOWN = "a_seed_each_and_nothing_in_common"
 
 
-@pytest.fixture(scope="module", params=thorough_but([2], RANKS), ids=[f"{ranks}_ranks" for ranks in RANKS])
+@pytest.fixture(
+    scope="module", params=thorough_but([2], RANKS), ids=[f"{ranks}_ranks" for ranks in RANKS]
+)
 def trained(request, tmp_path_factory):
     """Return the number of ranks, and the folder with a dump of each case."""
     folder = tmp_path_factory.mktemp(f"agreement{request.param}")
@@ -104,10 +111,16 @@ def test_ranks_with_nothing_in_common_cannot_be_known(trained, capsys):
     assert "Record the collectives too" in found[0]["sentence"]
     assert found[0]["ranks"] == list(range(ranks))
     status, said = text(capsys, "ranks", folder / NOT_KNOWN, "--lang", "zh")
-    assert (status, "无法判断：参数 first.weight" in said, "一致：" in said.replace("不一致", "")) == (2, True, False)
+    assert (
+        status,
+        "无法判断：参数 first.weight" in said,
+        "一致：" in said.replace("不一致", ""),
+    ) == (2, True, False)
 
 
-@pytest.mark.parametrize("fault", thorough_but(["a_seed_each", "statistic_apart", "last_evaluates"], list(FAULTS)))
+@pytest.mark.parametrize(
+    "fault", thorough_but(["a_seed_each", "statistic_apart", "last_evaluates"], list(FAULTS))
+)
 def test_check_and_the_page_say_the_same(trained, fault, capsys, tmp_path):
     _, folder = trained
     sentence = answer(capsys, "ranks", folder / fault)[1][0]["sentence"]
@@ -121,7 +134,9 @@ def test_check_and_the_page_say_the_same(trained, fault, capsys, tmp_path):
     assert sentence in page["chinese"]
 
 
-@pytest.mark.parametrize("case", thorough_but(["data_parallel", "tensor_parallel", "pipeline"], [*HEALTHY, *OF_FOUR]))
+@pytest.mark.parametrize(
+    "case", thorough_but(["data_parallel", "tensor_parallel", "pipeline"], [*HEALTHY, *OF_FOUR])
+)
 def test_check_and_the_page_leave_a_healthy_layout_alone(trained, case, capsys, tmp_path):
     ranks, folder = trained
     if case in OF_FOUR and ranks < 4:

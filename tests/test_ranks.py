@@ -23,7 +23,9 @@ RANKS = (2, 4)
 RANKS_NEED = "its ranks need all processors"
 
 
-@pytest.fixture(scope="module", params=thorough_but([], RANKS), ids=[f"{ranks}_ranks" for ranks in RANKS])
+@pytest.fixture(
+    scope="module", params=thorough_but([], RANKS), ids=[f"{ranks}_ranks" for ranks in RANKS]
+)
 def trained(request, tmp_path_factory):
     """Return the number of ranks, the folder, and what every rank says of its trainings."""
     folder = tmp_path_factory.mktemp(f"ranks{request.param}")
@@ -58,7 +60,9 @@ def test_every_rank_trains_bitwise_as_without_probe(trained, case):
 def test_every_rank_has_a_complete_folder(trained, case):
     ranks, folder, _ = trained
     for step in (0, 1):
-        assert sorted(os.listdir(folder / case / f"step{step}")) == [f"rank{rank}" for rank in range(ranks)]
+        assert sorted(os.listdir(folder / case / f"step{step}")) == [
+            f"rank{rank}" for rank in range(ranks)
+        ]
     every = [dump for step in (0, 1) for dump in dumps(trained, case, step)]
     first = every[0]
     for dump in every:
@@ -68,7 +72,9 @@ def test_every_rank_has_a_complete_folder(trained, case):
         assert not (dump.folder / "dump_error_info.log").exists()
         if dump.header["task"] == "tensor":
             assert dump.header["dump_data_dir"] == str(dump.folder / "dump_tensor_data")
-            named = {record["data_name"] for record in records(dump.data) if not record.get("unwritten")}
+            named = {
+                record["data_name"] for record in records(dump.data) if not record.get("unwritten")
+            }
             assert named == set(os.listdir(dump.folder / "dump_tensor_data"))
     if "mix" in case:
         gradients = [name for name in first.data if ".parameters_grad." in name]
@@ -108,7 +114,9 @@ def test_the_reductions_hold_the_sums_of_the_inputs_of_all_ranks(trained, case):
             np.testing.assert_allclose(made[0], total, rtol=1e-5, atol=1e-6 * np.abs(given).max())
         else:
             mean = sum(entry["input_args"][0]["Mean"] for entry in entries)
-            largest = max(abs(entry["input_args"][0][end]) for entry in entries for end in ("Max", "Min"))
+            largest = max(
+                abs(entry["input_args"][0][end]) for entry in entries for end in ("Max", "Min")
+            )
             assert outputs[0][0]["Mean"] == pytest.approx(mean, rel=1e-5, abs=1e-6 * largest)
         assert all(output == outputs[0] for output in outputs)
 
@@ -132,7 +140,11 @@ def communicated(tmp_path_factory):
     """Return the folder of a job that uses every collective, and what each of its two ranks saw."""
     folder = tmp_path_factory.mktemp("collectives")
     logs = launch("collectives.py", 2, folder)
-    return folder, [json.loads((folder / f"rank{rank}.json").read_text()) for rank in range(2)], logs
+    return (
+        folder,
+        [json.loads((folder / f"rank{rank}.json").read_text()) for rank in range(2)],
+        logs,
+    )
 
 
 def of(folder, name, rank, step=0):
@@ -146,7 +158,11 @@ def values(dump, value):
     if isinstance(value, dict) and "data_name" in value:
         return dump.array(value["data_name"]).tolist()
     if isinstance(value, dict):
-        return value["value"] if "type" in value else {key: values(dump, item) for key, item in value.items()}
+        return (
+            value["value"]
+            if "type" in value
+            else {key: values(dump, item) for key, item in value.items()}
+        )
     return value
 
 
@@ -174,7 +190,10 @@ def test_a_collective_is_recorded_as_the_training_saw_it(communicated, rank, cal
         assert values(dump, entry["input_args"]) == [own[:2], 1]
     if call in ("all_gather.0", "gather.0"):
         lists, tensors = (0, 1) if call == "all_gather.0" else (1, 0)
-        assert values(dump, entry["input_args"][lists]) == [[0.0, 0.0], [0.0, 0.0]]  # as they were before
+        assert values(dump, entry["input_args"][lists]) == [
+            [0.0, 0.0],
+            [0.0, 0.0],
+        ]  # as they were before
         assert values(dump, entry["input_args"][tensors]) == own[:2]
 
 
@@ -199,8 +218,14 @@ def test_barrier_and_objects_are_recorded(communicated, rank):
 @pytest.mark.parametrize("rank", [0, 1])
 def test_the_dump_names_the_ranks_of_a_group_and_of_the_run(communicated, rank):
     dump = of(communicated[0], "all", rank)
-    names = [name for name in dump.data if name.startswith("MintDistributed.") and "raised" not in dump.data[name]]
-    assert {name: dump.data[name].get("group_ranks") for name in names} == {name: ["0", "1"] for name in names}
+    names = [
+        name
+        for name in dump.data
+        if name.startswith("MintDistributed.") and "raised" not in dump.data[name]
+    ]
+    assert {name: dump.data[name].get("group_ranks") for name in names} == {
+        name: ["0", "1"] for name in names
+    }
     run = dump.header["run"]
     assert (run["rank"], run["world_size"], run["device"]) == (rank, 2, "CPU")
 
@@ -211,13 +236,17 @@ def test_the_primitives_of_a_cell_are_recorded(communicated, rank):
     dump = of(folder, "all", rank)
     names = ["Primitive.reduce.AllReduce.0.forward", "Primitive.gather.AllGather.0.forward"]
     names.append("Primitive.spread.Broadcast.0.forward")
-    assert [values(dump, dump.data[name]["output"][0]) for name in names] == said[rank]["seen"]["primitives"]
+    assert [values(dump, dump.data[name]["output"][0]) for name in names] == said[rank]["seen"][
+        "primitives"
+    ]
 
 
 @pytest.mark.parametrize("name", ["L1", "L0", "alias", "custom", "tokens", "structure"])
 def test_recording_does_not_wait_for_a_communication(communicated, name):
     folder, said, _ = communicated
-    assert said[1][f"{name}-flag"]  # rank 0 went on and called stop() while its communication was on its way
+    assert said[1][
+        f"{name}-flag"
+    ]  # rank 0 went on and called stop() while its communication was on its way
     for rank in (0, 1):
         reduced, between = said[rank][name]
         assert reduced == [10.0, 12.0, 14.0, 16.0]
@@ -226,7 +255,11 @@ def test_recording_does_not_wait_for_a_communication(communicated, name):
             assert dump.data == {}
             continue
         last = "Cell.0.ReLU.forward.0" if name == "L0" else list(dump.data)[-1]
-        assert last in ("Cell.0.ReLU.forward.0", "Functional.relu.0.forward", "Primitive.relu.ReLU.0.forward")
+        assert last in (
+            "Cell.0.ReLU.forward.0",
+            "Functional.relu.0.forward",
+            "Primitive.relu.ReLU.0.forward",
+        )
         assert values(dump, dump.data[last]["output"][0]) == between
         if name == "L1":
             entry = dump.data["MintDistributed.all_reduce.0.forward"]
@@ -241,7 +274,9 @@ def test_a_communication_without_wait_is_marked_in_its_entry(communicated):
         entry = dump.data["MintDistributed.all_reduce.0.forward"]
         assert "output" not in entry
         assert "not waited" in entry["pending"]
-        assert values(dump, dump.data["Functional.relu.0.forward"]["output"]) == [[10.0 * rank, 10.0 * rank + 1]]
+        assert values(dump, dump.data["Functional.relu.0.forward"]["output"]) == [
+            [10.0 * rank, 10.0 * rank + 1]
+        ]
 
 
 def test_the_folder_has_the_launchers_rank_before_communication_is_initialised(communicated):
@@ -273,7 +308,9 @@ def troubled(tmp_path_factory):
     folder = tmp_path_factory.mktemp("trouble")
     disk = tmp_path_factory.mktemp("small")
     mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=200k", "tmpfs", str(disk)], capture_output=True, check=False
+        ["mount", "-t", "tmpfs", "-o", "size=200k", "tmpfs", str(disk)],
+        capture_output=True,
+        check=False,
     )
     small = disk if mounted.returncode == 0 else ""
     try:
@@ -299,7 +336,9 @@ def entries(folder, name, rank, step):
     dump = of(folder, name, rank, step)
     for key, entry in dump.data.items():
         if ".BatchNorm." in key and key.endswith(".forward"):
-            del entry["output"][1:]  # its kernel never writes all of these: their memory holds anything
+            del entry["output"][
+                1:
+            ]  # its kernel never writes all of these: their memory holds anything
     return {key: json.dumps(entry) for key, entry in dump.data.items()}
 
 

@@ -71,7 +71,10 @@ def test_a_third_run_takes_the_next_number(second):
 def test_overwrite_replaces_and_leaves_no_folder_of_a_longer_run(second, caplog):
     (second.dump_path / "step1" / "mine.txt").write_text("kept")
     train(second(overwrite=True), "tanh")
-    assert sorted(path.name for path in second.dump_path.rglob("*") if "step1" in str(path)) == ["mine.txt", "step1"]
+    assert sorted(path.name for path in second.dump_path.rglob("*") if "step1" in str(path)) == [
+        "mine.txt",
+        "step1",
+    ]
     shutil.rmtree(second.dump_path / "step1")
     assert dumps(second.dump_path) == {"step0": ["tanh"]}
     assert not (second.dump_path / "step0" / "rank" / "dump_tensor_data").exists()
@@ -79,7 +82,9 @@ def test_overwrite_replaces_and_leaves_no_folder_of_a_longer_run(second, caplog)
 
 
 @pytest.mark.parametrize("overwrite", [False, True])
-def test_set_init_step_above_every_step_on_disk_continues_and_deletes_nothing(second, caplog, overwrite):
+def test_set_init_step_above_every_step_on_disk_continues_and_deletes_nothing(
+    second, caplog, overwrite
+):
     debugger = second(overwrite=overwrite)
     debugger.set_init_step(3)
     train(debugger, "tanh", steps=2)
@@ -170,7 +175,9 @@ def test_a_debugger_made_again_after_close_replaces_steps_of_this_process(debug)
     assert not (debug.path / "dump-2").exists()
 
 
-def test_a_second_debugger_takes_over_between_start_and_stop_and_one_warning_names_both_folders(debug, caplog):
+def test_a_second_debugger_takes_over_between_start_and_stop_and_one_warning_names_both_folders(
+    debug, caplog
+):
     caplog.set_level(logging.WARNING, "probe")
     first = debug(dump_path=str(debug.path / "a"))
     first.start()
@@ -215,7 +222,9 @@ def test_threads_that_record_one_after_the_other_write_one_run(debug):
 @pytest.mark.parametrize("step", [[], [5]])
 def test_an_unusable_dump_path_is_an_error_in_the_constructor(debug, step):
     (debug.path / "file").write_text("")
-    with pytest.raises(SettingsError, match=r"dump_path: .*/file/dump' cannot be written: .*/file is no folder"):
+    with pytest.raises(
+        SettingsError, match=r"dump_path: .*/file/dump' cannot be written: .*/file is no folder"
+    ):
         debug(dump_path=str(debug.path / "file" / "dump"), step=step)
 
 
@@ -233,7 +242,9 @@ def test_an_unusable_dump_path_does_not_matter_where_nothing_is_recorded(debug, 
 def test_a_read_only_folder_is_an_error_in_the_constructor(debug):
     folder = debug.path / "shut"
     folder.mkdir(mode=0o500)
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "ro", "tmpfs", str(folder)], check=False)
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "ro", "tmpfs", str(folder)], check=False
+    )
     if mounted.returncode:
         pytest.skip("mounting a read-only file system needs root")
     try:
@@ -265,7 +276,9 @@ for step in range(2):
 def test_a_run_after_kill_9_writes_beside_and_leaves_the_journal_to_recover(tmp_path):
     def run(*arguments):
         command = [sys.executable, "-c", PROGRAM, *arguments]
-        return processes.run(command, cwd=tmp_path, env=environment(), capture_output=True, text=True, check=False)
+        return processes.run(
+            command, cwd=tmp_path, env=environment(), capture_output=True, text=True, check=False
+        )
 
     assert run("killed").returncode == -signal.SIGKILL
     again = run()

@@ -46,8 +46,14 @@ FORMS = {
 WITHOUT_KERNEL = {
     "mint.nn.Dropout": (_cell(mint.nn.Dropout, IMAGES), IMAGES),
     "mint.nn.Dropout2d": (_cell(mint.nn.Dropout2d, IMAGES), IMAGES),
-    "mint.nn.functional.dropout": (lambda: mint.nn.functional.dropout(ms.Tensor(IMAGES), 0.5), IMAGES),
-    "mint.nn.functional.dropout2d": (lambda: mint.nn.functional.dropout2d(ms.Tensor(IMAGES), 0.5), IMAGES),
+    "mint.nn.functional.dropout": (
+        lambda: mint.nn.functional.dropout(ms.Tensor(IMAGES), 0.5),
+        IMAGES,
+    ),
+    "mint.nn.functional.dropout2d": (
+        lambda: mint.nn.functional.dropout2d(ms.Tensor(IMAGES), 0.5),
+        IMAGES,
+    ),
 }
 
 
@@ -106,7 +112,9 @@ def test_two_processes_with_one_seed_train_the_same(tmp_path):
 
     def losses(seed):
         command = [sys.executable, str(tmp_path / "training.py"), str(seed)]
-        return processes.run(command, capture_output=True, text=True, check=True, env=environment).stdout.split()
+        return processes.run(
+            command, capture_output=True, text=True, check=True, env=environment
+        ).stdout.split()
 
     first = losses(1234)
     assert len(first) == 3
@@ -123,7 +131,9 @@ def test_the_first_and_the_last_seed_are_taken(seed):
     assert drawn[0] == drawn[1]
 
 
-@pytest.mark.parametrize("wrong", [{"seed": -1}, {"seed": 2**32}, {"seed": True}, {"seed": "1"}, {"mode": 1}])
+@pytest.mark.parametrize(
+    "wrong", [{"seed": -1}, {"seed": 2**32}, {"seed": True}, {"seed": "1"}, {"mode": 1}]
+)
 def test_wrong_arguments_are_named(wrong):
     with pytest.raises(UsageError, match=rf"seed_all\(\): {next(iter(wrong))} .*Allowed"):
         seed_all(**wrong)

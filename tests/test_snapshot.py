@@ -45,7 +45,9 @@ class Net(nn.Cell):
         return self.out(ops.relu(self.hidden(x * self.scale))) * factor
 
 
-def train(debugger, steps=3, seed=1, data=7, width=6, rate=0.1, kind=nn.SGD, factor=1, level_model=None):
+def train(
+    debugger, steps=3, seed=1, data=7, width=6, rate=0.1, kind=nn.SGD, factor=1, level_model=None
+):
     """Train a small net under a debugger; return its parameters, as texts of bytes."""
     ms.set_seed(seed)
     np.random.seed(seed)
@@ -74,9 +76,9 @@ def read(folder):
 @pytest.mark.parametrize("level", LEVELS)
 def test_a_run_has_one_snapshot_in_the_folder_of_its_first_step(debug, level):
     train(debug(level=level, step=[1, 2]), steps=4)
-    assert [str(path.relative_to(debug.dump_path)) for path in debug.dump_path.rglob("run.json")] == [
-        "step1/rank/run.json"
-    ]
+    assert [
+        str(path.relative_to(debug.dump_path)) for path in debug.dump_path.rglob("run.json")
+    ] == ["step1/rank/run.json"]
     run, lines = read(debug.dump_path)
     assert run["first_step"] == 1
     assert run["versions"]["mindspore"] == ms.__version__ == run["packages"]["mindspore"]
@@ -96,7 +98,9 @@ def test_parameters_and_inputs_have_the_checksums_of_their_bytes(debug):
         described = run["parameters"][name]
         assert described["cell"] == name.rpartition(".")[0]
         assert described["values"]["crc"] == f"{zlib.crc32(array.tobytes()):08x}"
-        assert described["values"]["sum"] == int(array.view(np.uint32).astype(np.uint64).sum() % 2**32)
+        assert described["values"]["sum"] == int(
+            array.view(np.uint32).astype(np.uint64).sum() % 2**32
+        )
         assert (described["values"]["shape"], described["trainable"]) == (list(array.shape), True)
     [inputs] = [line["inputs"] for line in lines if "inputs" in line]
     batch = np.random.RandomState(7).randn(2, 4).astype(np.float32)
@@ -115,8 +119,11 @@ def test_a_step_has_the_cells_that_are_not_in_training_mode_if_they_are_others_t
         debugger.step()
     _, lines = read(debug.dump_path)
     assert [line.get("evaluating") for line in lines if "inputs" in line] == [
-        ["hidden"], ["", "hidden", "out"], None, ["hidden"]
-    ]  # fmt: skip
+        ["hidden"],
+        ["", "hidden", "out"],
+        None,
+        ["hidden"],
+    ]
 
 
 def test_statistics_stand_for_checksums_where_tensors_are_measured_on_the_device(debug):
@@ -131,7 +138,9 @@ def test_statistics_stand_for_checksums_where_tensors_are_measured_on_the_device
 
 OPTIMIZERS = {
     "Adam": nn.Adam,
-    "schedule": lambda parameters, rate: nn.Momentum(parameters, nn.ExponentialDecayLR(rate, 0.5, 2), 0.9),
+    "schedule": lambda parameters, rate: nn.Momentum(
+        parameters, nn.ExponentialDecayLR(rate, 0.5, 2), 0.9
+    ),
     "groups": lambda parameters, rate: nn.Adam(
         [{"params": parameters[:1], "lr": 0.5}, {"params": parameters[1:]}], rate, weight_decay=0.01
     ),
@@ -146,7 +155,9 @@ def test_the_numbers_of_the_optimizer_are_noted_at_its_first_update(debug, name,
     _, lines = read(debug.dump_path)
     [numbers] = [line["numbers"] for line in lines if "optimizer" in line]
     groups = numbers.get("groups", [numbers])
-    assert sorted(group["learning_rate"] for group in groups) == ([0.1, 0.5] if name == "groups" else [0.1])
+    assert sorted(group["learning_rate"] for group in groups) == (
+        [0.1, 0.5] if name == "groups" else [0.1]
+    )
     assert sum(len(group["parameters"]) for group in groups) == 5
 
 
@@ -162,18 +173,33 @@ def test_nan_check_writes_nothing_before_its_finding(debug):
 
 @pytest.mark.parametrize("level", LEVELS)
 def test_the_same_training_twice_agrees_and_another_one_does_not(tmp_path, debug, level):
-    bare = train(type("Nothing", (), dict.fromkeys(("start", "stop", "step"), staticmethod(lambda *_: None))))
+    bare = train(
+        type("Nothing", (), dict.fromkeys(("start", "stop", "step"), staticmethod(lambda *_: None)))
+    )
     for name, changed in {"a": {}, "b": {}, "c": {"rate": 0.2}}.items():
-        assert (train(debug(level=level, dump_path=str(tmp_path / name)), **changed) == bare) is (not changed)
+        assert (train(debug(level=level, dump_path=str(tmp_path / name)), **changed) == bare) is (
+            not changed
+        )
     assert probe.check(tmp_path / "a", tmp_path / "b").ok
-    assert probe.check(tmp_path / "a", tmp_path / "c").lines() == ["optimizer SGD: learning_rate 0.1 / 0.2"]
+    assert probe.check(tmp_path / "a", tmp_path / "c").lines() == [
+        "optimizer SGD: learning_rate 0.1 / 0.2"
+    ]
 
 
 #: difference in a real training, words of the first line
 REAL = [
-    ({"seed": 2}, "parameters: all 4 differ: another seed (1 / 2); first hidden.weight in Cell hidden (Dense)"),
-    ({"data": 8}, "data: step 0, input 0 (Float32 2x4) differs; 3 of 3 steps differ; input factor agrees"),
-    ({"width": 5}, "shapes of parameters: hidden.weight 6x4 / 5x4, hidden.bias 6 / 5, out.weight 3x6 / 3x5"),
+    (
+        {"seed": 2},
+        "parameters: all 4 differ: another seed (1 / 2); first hidden.weight in Cell hidden (Dense)",
+    ),
+    (
+        {"data": 8},
+        "data: step 0, input 0 (Float32 2x4) differs; 3 of 3 steps differ; input factor agrees",
+    ),
+    (
+        {"width": 5},
+        "shapes of parameters: hidden.weight 6x4 / 5x4, hidden.bias 6 / 5, out.weight 3x6 / 3x5",
+    ),
     ({"kind": nn.Adam}, "optimizer: SGD / Adam"),
     ({"factor": 2}, "data: step 0, input factor: 1 / 2; 3 of 3 steps differ; input 0 agrees"),
 ]
@@ -197,14 +223,21 @@ def test_a_training_that_differs_in_all_is_checked_and_shown_in_chinese(tmp_path
     for command in (["check", b], ["show", b], ["show", b, "--stack"]):
         assert main([*command, "--lang", "zh"]) == 0
         frames = "(?m)^      .*$"  # lines of code
-        assert english_left(re.sub(frames, "", capsys.readouterr().out), " ".join(sys.argv), "Max  Min") == []
+        assert (
+            english_left(
+                re.sub(frames, "", capsys.readouterr().out), " ".join(sys.argv), "Max  Min"
+            )
+            == []
+        )
 
 
 def test_a_comparison_and_a_report_begin_with_the_check(tmp_path, debug, capsys):
     for name, seed in (("a", 1), ("b", 2)):
         train(debug(level="mix", dump_path=str(tmp_path / name)), seed=seed)
     assert main(["compare", str(tmp_path / "a"), str(tmp_path / "b")]) == 1
-    assert "the runs differ: parameters: all 4 differ: another seed (1 / 2)" in capsys.readouterr().out
+    assert (
+        "the runs differ: parameters: all 4 differ: another seed (1 / 2)" in capsys.readouterr().out
+    )
     content = make_content(str(tmp_path / "b"), str(tmp_path / "a"), Wishes())
     assert "parameters: all 4 differ: another seed (1 / 2)" in content.description["remarks"][0]
 
@@ -237,16 +270,30 @@ Point = collections.namedtuple("Point", "x y")
 def test_notes_of_every_kind_are_json(debug):
     debugger = debug(level="mix")
     debugger.note(
-        learning_rate=np.float32(0.5), config=argparse.Namespace(epochs=3, out=pathlib.Path("x"), token="abc")
+        learning_rate=np.float32(0.5),
+        config=argparse.Namespace(epochs=3, out=pathlib.Path("x"), token="abc"),
     )
     train(debugger, steps=1)
-    debugger.note(model=Config(), point=Point(1, 2), names={"b", "a"}, dtype=ms.float16, kind=nn.Dense, nothing=None)
+    debugger.note(
+        model=Config(),
+        point=Point(1, 2),
+        names={"b", "a"},
+        dtype=ms.float16,
+        kind=nn.Dense,
+        nothing=None,
+    )
     _, lines = read(debug.dump_path)
     notes = {name: value for line in lines for name, value in line.get("note", {}).items()}
     assert notes == {
-        "learning_rate": 0.5, "config": {"epochs": 3, "out": "x", "token": CUT}, "model": {"depth": 3, "api_key": CUT},
-        "point": {"x": 1, "y": 2}, "names": ["a", "b"], "dtype": "Float16", "kind": "Dense", "nothing": None,
-    }  # fmt: skip
+        "learning_rate": 0.5,
+        "config": {"epochs": 3, "out": "x", "token": CUT},
+        "model": {"depth": 3, "api_key": CUT},
+        "point": {"x": 1, "y": 2},
+        "names": ["a", "b"],
+        "dtype": "Float16",
+        "kind": "Dense",
+        "nothing": None,
+    }
 
 
 def test_notes_are_cut_at_a_megabyte_and_an_empty_note_is_refused(debug):
@@ -334,10 +381,13 @@ def test_no_secret_of_the_environment_the_notes_and_the_command_reaches_a_file(d
     for name, value, _ in SECRETS:
         monkeypatch.setenv(name, value)
     options = [word for name, value, _ in SECRETS for word in (f"--{name.lower()}", value)]
-    monkeypatch.setattr(sys, "argv", ["train.py", *options, *(f"--{name}={value}" for name, value, _ in SECRETS)])
+    monkeypatch.setattr(
+        sys, "argv", ["train.py", *options, *(f"--{name}={value}" for name, value, _ in SECRETS)]
+    )
     debugger = debug(level="mix")
     debugger.note(
-        **{name.lower(): value for name, value, _ in SECRETS}, nested={"deep": dict([it[:2] for it in SECRETS])}
+        **{name.lower(): value for name, value, _ in SECRETS},
+        nested={"deep": dict([it[:2] for it in SECRETS])},
     )
     train(debugger, steps=1)
     for file in debug.dump_path.rglob("run.json*"):
@@ -419,16 +469,28 @@ def test_harmless_options_keep_their_values(words):
     assert words_without_secrets(["train.py", *words]) == ["train.py", *words]
 
 
-@pytest.mark.parametrize("part", ["1,", "a", "aB3", ":", "://a:", "key", "-", "a b=", "sk-", "\0--key"])
+@pytest.mark.parametrize(
+    "part", ["1,", "a", "aB3", ":", "://a:", "key", "-", "a b=", "sk-", "\0--key"]
+)
 def test_long_texts_are_searched_once(part):
     assert without_secrets(part * 100_000)  # with a search for each place it would take hours
 
 
 def test_numbers_of_tokens_and_keys_stay():
-    values = {"max_tokens": 4096, "num_key_value_heads": 8, "tokenizer": "llama", "key_dims": [64, 64]}
+    values = {
+        "max_tokens": 4096,
+        "num_key_value_heads": 8,
+        "tokenizer": "llama",
+        "key_dims": [64, 64],
+    }
     assert to_json(values) == values
     assert to_json({"password": 1234, "secret": [1, 2]}) == {"password": CUT, "secret": [CUT, CUT]}
-    assert words_without_secrets(["a.py", "--max-tokens", "--lr", "1"]) == ["a.py", "--max-tokens", "--lr", "1"]
+    assert words_without_secrets(["a.py", "--max-tokens", "--lr", "1"]) == [
+        "a.py",
+        "--max-tokens",
+        "--lr",
+        "1",
+    ]
 
 
 # -- the process ------------------------------------------------------------------------------------------------------
@@ -446,11 +508,15 @@ def test_the_commit_and_the_files_of_the_code_are_noted(tmp_path, monkeypatch):
     assert Surroundings().now()["code"] == {"commit": None, "files": files}
     for words in (["init", "-q"], ["add", "."], ["commit", "-qm", "x"]):
         subprocess.run([*git, *words], check=True)
-    commit = subprocess.run([*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True).stdout.strip()
+    commit = subprocess.run(
+        [*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True
+    ).stdout.strip()
     assert Surroundings().now()["code"] == {"commit": commit, "files": files}
     subprocess.run([*git, "pack-refs", "--all"], check=True)
     assert Surroundings().now()["code"]["commit"] == commit
-    subprocess.run([*git, "worktree", "add", "-q", "--detach", str(tmp_path / "second")], check=True)
+    subprocess.run(
+        [*git, "worktree", "add", "-q", "--detach", str(tmp_path / "second")], check=True
+    )
     monkeypatch.setattr(sys, "argv", [str(tmp_path / "second" / "code" / "train.py")])
     assert Surroundings().now()["code"]["commit"] == commit
     script.write_text("x = 2\n")
@@ -478,7 +544,11 @@ for step in range(3):
 
 @pytest.mark.slow
 def test_a_killed_process_leaves_its_snapshot(tmp_path):
-    done = processes.run([sys.executable, "-c", KILLED, str(tmp_path / "dump")], env=environment(), capture_output=True)
+    done = processes.run(
+        [sys.executable, "-c", KILLED, str(tmp_path / "dump")],
+        env=environment(),
+        capture_output=True,
+    )
     assert done.returncode == -signal.SIGKILL
     run, lines = read(tmp_path / "dump")
     assert list(run["parameters"]) == ["0.weight", "0.bias"]

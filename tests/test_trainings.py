@@ -59,7 +59,9 @@ def watched(debugger, net, train):
 
 
 def same(first, second):
-    return all(np.array_equal(a, b) for one, other in zip(first, second) for a, b in zip(one, other))
+    return all(
+        np.array_equal(a, b) for one, other in zip(first, second) for a, b in zip(one, other)
+    )
 
 
 class Functions:
@@ -91,9 +93,13 @@ def test_custom_functions_of_a_training_are_recorded(debug, level):
     for step in range(STEPS):
         dump = debug.dump(step)
         entry, backward = (dump.data[f"Mine.own.0.{way}"] for way in ("forward", "backward"))
-        given, made = (dump.array(part[0]["data_name"]) for part in (entry["input_args"], entry["output"]))
+        given, made = (
+            dump.array(part[0]["data_name"]) for part in (entry["input_args"], entry["output"])
+        )
         assert given.shape == (32, 32)
-        np.testing.assert_allclose(made, given / (1 + np.exp(-1.5 * given)) + 0.1, rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(
+            made, given / (1 + np.exp(-1.5 * given)) + 0.1, rtol=1e-5, atol=1e-6
+        )
         arrived, left = (dump.array(backward[part][0]["data_name"]) for part in ("input", "output"))
         sigmoid = 1 / (1 + np.exp(-1.5 * given))
         np.testing.assert_allclose(
@@ -102,7 +108,10 @@ def test_custom_functions_of_a_training_are_recorded(debug, level):
         assert not dump.names("Functions.swish")
         later = debug.dump(STEPS + step)
         assert not later.names("Mine.own")
-        assert np.array_equal(later.array(later.data["Functions.swish.0.forward"]["input_args"][0]["data_name"]), given)
+        assert np.array_equal(
+            later.array(later.data["Functions.swish.0.forward"]["input_args"][0]["data_name"]),
+            given,
+        )
 
 
 @pytest.mark.parametrize("exact", [True, False])
@@ -155,7 +164,9 @@ def test_token_range_in_a_loop_that_generates_tokens(debug, level):
     embeddings = [name for name in dump.data if ".Embedding.forward." in name]
     tables = len({name.partition(".forward.")[0] for name in embeddings})
     assert len(embeddings) == 2 * tables
-    shown = [dump.array(dump.data[name]["input_args"][0]["data_name"]).ravel() for name in embeddings]
+    shown = [
+        dump.array(dump.data[name]["input_args"][0]["data_name"]).ravel() for name in embeddings
+    ]
     for tokens in given[1:3]:
         assert any(list(array[: len(tokens)]) == tokens for array in shown)
 
@@ -188,7 +199,10 @@ def spaced(array):
 
 
 SAMPLES = {
-    "slice": ({"slice": [{"dim": 0, "begin": 2, "end": 5, "size": 32}, {"dim": 1, "begin": -4}]}, corner),
+    "slice": (
+        {"slice": [{"dim": 0, "begin": 2, "end": 5, "size": 32}, {"dim": 1, "begin": -4}]},
+        corner,
+    ),
     "sample": ({"sample_mode": 1, "sample_num": 7}, spaced),
 }
 
@@ -222,11 +236,15 @@ def test_a_parameter_in_half_precision_is_recorded(debug):
 
     _, train = build(scaled)
     expected = [train(step) for step in range(STEPS)]
-    assert same(watched(debug(task="tensor", level="L1", exact_dtypes=True), *build(scaled)), expected)
+    assert same(
+        watched(debug(task="tensor", level="L1", exact_dtypes=True), *build(scaled)), expected
+    )
     dump = debug.dump()
     backward = dump.data["Tensor.__mul__.0.backward"]
     gradient = probe.load(dump.folder / "dump_tensor_data" / backward["output"][0]["data_name"])
     arrived = probe.load(dump.folder / "dump_tensor_data" / backward["input"][0]["data_name"])
     assert gradient.dtype.name == arrived.dtype.name == "bfloat16"
     product = arrived.astype(np.float32) * weight.asnumpy().astype(np.float32)
-    assert np.array_equal(gradient.astype(np.float32), product.astype(gradient.dtype).astype(np.float32))
+    assert np.array_equal(
+        gradient.astype(np.float32), product.astype(gradient.dtype).astype(np.float32)
+    )

@@ -39,7 +39,9 @@ for i in range(2):
         debugger.step()
 """
 #: processes, threads, times, places of the same warning differ from run to run
-CHANGES = re.compile(r"\([\d:.,\w\s]*\)|\[mindspore[^]]*\]|\d{4}-\d\d-\d\d|\d\d:\d\d:\d\d[.\d]*|0x[0-9a-f]+")
+CHANGES = re.compile(
+    r"\([\d:.,\w\s]*\)|\[mindspore[^]]*\]|\d{4}-\d\d-\d\d|\d\d:\d\d:\d\d[.\d]*|0x[0-9a-f]+"
+)
 
 SETTINGS = [
     {"level": "mix", "task": "tensor", "dump_path": "mix"},
@@ -61,8 +63,12 @@ def warnings_of(folder, which, settings):
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    lines = [line for line in (done.stdout + done.stderr).splitlines() if not line.startswith("probe: ")]
-    return {CHANGES.sub("", line) for line in lines if re.search("warn|deprecat", line, re.IGNORECASE)}
+    lines = [
+        line for line in (done.stdout + done.stderr).splitlines() if not line.startswith("probe: ")
+    ]
+    return {
+        CHANGES.sub("", line) for line in lines if re.search("warn|deprecat", line, re.IGNORECASE)
+    }
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +76,9 @@ def bare_warnings(tmp_path_factory):
     return warnings_of(tmp_path_factory.mktemp("bare"), "without", {})
 
 
-@pytest.mark.parametrize("case", thorough_but(["mix", "nan_check"], [settings["dump_path"] for settings in SETTINGS]))
+@pytest.mark.parametrize(
+    "case", thorough_but(["mix", "nan_check"], [settings["dump_path"] for settings in SETTINGS])
+)
 def test_probe_adds_no_warning_of_mindspore(tmp_path, bare_warnings, case):
     (settings,) = (settings for settings in SETTINGS if settings["dump_path"] == case)
     assert warnings_of(tmp_path, "with", settings) - bare_warnings == set()

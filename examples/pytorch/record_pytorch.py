@@ -95,8 +95,19 @@ def record(folder, level, task, kept):
     tokens, labels = map(torch.from_numpy, batch())
     path = os.path.join(folder, "config.json")
     with open(path, "w") as file:
-        settings = {"task": task, "level": level, "dump_path": os.path.join(folder, "dump"), "rank": [], "step": []}
-        settings[task] = {"scope": [], "list": kept, "data_mode": ["all"], "summary_mode": "statistics"}
+        settings = {
+            "task": task,
+            "level": level,
+            "dump_path": os.path.join(folder, "dump"),
+            "rank": [],
+            "step": [],
+        }
+        settings[task] = {
+            "scope": [],
+            "list": kept,
+            "data_mode": ["all"],
+            "summary_mode": "statistics",
+        }
         json.dump(settings, file)
     os.chmod(path, 0o640)
     debugger = PrecisionDebugger(config_path=path)
@@ -110,7 +121,11 @@ def record(folder, level, task, kept):
 
 def keep(folder, target):
     """Copy the documents and arrays of the one step, with relative paths."""
-    places = {os.path.dirname(os.path.dirname(HERE)) + os.sep: "", folder + os.sep: "", sys.prefix + os.sep: ""}
+    places = {
+        os.path.dirname(os.path.dirname(HERE)) + os.sep: "",
+        folder + os.sep: "",
+        sys.prefix + os.sep: "",
+    }
     places.update({path + os.sep: "site-packages/" for path in site.getsitepackages()})
     shutil.rmtree(target, ignore_errors=True)
     for place, _, files in os.walk(os.path.join(folder, "dump")):
@@ -131,11 +146,17 @@ def keep(folder, target):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--keep", required=True, help="the folder that gets L0, L1 and arrays")
-    parser.add_argument("--only", choices=RUNS, help="one of them: msprobe has one debugger for each process")
+    parser.add_argument(
+        "--only", choices=RUNS, help="one of them: msprobe has one debugger for each process"
+    )
     given = parser.parse_args()
     if not given.only:
         for name in RUNS:
-            if os.spawnv(os.P_WAIT, sys.executable, [sys.executable, __file__, "--keep", given.keep, "--only", name]):
+            if os.spawnv(
+                os.P_WAIT,
+                sys.executable,
+                [sys.executable, __file__, "--keep", given.keep, "--only", name],
+            ):
                 raise SystemExit(f"{name} was not recorded")
         return
     with tempfile.TemporaryDirectory() as scratch:

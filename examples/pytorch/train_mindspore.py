@@ -35,9 +35,15 @@ class Block(nn.Cell):
 
     def __init__(self, dense, approximate):
         super().__init__()
-        self.norm1, self.norm2 = (nn.LayerNorm((WIDTH,), epsilon=1e-5) for _ in range(2))  # PyTorch's epsilon
+        self.norm1, self.norm2 = (
+            nn.LayerNorm((WIDTH,), epsilon=1e-5) for _ in range(2)
+        )  # PyTorch's epsilon
         self.attention = Attention(dense)
-        self.up, self.act, self.down = dense(WIDTH, HIDDEN), nn.GELU(approximate=approximate), dense(HIDDEN, WIDTH)
+        self.up, self.act, self.down = (
+            dense(WIDTH, HIDDEN),
+            nn.GELU(approximate=approximate),
+            dense(HIDDEN, WIDTH),
+        )
 
     def construct(self, x):
         x = x + self.attention(self.norm1(x))
@@ -89,8 +95,12 @@ def main():
     parser.add_argument("--level", default="L0", choices=["L0", "L1", "mix"])
     parser.add_argument("--task", default="statistics", choices=["statistics", "tensor"])
     parser.add_argument("--gelu", default="none", choices=["none", "tanh"])
-    parser.add_argument("--linear", default="nn", choices=["nn", "mint"], help="nn.Dense, or mint.nn.Linear")
-    parser.add_argument("--list", nargs="*", default=[], help="parts of the names of what is recorded")
+    parser.add_argument(
+        "--linear", default="nn", choices=["nn", "mint"], help="nn.Dense, or mint.nn.Linear"
+    )
+    parser.add_argument(
+        "--list", nargs="*", default=[], help="parts of the names of what is recorded"
+    )
     given = parser.parse_args()
 
     ms.set_context(mode=ms.PYNATIVE_MODE)

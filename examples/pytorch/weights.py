@@ -11,14 +11,22 @@ def shapes():
     found = {"positions": (LENGTH, WIDTH), "tokens.weight": (VOCABULARY, WIDTH)}
     for layer in range(LAYERS):
         block = f"blocks.{layer}"
-        found.update({f"{block}.{norm}.{part}": (WIDTH,) for norm in ("norm1", "norm2") for part in ("weight", "bias")})
+        found.update(
+            {
+                f"{block}.{norm}.{part}": (WIDTH,)
+                for norm in ("norm1", "norm2")
+                for part in ("weight", "bias")
+            }
+        )
         for name in ("q", "k", "v", "o"):
             found[f"{block}.attention.{name}.weight"] = (WIDTH, WIDTH)
             found[f"{block}.attention.{name}.bias"] = (WIDTH,)
         for name, shape in (("up", (HIDDEN, WIDTH)), ("down", (WIDTH, HIDDEN))):
             found[f"{block}.{name}.weight"] = shape
             found[f"{block}.{name}.bias"] = shape[:1]
-    found.update({"norm.weight": (WIDTH,), "norm.bias": (WIDTH,), "head.weight": (VOCABULARY, WIDTH)})
+    found.update(
+        {"norm.weight": (WIDTH,), "norm.bias": (WIDTH,), "head.weight": (VOCABULARY, WIDTH)}
+    )
     return found
 
 
@@ -26,7 +34,9 @@ def weights():
     """Return parameter -> array, the same ones in every run."""
     random = np.random.RandomState(0)
     return {
-        name: (random.randn(*shape) * 0.4 + ("norm" in name and name.endswith("weight"))).astype(np.float32)
+        name: (random.randn(*shape) * 0.4 + ("norm" in name and name.endswith("weight"))).astype(
+            np.float32
+        )
         for name, shape in shapes().items()
     }
 
@@ -34,4 +44,6 @@ def weights():
 def batch():
     """Return tokens and labels."""
     random = np.random.RandomState(2)
-    return random.randint(0, VOCABULARY, (BATCH, LENGTH)), random.randint(0, VOCABULARY, BATCH * LENGTH)
+    return random.randint(0, VOCABULARY, (BATCH, LENGTH)), random.randint(
+        0, VOCABULARY, BATCH * LENGTH
+    )

@@ -7,7 +7,13 @@ import logging
 import os
 from typing import Any, Union
 
-from probe.capture.graph.compiled_graphs import TASKS, CompiledGraphs, check_cells, check_graph_settings, is_supported
+from probe.capture.graph.compiled_graphs import (
+    TASKS,
+    CompiledGraphs,
+    check_cells,
+    check_graph_settings,
+    is_supported,
+)
 from probe.capture.pynative.cells import iter_cells, named_cells
 from probe.capture.pynative.pynative_capture import PyNativeCapture
 from probe.capture.support_ops import SupportedApi
@@ -32,7 +38,9 @@ class Backends:
         self.current: CaptureBackend | None = None
         self._has_compiled_cells, self._prepared = False, None
         self._graphs: CompiledGraphs | None = None if before is None else before._graphs
-        self._custom: dict[tuple[int, str], SupportedApi] = dict(before._custom) if before and continues else {}
+        self._custom: dict[tuple[int, str], SupportedApi] = (
+            dict(before._custom) if before and continues else {}
+        )
 
     def add(self, api: SupportedApi) -> None:
         """Record a function of the user's own too."""
@@ -76,10 +84,14 @@ class Backends:
         """Return the backend for these settings; raise UsageError for level "debug" in GRAPH_MODE."""
         if self.current is None:
             if not is_graph_mode():
-                self.current = PyNativeCapture(settings, self._graphs if self._has_compiled_cells else None)
+                self.current = PyNativeCapture(
+                    settings, self._graphs if self._has_compiled_cells else None
+                )
             else:
                 check_graph_settings(settings, None)
-                self._graphs = self._graphs or CompiledGraphs(False, settings.dump_path, BACKWARD in settings.data_mode)
+                self._graphs = self._graphs or CompiledGraphs(
+                    False, settings.dump_path, BACKWARD in settings.data_mode
+                )
                 self.current = self._graphs
             for api in self._custom.values():
                 self.current.add(api)
@@ -106,4 +118,8 @@ def is_jit(cell: Any) -> bool:
     """Return whether a Cell's construct is compiled from its source in PyNative mode."""
     function = getattr(cell.construct, "__func__", cell.construct)
     code = getattr(function, "__code__", None)
-    return os.environ.get("MS_JIT") != "0" and code is not None and code.co_name == "staging_specialize"
+    return (
+        os.environ.get("MS_JIT") != "0"
+        and code is not None
+        and code.co_name == "staging_specialize"
+    )

@@ -20,7 +20,12 @@ from probe.recording.call_stacks import REPLACEMENT, is_replacement
 #: takes (key, original function, args, kwargs); runs the function and records the call
 RecordedCall = Callable[[str, Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]
 
-_UNSUPPORTED = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR | inspect.CO_ITERABLE_COROUTINE
+_UNSUPPORTED = (
+    inspect.CO_GENERATOR
+    | inspect.CO_COROUTINE
+    | inspect.CO_ASYNC_GENERATOR
+    | inspect.CO_ITERABLE_COROUTINE
+)
 #: The code that a function has while it is recorded. Its frame is the only one that a call has more than without probe.
 #: It mentions the free variables of the original, because a function takes only code with as many as its own. Texts in
 #: it are replaced by the objects of these names: constants are the fastest to reach.
@@ -94,27 +99,43 @@ class CodePatch:
     def make(self) -> _Made:
         """Make the replacement anew from the function as it is now."""
         function = self.function
-        other = _original(function.__code__)  # that of a capture which has not removed its replacement
+        other = _original(
+            function.__code__
+        )  # that of a capture which has not removed its replacement
         code = function.__code__ if other is None else other.__code__
         names, defaults = function.__globals__, function.__defaults__
         original = FunctionType(code, names, function.__name__, defaults, function.__closure__)
-        original.__kwdefaults__, original.__annotations__ = function.__kwdefaults__, function.__annotations__
+        original.__kwdefaults__, original.__annotations__ = (
+            function.__kwdefaults__,
+            function.__annotations__,
+        )
         original.__module__, original.__qualname__ = function.__module__, function.__qualname__
         signature = self._signature(original, other)
         if signature is not None:
             original.__signature__ = signature  # type: ignore[attr-defined]
-        constants = {"state": self._state, "gate": self._gate, "original": original, "key": self.key}
+        constants = {
+            "state": self._state,
+            "gate": self._gate,
+            "original": original,
+            "key": self.key,
+        }
         replacement = _replacement(code, {"docstring": REPLACEMENT, **constants})
         self.made = _Made(code, replacement, defaults, function.__kwdefaults__, signature)
         return self.made
 
-    def _signature(self, original: FunctionType, other: FunctionType | None) -> inspect.Signature | None:
+    def _signature(
+        self, original: FunctionType, other: FunctionType | None
+    ) -> inspect.Signature | None:
         """Return the signature of the original; None if ``inspect`` finds one in the function's attributes."""
         attributes = self.function.__dict__
         own = attributes.get("__signature__")
         if other is not None and own is other.__dict__.get("__signature__"):
             own = None
-        return None if own is not None or "__wrapped__" in attributes else _signature_of(_Parts(original))
+        return (
+            None
+            if own is not None or "__wrapped__" in attributes
+            else _signature_of(_Parts(original))
+        )
 
 
 # one loop for all functions: 1,300 calls of a method took half as long again
@@ -145,7 +166,10 @@ def _remove(patches: Iterable[CodePatch]) -> None:
         if made is not None:
             if function.__code__ is made.replacement:
                 function.__code__ = made.code
-            if made.signature is not None and function.__dict__.get("__signature__") is made.signature:
+            if (
+                made.signature is not None
+                and function.__dict__.get("__signature__") is made.signature
+            ):
                 del function.__dict__["__signature__"]
 
 
@@ -166,7 +190,9 @@ class CodePatches:
 
     def add(self, function: FunctionType, key: str, gate: Gate) -> str:
         """Add a function, unless it is there under another key. Return the key under which it is recorded."""
-        return self._patches.setdefault(id(function), CodePatch(function, key, self._state, gate)).key
+        return self._patches.setdefault(
+            id(function), CodePatch(function, key, self._state, gate)
+        ).key
 
     def install(self) -> None:
         """Replace the code of all functions."""
@@ -203,7 +229,12 @@ class _Parts:
     __slots__ = ("all",)
 
     def __init__(self, function: FunctionType) -> None:
-        self.all = (function.__code__, function.__defaults__, function.__kwdefaults__, function.__annotations__)
+        self.all = (
+            function.__code__,
+            function.__defaults__,
+            function.__kwdefaults__,
+            function.__annotations__,
+        )
 
     def __hash__(self) -> int:
         return hash(tuple(map(id, self.all)))
@@ -216,20 +247,28 @@ class _Parts:
 def _signature_of(parts: _Parts) -> inspect.Signature:
     """Return the signature of a function with these parts. Those of all listed functions take 20 ms."""
     code, defaults, keyword_defaults, annotations = parts.all
-    function = FunctionType(code, {}, code.co_name, defaults, tuple(map(CellType, code.co_freevars)))
+    function = FunctionType(
+        code, {}, code.co_name, defaults, tuple(map(CellType, code.co_freevars))
+    )
     function.__kwdefaults__, function.__annotations__ = keyword_defaults, annotations
     return inspect.signature(function)
 
 
 def _original(code: CodeType) -> FunctionType | None:
     """Return the function with the original code, if code is a replacement."""
-    return next(value for value in code.co_consts if type(value) is FunctionType) if is_replacement(code) else None
+    return (
+        next(value for value in code.co_consts if type(value) is FunctionType)
+        if is_replacement(code)
+        else None
+    )
 
 
 def _replacement(code: CodeType, constants: dict[str, Any]) -> CodeType:
     """Return code that records calls and runs the original. Its file, line and name are those of the original."""
     template = _template(code.co_freevars)
-    values = tuple(constants[value] if type(value) is str else value for value in template.co_consts)
+    values = tuple(
+        constants[value] if type(value) is str else value for value in template.co_consts
+    )
     same = {name: getattr(code, name) for name in ("co_filename", "co_firstlineno", "co_name")}
     if hasattr(code, "co_qualname"):  # since Python 3.11
         same["co_qualname"] = code.co_qualname

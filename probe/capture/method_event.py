@@ -36,7 +36,9 @@ class Event:
     """
 
     def __init__(self, owners: Iterable[type], name: str) -> None:
-        self._patches = HookGroup(Patch(owner, name, around(functools.partial(self._run, ()))) for owner in owners)
+        self._patches = HookGroup(
+            Patch(owner, name, around(functools.partial(self._run, ()))) for owner in owners
+        )
         self.listeners: list[Listener] = []
 
     def tell(self, listeners: list[Listener]) -> None:
@@ -44,8 +46,12 @@ class Event:
         self.listeners = listeners
         (self._patches.install if listeners else self._patches.remove)()
 
-    def _run(self, told: tuple[Listener, ...], original: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+    def _run(
+        self, told: tuple[Listener, ...], original: Callable[..., Any], /, *args: Any, **kwargs: Any
+    ) -> Any:
         for listener in self.listeners:
             if listener not in told:
-                return listener.run(functools.partial(self._run, (*told, listener), original), *args, **kwargs)
+                return listener.run(
+                    functools.partial(self._run, (*told, listener), original), *args, **kwargs
+                )
         return original(*args, **kwargs)

@@ -57,7 +57,9 @@ class Patch:
 
     __slots__ = ("_absent", "_made", "_module", "_name", "_own", "_owner", "_wrap")
 
-    def __init__(self, owner: Any, name: str, wrap: Callable[[Any], Any], absent: bool = False) -> None:
+    def __init__(
+        self, owner: Any, name: str, wrap: Callable[[Any], Any], absent: bool = False
+    ) -> None:
         self._owner, self._name, self._wrap, self._absent = owner, name, wrap, absent
         #: a module's dict is written directly, which is several times faster than setattr
         self._module: dict[str, Any] | None = vars(owner) if type(owner) is ModuleType else None
@@ -85,8 +87,15 @@ class Patch:
 
     def _stand_in(self, current: Any) -> Any:
         """Return the replacement. A static method stays one, so ``x.from_numpy(a)`` passes no instance."""
-        replacement, found = self._wrap(current), inspect.getattr_static(self._owner, self._name, None)
-        return staticmethod(replacement) if isinstance(found, (staticmethod, classmethod)) else replacement
+        replacement, found = (
+            self._wrap(current),
+            inspect.getattr_static(self._owner, self._name, None),
+        )
+        return (
+            staticmethod(replacement)
+            if isinstance(found, (staticmethod, classmethod))
+            else replacement
+        )
 
     def remove(self) -> None:
         """Restore the original. A replacement that somebody else has installed since is left alone."""
@@ -117,7 +126,9 @@ class HookGroup:
 
     def __init__(self, hooks: Iterable[Hooks] = ()) -> None:
         self._hooks = list(hooks)
-        self._is_installed = self.is_suspended = False  # while suspended, the hooks are removed until ``resume``
+        self._is_installed = self.is_suspended = (
+            False  # while suspended, the hooks are removed until ``resume``
+        )
 
     def add(self, hooks: Hooks) -> None:
         """Add hooks, and install them if the others are."""

@@ -67,10 +67,14 @@ def _resolve(sections: dict[str, list[str]]) -> Iterator[SupportedApi]:
     for section, names in sections.items():
         namespace = None
         with contextlib.suppress(ImportError, AttributeError):
-            namespace = pkgutil.resolve_name(f"mindspore.{'Tensor' if section == 'tensor' else section}")
+            namespace = pkgutil.resolve_name(
+                f"mindspore.{'Tensor' if section == 'tensor' else section}"
+            )
         for dotted in names:
             *path, name = dotted.split(".")
-            owner = functools.reduce(lambda owner, part: getattr(owner, part, None), path, namespace)
+            owner = functools.reduce(
+                lambda owner, part: getattr(owner, part, None), path, namespace
+            )
             function = None if owner is None or name in _NEVER else getattr(owner, name, None)
             # wrapping a class, module or Primitive would change its type
             is_function = callable(function) and not isinstance(function, (type, ModuleType))

@@ -39,5 +39,7 @@ def _decode(data: bytes) -> str:
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        problem = f"byte {error.object[error.start]:#x} is not UTF-8. Save the file as UTF-8, not as GBK."
+        problem = (
+            f"byte {error.object[error.start]:#x} is not UTF-8. Save the file as UTF-8, not as GBK."
+        )
         raise json_reader.mistake(error.object[: error.start].decode("utf-8"), problem) from error

@@ -62,12 +62,16 @@ def duplicate(key: object, first_line: int) -> str:
 def _remedied(text: str, error: json.JSONDecodeError) -> SettingsError:
     """Return a syntax error with its remedy, or with the decoder's own message."""
     before = text[: error.pos].rstrip()
-    after_comma = before.endswith(",") and not error.msg.startswith("Invalid")  # which is inside a text
+    after_comma = before.endswith(",") and not error.msg.startswith(
+        "Invalid"
+    )  # which is inside a text
     match = _MISTAKES.match(text, len(before) - 1 if after_comma else error.pos)
     if match is None or match.lastgroup is None:
         return mistake(text[: error.pos], error.msg)
     found = match[match.lastgroup]
-    remedy = _REMEDIES[match.lastgroup].format(found=found, ascii=unicodedata.normalize("NFKC", found))
+    remedy = _REMEDIES[match.lastgroup].format(
+        found=found, ascii=unicodedata.normalize("NFKC", found)
+    )
     return mistake(text[: match.start(match.lastgroup)], remedy)
 
 
@@ -82,6 +86,8 @@ def _refuse_deep_and_duplicate(text: str) -> None:
         elif match["colon"]:
             first = levels[-1].setdefault(match["key"], match.start())
             if first != match.start():
-                raise mistake(text[: match.start()], duplicate(match["key"], text.count("\n", 0, first) + 1))
+                raise mistake(
+                    text[: match.start()], duplicate(match["key"], text.count("\n", 0, first) + 1)
+                )
         if len(levels) - 1 > DEEPEST:
             raise mistake(text[: match.start()], TOO_DEEP)

@@ -13,7 +13,16 @@ from probe.errors import SettingsError
 
 _LONGEST = 160  # longest text, in characters, that a message shows in full
 #: errors of Python that a file, or a value of a wrong kind or size, can cause
-_CAUSED = (ArithmeticError, AttributeError, LookupError, MemoryError, OSError, RuntimeError, TypeError, ValueError)
+_CAUSED = (
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    MemoryError,
+    OSError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+)
 
 
 class _ShortRepr(reprlib.Repr):
@@ -48,7 +57,11 @@ def printable(text: str) -> str:
 
 def nearest(word: object, spellings: Iterable[str]) -> str:
     """Return the spelling that is nearest to a word, or an empty text."""
-    found = difflib.get_close_matches(word, spellings, 1, 0.5) if isinstance(word, str) and len(word) < 60 else []
+    found = (
+        difflib.get_close_matches(word, spellings, 1, 0.5)
+        if isinstance(word, str) and len(word) < 60
+        else []
+    )
     return found[0] if found else ""
 
 
@@ -69,6 +82,8 @@ def errors_about(place: str) -> Iterator[None]:
         error.args = (f"{prefix}{error}",)
         raise
     except OSError as error:
-        raise SettingsError(f"{prefix}cannot be read: {error.strerror or printable(str(error))}") from error
+        raise SettingsError(
+            f"{prefix}cannot be read: {error.strerror or printable(str(error))}"
+        ) from error
     except _CAUSED as error:
         raise SettingsError(f"{prefix}cannot be used: {printable(repr(error))}") from error

@@ -36,7 +36,9 @@ def own_statistics() -> dict[str, OwnStatistic]:
 
 
 @raised_at_caller
-def register_statistic(name: str, function: Callable[[Any], Any], device: Callable[[Any], Any] | None = None) -> None:
+def register_statistic(
+    name: str, function: Callable[[Any], Any], device: Callable[[Any], Any] | None = None
+) -> None:
     """Add a statistic of your own, for the setting ``summary_mode``: before the debugger is made.
 
     Args:
@@ -55,7 +57,11 @@ def register_statistic(name: str, function: Callable[[Any], Any], device: Callab
     """
     is_name = isinstance(name, str) and name.isidentifier()
     if not is_name or name.lower() in _TAKEN or name.endswith("_count") or name in own_statistics():
-        told = "is taken. Allowed: another one" if is_name else "is not allowed. Allowed: an identifier"
+        told = (
+            "is taken. Allowed: another one"
+            if is_name
+            else "is not allowed. Allowed: an identifier"
+        )
         raise UsageError(f"register_statistic(): the name {name!r} {told}.")
     if not callable(function) or not (device is None or callable(device)):
         raise UsageError(f"register_statistic(): {name} has no function: {function!r}, {device!r}")

@@ -14,7 +14,15 @@ from typing import Any, Union
 from probe.config import file_reader, validators
 from probe.config.messages import errors_about, nearest, printable, refuse
 from probe.config.own_statistics import own_statistics
-from probe.config.validators import DATA_MODES, HASHES, RANGES, TASKS, ArrayCondition, DimSlice, StepSelection
+from probe.config.validators import (
+    DATA_MODES,
+    HASHES,
+    RANGES,
+    TASKS,
+    ArrayCondition,
+    DimSlice,
+    StepSelection,
+)
 from probe.errors import SettingsError
 from probe.findings.sentence import ENGLISH, LANGUAGES
 from probe.naming import is_full_name
@@ -53,15 +61,23 @@ class Settings:
     ``meanings`` says what each setting means; ``dump_path`` is absolute here, and no ranks or steps mean all.
     """
 
-    task: str = field(default="statistics", metadata=_row(validators.task(KERNEL_TASKS, _MSPROBE_TASKS)))
+    task: str = field(
+        default="statistics", metadata=_row(validators.task(KERNEL_TASKS, _MSPROBE_TASKS))
+    )
     dump_path: str = field(default="./dump_path", metadata=_row(validators.dump_path))
     rank: frozenset[int] = field(default=frozenset(), metadata=_row(validators.numbers))
-    step: frozenset[int] | StepSelection = field(default=frozenset(), metadata=_row(validators.steps))
-    level: str = field(default="L1", metadata=_row(validators.choice("L0", "L1", "L2", "mix", "debug")))
+    step: frozenset[int] | StepSelection = field(
+        default=frozenset(), metadata=_row(validators.steps)
+    )
+    level: str = field(
+        default="L1", metadata=_row(validators.choice("L0", "L1", "L2", "mix", "debug"))
+    )
     extra_info: bool = field(default=True, metadata=_row(validators.boolean))
     support_ops: str | None = field(default=None, metadata=_row(validators.path))
     early_names: bool = field(default=True, metadata=_row(validators.boolean))
-    optimizer: str = field(default="scalars", metadata=_row(validators.choice("off", "scalars", "states")))
+    optimizer: str = field(
+        default="scalars", metadata=_row(validators.choice("off", "scalars", "states"))
+    )
     saved_tensors: bool | None = field(default=None, metadata=_row(validators.boolean))
     storage: bool = field(default=False, metadata=_row(validators.boolean))
     unlisted: bool | None = field(default=None, metadata=_row(validators.boolean))
@@ -78,7 +94,9 @@ class Settings:
     keep_arrays: bool = field(default=False, metadata=_row(validators.boolean))
     snapshot: bool = field(default=True, metadata=_row(validators.boolean))
     golden: str | None = field(default=None, metadata=_row(validators.path))
-    on_difference: str = field(default="record", metadata=_row(validators.choice("record", "raise", "stop")))
+    on_difference: str = field(
+        default="record", metadata=_row(validators.choice("record", "raise", "stop"))
+    )
     golden_arrays: int = field(default=8, metadata=_row(validators.count))
     dump_enable: bool = field(default=True, metadata=_row(validators.boolean))
     quiet: bool = field(default=False, metadata=_row(validators.boolean))
@@ -87,8 +105,12 @@ class Settings:
     list: tuple[str, ...] = field(default=(), metadata=_row(validators.patterns, *TASKS))
     exclude: tuple[str, ...] = field(default=(), metadata=_row(validators.patterns, *TASKS))
     tensor_list: tuple[str, ...] = field(default=(), metadata=_row(validators.patterns, *TASKS))
-    data_mode: frozenset[str] = field(default=frozenset(DATA_MODES[1:]), metadata=_row(validators.modes, *TASKS))
-    summary_mode: str | tuple[str, ...] = field(default="statistics", metadata=_row(validators.summary, *TASKS))
+    data_mode: frozenset[str] = field(
+        default=frozenset(DATA_MODES[1:]), metadata=_row(validators.modes, *TASKS)
+    )
+    summary_mode: str | tuple[str, ...] = field(
+        default="statistics", metadata=_row(validators.summary, *TASKS)
+    )
     when: ArrayCondition | None = field(default=None, metadata=_row(validators.condition, *TASKS))
     sample_mode: int = field(default=0, metadata=_row(validators.sample_mode, *TASKS))
     sample_num: int = field(default=100, metadata=_row(validators.count, *TASKS))
@@ -96,13 +118,19 @@ class Settings:
     bench_path: str | None = field(default=None, metadata=_row(validators.optional_path, "tensor"))
     diff_nums: int = field(default=1, metadata=_row(validators.positive, "tensor"))
     last_calls: int = field(default=10, metadata=_row(validators.count, "nan_check"))
-    on_nan: str = field(default="continue", metadata=_row(validators.choice("continue", "raise"), "nan_check"))
+    on_nan: str = field(
+        default="continue", metadata=_row(validators.choice("continue", "raise"), "nan_check")
+    )
     max_hits: int = field(default=1, metadata=_row(validators.count, "nan_check"))
     interval: int = field(default=10, metadata=_row(validators.positive, "monitor"))
-    on_alarm: str = field(default="log", metadata=_row(validators.choice("log", "dump", "again", "raise"), "monitor"))
+    on_alarm: str = field(
+        default="log", metadata=_row(validators.choice("log", "dump", "again", "raise"), "monitor")
+    )
     times: int = field(default=2, metadata=_row(validators.one_or_two, "monitor"))
     alarm_steps: int = field(default=2, metadata=_row(validators.positive, "monitor"))
-    alarm_level: str = field(default="mix", metadata=_row(validators.choice("L0", "L1", "mix"), "monitor"))
+    alarm_level: str = field(
+        default="mix", metadata=_row(validators.choice("L0", "L1", "mix"), "monitor")
+    )
     max_alarms: int = field(default=3, metadata=_row(validators.count, "monitor"))
     keep_steps: int = field(default=0, metadata=_row(validators.count, "monitor"))
     mechanisms: bool = field(default=True, metadata=_row(validators.boolean, "monitor"))
@@ -110,7 +138,9 @@ class Settings:
     @property
     def checksums(self) -> bool:
         """Whether records carry a CRC-32."""
-        return "md5" in ((self.summary_mode,) if isinstance(self.summary_mode, str) else self.summary_mode)
+        return "md5" in (
+            (self.summary_mode,) if isinstance(self.summary_mode, str) else self.summary_mode
+        )
 
     @property
     def journaled(self) -> bool:
@@ -141,15 +171,23 @@ class Settings:
 
 def meanings(language: str = ENGLISH) -> dict[str, str]:
     """Return the meaning of each setting in a language, for help texts."""
-    found: dict[str, list[str]] = json.loads((Path(__file__).parent / "meanings.json").read_text(encoding="utf-8"))
+    found: dict[str, list[str]] = json.loads(
+        (Path(__file__).parent / "meanings.json").read_text(encoding="utf-8")
+    )
     return {name: texts[LANGUAGES.index(language)] for name, texts in found.items()}
 
 
 _Rows = Mapping[str, validators.Validator]
 #: the settings at the top of the file, and those under each task's name, with their validators
-TOP_ROWS: _Rows = {row.name: row.metadata["validator"] for row in fields(Settings) if not row.metadata["tasks"]}
+TOP_ROWS: _Rows = {
+    row.name: row.metadata["validator"] for row in fields(Settings) if not row.metadata["tasks"]
+}
 TASK_ROWS: Mapping[str, _Rows] = {
-    task: {row.name: row.metadata["validator"] for row in fields(Settings) if task in row.metadata["tasks"]}
+    task: {
+        row.name: row.metadata["validator"]
+        for row in fields(Settings)
+        if task in row.metadata["tasks"]
+    }
     for task in TASKS
 }
 
@@ -174,10 +212,16 @@ def load(config_path: PathLike | None = None, **arguments: Any) -> Settings:
         refuse("config_path", file, "a .json, .yaml or .yml file")
     content = file_reader.read(file) if file else {}
     with errors_about(file):
-        values = _section(_unfolded(content), TOP_ROWS, task=given.get("task") or content.get("task"))
-        sections = {task: _section(content.get(task), rows, f"{task}.") for task, rows in TASK_ROWS.items()}
+        values = _section(
+            _unfolded(content), TOP_ROWS, task=given.get("task") or content.get("task")
+        )
+        sections = {
+            task: _section(content.get(task), rows, f"{task}.") for task, rows in TASK_ROWS.items()
+        }
         _warn_of_foreign_keys(content, file)
-    values.update(_section({key: value for key, value in given.items() if key in TOP_ROWS}, TOP_ROWS))
+    values.update(
+        _section({key: value for key, value in given.items() if key in TOP_ROWS}, TOP_ROWS)
+    )
     if "dump_path" not in values:
         values["dump_path"] = validators.dump_path("dump_path", Settings.dump_path)
     task = values.get("task", Settings.task)
@@ -213,17 +257,31 @@ def _unfolded(content: Mapping[Any, Any]) -> Mapping[Any, Any]:
         return content
     given = _section(golden, {key: TOP_ROWS[name] for key, name in _GOLDEN.items()}, "golden.")
     if "path" not in given:
-        refuse("golden", golden, 'a path, or an object with the keys "path", "on_difference" and "arrays"')
+        refuse(
+            "golden",
+            golden,
+            'a path, or an object with the keys "path", "on_difference" and "arrays"',
+        )
     return {**content, **{_GOLDEN[key]: value for key, value in given.items()}}
 
 
 def _warn_of_foreign_keys(content: Mapping[Any, Any], file: str) -> None:
     sections = {"": content, **{f"{task}.": content.get(task) or {} for task in TASKS}}
-    found = [(prefix, key) for prefix, section in sections.items() for key in section
-             if key in _FOREIGN and key not in TASK_ROWS.get(prefix[:-1], ())]  # fmt: skip
-    names = [prefix + key for prefix, key in found if sections[prefix][key] not in (None, False, [], {})]
+    found = [
+        (prefix, key)
+        for prefix, section in sections.items()
+        for key in section
+        if key in _FOREIGN and key not in TASK_ROWS.get(prefix[:-1], ())
+    ]
+    names = [
+        prefix + key for prefix, key in found if sections[prefix][key] not in (None, False, [], {})
+    ]
     if names:
-        _log.warning("%s: these keys of msprobe have no effect in probe: %s", printable(file), ", ".join(sorted(names)))
+        _log.warning(
+            "%s: these keys of msprobe have no effect in probe: %s",
+            printable(file),
+            ", ".join(sorted(names)),
+        )
 
 
 def _warn_of_idle_filters(sections: Mapping[str, Mapping[str, Any]], task: str, file: str) -> None:
@@ -244,7 +302,9 @@ def _refuse_key(key: Any, rows: _Rows, prefix: str, task: Any) -> None:
         raise SettingsError(f"{prefix}{key}: wrong place. The key {key!r} belongs {places[key]}.")
     guess = nearest(key, [*here, *places])
     hint = f" Did you mean {guess!r} {places.get(guess, 'here')}?" if guess else ""
-    raise SettingsError(f"unknown key {printable(f'{prefix}{key}')!r}. Allowed: {', '.join(here)}.{hint}")
+    raise SettingsError(
+        f"unknown key {printable(f'{prefix}{key}')!r}. Allowed: {', '.join(here)}.{hint}"
+    )
 
 
 def _place(key: str, task: Any) -> str:
@@ -268,7 +328,11 @@ def _combined(settings: Settings) -> Settings:
     if settings.level != "L2" and not modes.isdisjoint(HASHES):
         refuse(key, mode, '"hash" at level "L2" alone; "md5" is a checksum')
     if settings.task == "nan_check" and len(settings.data_mode) != len(DATA_MODES) - 1:
-        refuse("nan_check.data_mode", sorted(settings.data_mode), "['all']: nan_check looks at every input and output")
+        refuse(
+            "nan_check.data_mode",
+            sorted(settings.data_mode),
+            "['all']: nan_check looks at every input and output",
+        )
     if settings.async_dump and settings.checksums:
         refuse("async_dump", True, 'false where summary_mode is or has "md5"')
     if settings.task == "monitor" and settings.level not in ("L0", "L1"):
@@ -278,7 +342,11 @@ def _combined(settings: Settings) -> Settings:
     if settings.bench_path and settings.level not in ("debug", "L2"):
         settings = replace(settings, golden=settings.golden or settings.bench_path)
     if settings.golden and (settings.task not in TASKS[:2] or settings.level in ("debug", "L2")):
-        refuse("golden", settings.golden, 'only with task "statistics" or "tensor" at levels L0, L1 and mix')
+        refuse(
+            "golden",
+            settings.golden,
+            'only with task "statistics" or "tensor" at levels L0, L1 and mix',
+        )
     if settings.level != "L2" and settings.task in KERNEL_TASKS:
         refuse("level", settings.level, f'"L2" where the task is "{settings.task}"')
     return settings
@@ -326,7 +394,10 @@ class ConfigFile(EditedFile):
     """
 
     def __init__(self, config_path: PathLike | None, **arguments: Any) -> None:
-        super().__init__(None if config_path is None else validators.path("config_path", config_path), is_read=True)
+        super().__init__(
+            None if config_path is None else validators.path("config_path", config_path),
+            is_read=True,
+        )
         self._arguments = arguments
         self.header: dict[str, Any] = {}  # what the headers of the dump say besides
 

@@ -26,9 +26,16 @@ STATISTICS = tuple(
 
 #: and these, the statistics of range
 RANGES = (
-    "smallest magnitude", "exponent range", "zero share", "saturated share",
-    *(f"{name}:{dtype}" for dtype in NARROWER for name in ("underflow", "overflow", "rounding error")),
-)  # fmt: skip
+    "smallest magnitude",
+    "exponent range",
+    "zero share",
+    "saturated share",
+    *(
+        f"{name}:{dtype}"
+        for dtype in NARROWER
+        for name in ("underflow", "overflow", "rounding error")
+    ),
+)
 #: further ones of level "L2", by MindSpore's own dump
 HASHES = ("hash", "hash:md5", "hash:sha1")
 
@@ -37,7 +44,9 @@ Validator = Callable[[str, Any], Any]
 _Words = Iterable[str]
 
 
-def rule(accepts: Callable[[Any], bool], allowed: str, spellings: _Words = (), msprobe: _Words = ()) -> Validator:
+def rule(
+    accepts: Callable[[Any], bool], allowed: str, spellings: _Words = (), msprobe: _Words = ()
+) -> Validator:
     """Return a validator; ``accepts`` says whether a value is right.
 
     The message has the ``allowed`` values, and names the nearest of ``spellings``. ``msprobe`` are texts that are right
@@ -46,7 +55,9 @@ def rule(accepts: Callable[[Any], bool], allowed: str, spellings: _Words = (), m
 
     def check(key: str, value: Any) -> Any:
         if isinstance(value, str) and value in msprobe:
-            raise SettingsError(f"{key}: {value!r} is a {key} of msprobe that probe does not have. Allowed: {allowed}.")
+            raise SettingsError(
+                f"{key}: {value!r} is a {key} of msprobe that probe does not have. Allowed: {allowed}."
+            )
         if not accepts(value):
             refuse(key, value, allowed, spellings)
         return value
@@ -63,7 +74,9 @@ def choice(*allowed: str, msprobe: _Words = ()) -> Validator:
 def task(beside: tuple[str, ...], msprobe: _Words) -> Validator:
     """Return a validator for a task: one of ``TASKS``, or one of those beside them, which messages leave out."""
     others = choice(*TASKS, msprobe=msprobe)
-    return lambda key, value: value if isinstance(value, str) and value in beside else others(key, value)
+    return lambda key, value: (
+        value if isinstance(value, str) and value in beside else others(key, value)
+    )
 
 
 def list_of(check: Validator, allowed: str = "a list of names") -> Validator:
@@ -90,9 +103,16 @@ def _items(value: Any) -> Iterable[Any]:
 
 #: validators that need no more than one condition
 boolean = rule(lambda value: isinstance(value, bool), "true, false", ("true", "false"))
-mapping = rule(lambda value: isinstance(value, Mapping) and all(isinstance(key, str) for key in value), "an object")
-positive = rule(lambda value: _is_whole(value) and 1 <= value <= 100_000, "a whole number from 1 to 100000")
-count = rule(lambda value: _is_whole(value) and 0 <= value <= 100_000, "a whole number from 0 to 100000")
+mapping = rule(
+    lambda value: isinstance(value, Mapping) and all(isinstance(key, str) for key in value),
+    "an object",
+)
+positive = rule(
+    lambda value: _is_whole(value) and 1 <= value <= 100_000, "a whole number from 1 to 100000"
+)
+count = rule(
+    lambda value: _is_whole(value) and 0 <= value <= 100_000, "a whole number from 0 to 100000"
+)
 one_or_two = rule(lambda value: _is_whole(value) and value in (1, 2), "1, 2")
 sample_mode = rule(lambda value: _is_whole(value) and value in (0, 1), "0, 1")
 
@@ -108,9 +128,15 @@ def path(key: str, value: Any) -> str:
         found = os.path.abspath(_expand(key, given))
         os.fsencode(found)
     except UnicodeError:
-        refuse(key, value, "a path without lone surrogates and other characters that file names cannot have")
+        refuse(
+            key,
+            value,
+            "a path without lone surrogates and other characters that file names cannot have",
+        )
     except OSError as error:
-        raise SettingsError(f"{key}: the current folder does not exist; give an absolute path") from error
+        raise SettingsError(
+            f"{key}: the current folder does not exist; give an absolute path"
+        ) from error
     return found
 
 
@@ -122,11 +148,15 @@ def optional_path(key: str, value: Any) -> str | None:
 def _expand(key: str, given: str) -> str:
     found = os.path.expanduser(given)
     if found.startswith("~"):
-        raise SettingsError(f"{key}: the home folder {printable(found.partition('/')[0])!r} is unknown")
+        raise SettingsError(
+            f"{key}: the home folder {printable(found.partition('/')[0])!r} is unknown"
+        )
     for variable in _VARIABLE.findall(found):
         name = variable.strip("{}")
         if not os.environ.get(name):
-            raise SettingsError(f"{key}: the environment variable {printable(name)!r} is not set, or empty")
+            raise SettingsError(
+                f"{key}: the environment variable {printable(name)!r} is not set, or empty"
+            )
     return os.path.expandvars(found)
 
 
@@ -197,7 +227,9 @@ def steps(key: str, value: Any) -> frozenset[int] | StepSelection:
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _NAMES = "a list of names, none empty or with lone surrogates. In YAML, put quotes around names such as on, no and 1.5"
-_name = rule(lambda value: isinstance(value, str) and bool(value) and not _SURROGATE.search(value), _NAMES)
+_name = rule(
+    lambda value: isinstance(value, str) and bool(value) and not _SURROGATE.search(value), _NAMES
+)
 names = list_of(_name)
 
 #: Python compiles nested ones by recursion, under the limit of 10,000 calls that MindSpore sets
@@ -216,11 +248,19 @@ def _pattern(key: str, item: Any) -> str:
     _name(key, item)
     is_regex = item.lstrip().startswith("name-regex")
     if item.count("(") > _MOST_PARENTHESES or (is_regex and not _NAME_REGEX.fullmatch(item)):
-        refuse(key, item, f"texts, and name-regex(...), both parentheses included, at most {_MOST_PARENTHESES} in all")
+        refuse(
+            key,
+            item,
+            f"texts, and name-regex(...), both parentheses included, at most {_MOST_PARENTHESES} in all",
+        )
     try:
         regex_of(item)
     except (re.error, RecursionError, OverflowError, ValueError, MemoryError, Warning) as error:
-        refuse(key, item, f"texts, and name-regex(...) with a regular expression ({printable(str(error))})")
+        refuse(
+            key,
+            item,
+            f"texts, and name-regex(...) with a regular expression ({printable(str(error))})",
+        )
     return str(item)
 
 
@@ -228,7 +268,9 @@ patterns = list_of(_pattern)
 
 _CHOSEN = (*STATISTICS, *RANGES)
 _LIST = f"'statistics', 'md5', or a list of some of {', '.join(map(repr, _CHOSEN))}"
-_summary_mode = rule(lambda value: value in ("statistics", "md5", "hash"), _LIST, ("statistics", "md5"))
+_summary_mode = rule(
+    lambda value: value in ("statistics", "md5", "hash"), _LIST, ("statistics", "md5")
+)
 
 
 def _statistic(key: str, value: Any) -> Any:
@@ -236,7 +278,9 @@ def _statistic(key: str, value: Any) -> Any:
     if is_function and not difflib.get_close_matches(value, RANGES, 1, 0.8):
         return registered(value)
     names = (*_CHOSEN, *own_statistics())
-    return rule(lambda value: value in (*names, *HASHES), ", ".join(map(repr, names)), names)(key, value)
+    return rule(lambda value: value in (*names, *HASHES), ", ".join(map(repr, names)), names)(
+        key, value
+    )
 
 
 def summary(key: str, value: Any) -> str | tuple[str, ...]:
@@ -281,7 +325,9 @@ def condition(key: str, value: Any) -> ArrayCondition:
         refuse(key, value, allowed)
     stat = choice(*STATISTICS[:-1])(f"{key}.stat", value["stat"])
     [(sign, number)] = (item for item in value.items() if item[0] != "stat")
-    usual = isinstance(number, (int, float)) and not isinstance(number, bool) and abs(number) < 1e300
+    usual = (
+        isinstance(number, (int, float)) and not isinstance(number, bool) and abs(number) < 1e300
+    )
     if sign not in SIGNS or not usual:
         refuse(key, value, allowed)
     return ArrayCondition(stat, sign, float(number))
@@ -302,8 +348,16 @@ def pieces(key: str, value: Any) -> tuple[DimSlice, ...]:
 
 
 def _piece(key: str, value: Any) -> DimSlice:
-    given = {name: number for name, number in value.items() if number is not None} if isinstance(value, Mapping) else {}
-    whole = "dim" in given and given.keys() <= {*DimSlice._fields} and all(map(_is_whole, given.values()))
+    given = (
+        {name: number for name, number in value.items() if number is not None}
+        if isinstance(value, Mapping)
+        else {}
+    )
+    whole = (
+        "dim" in given
+        and given.keys() <= {*DimSlice._fields}
+        and all(map(_is_whole, given.values()))
+    )
     if not whole or min(given["dim"], given.get("size", 0)) < 0:
         allowed = 'a list of objects such as {"dim": 0, "begin": 0, "end": 4, "size": 128}, all of them whole numbers'
         refuse(key, value, f"{allowed}; dim and size from 0")

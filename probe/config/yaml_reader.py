@@ -15,7 +15,9 @@ from probe.config.json_reader import DEEPEST, TOO_DEEP, duplicate, mistake, whol
 from probe.config.messages import shorten
 
 _TAG = "tag:yaml.org,2002:"
-_EXPONENT = re.compile(r"-?\d+(?:\.\d+)?[eE][-+]?\d+$")  # numbers of JSON that YAML 1.1 takes for texts: 1e4
+_EXPONENT = re.compile(
+    r"-?\d+(?:\.\d+)?[eE][-+]?\d+$"
+)  # numbers of JSON that YAML 1.1 takes for texts: 1e4
 
 
 class _Loader(yaml.SafeLoader):
@@ -39,7 +41,9 @@ class _Loader(yaml.SafeLoader):
         for key, _ in node.value:
             first = keys.setdefault((key.tag, str(key.value)), key)
             if first is not key:
-                raise ComposerError(None, None, duplicate(key.value, first.start_mark.line + 1), key.start_mark)
+                raise ComposerError(
+                    None, None, duplicate(key.value, first.start_mark.line + 1), key.start_mark
+                )
         return node
 
     def construct_number(self, node: Any) -> Any:
@@ -68,4 +72,6 @@ def parse(text: str) -> Any:
         problem = ", ".join(filter(None, (error.context, error.problem)))
         if r"'\t'" in problem:
             problem += ". Indent with spaces, not with tabs."
-        raise mistake(text[: error.problem_mark.index if error.problem_mark else 0], problem) from error
+        raise mistake(
+            text[: error.problem_mark.index if error.problem_mark else 0], problem
+        ) from error

@@ -61,7 +61,10 @@ class RecordedDump:
         """Return the failure where other than so many entries were recorded, or with an error; else None."""
         if not self.error and len(self.data) == count:
             return None
-        return CheckResult(FAILED, f"{len(self.data)} of {count} calls were recorded: {self.error or 'no error told'}")
+        return CheckResult(
+            FAILED,
+            f"{len(self.data)} of {count} calls were recorded: {self.error or 'no error told'}",
+        )
 
 
 @dataclass(frozen=True)
@@ -86,7 +89,9 @@ class Bench:
             after.callback(dump.complete, errors.texts)
             yield dump
 
-    def record(self, name: str, function: Callable[[], Any], model: Any = None, **settings: Any) -> RecordedDump:
+    def record(
+        self, name: str, function: Callable[[], Any], model: Any = None, **settings: Any
+    ) -> RecordedDump:
         """Run a function in a recorded step; see ``dump``."""
         with self.dump(name, **settings) as dump:
             dump.debugger.start(model)
@@ -133,7 +138,10 @@ def read_error(path: str) -> str:
         return ""
     with open(file, encoding="utf-8", errors="replace") as opened:
         lines = [line.strip() for line in opened]
-    return next((line for line in lines if "Error" in line and not line.startswith("File")), lines[0] if lines else "")
+    return next(
+        (line for line in lines if "Error" in line and not line.startswith("File")),
+        lines[0] if lines else "",
+    )
 
 
 @dataclass(frozen=True)

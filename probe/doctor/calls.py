@@ -26,7 +26,9 @@ from probe.doctor.bench import FAILED, OK, WARNING, Bench, CheckResult, Recorded
 from probe.measure.tensor_reader import to_numpy
 
 #: a way to call MindSpore: the forward entry of its call in ``nets.EveryWay``
-_WAYS: dict[str, str] = json.loads((Path(__file__).parent / "ways.json").read_text(encoding="utf-8"))
+_WAYS: dict[str, str] = json.loads(
+    (Path(__file__).parent / "ways.json").read_text(encoding="utf-8")
+)
 #: the second run of a recomputed Cell is no new call
 _REPEATED = "Cell.heavy.Dense.forward.1"
 _COMPILED = "Jit.scaled.0.forward"
@@ -40,17 +42,25 @@ def forward_entries(bench: Bench) -> CheckResult:
         return problem
     if _REPEATED in recorded.data:
         return CheckResult(FAILED, "the second run of a recomputed Cell is recorded as a new call")
-    return CheckResult(OK, f"calls in all {len(_WAYS)} ways into MindSpore are recorded", {"ways": list(_WAYS)})
+    return CheckResult(
+        OK, f"calls in all {len(_WAYS)} ways into MindSpore are recorded", {"ways": list(_WAYS)}
+    )
 
 
 def gradients(bench: Bench) -> CheckResult:
     """Test the node API, then compare recorded gradients with those that the training gets."""
     nodes = AutogradNodes()
     if not nodes.works:
-        return CheckResult(FAILED, f"graph nodes cannot be watched, backward entries will be missing: {nodes.reason}")
+        return CheckResult(
+            FAILED,
+            f"graph nodes cannot be watched, backward entries will be missing: {nodes.reason}",
+        )
     recorded = _every_way(bench, "gradients")
     ways = {way: _backward(entry) for way, entry in _WAYS.items() if entry in recorded.data}
-    cells = {f"parameters of {name}": f"Cell.{name}.Dense.parameters_grad.0" for name in ("hidden", "hooked", "heavy")}
+    cells = {
+        f"parameters of {name}": f"Cell.{name}.Dense.parameters_grad.0"
+        for name in ("hidden", "hooked", "heavy")
+    }
     problem = _problem("gradient", {**ways, **cells}, recorded)
     if problem:
         return problem
@@ -61,7 +71,9 @@ def gradients(bench: Bench) -> CheckResult:
         if not _same(record, to_numpy(gradient)):
             wrong.append(name)
     if wrong:
-        return CheckResult(FAILED, f"{len(wrong)} of {count} gradients have wrong numbers: {', '.join(wrong)}")
+        return CheckResult(
+            FAILED, f"{len(wrong)} of {count} gradients have wrong numbers: {', '.join(wrong)}"
+        )
     fact = f"graph nodes pass their self-test; backward entries in {len(ways)} ways, {count} gradients of parameters"
     return CheckResult(OK, fact, {"ways": list(ways), "parameters": count})
 
@@ -71,11 +83,18 @@ def compiled(bench: Bench) -> CheckResult:
     from probe.doctor import nets
 
     if os.environ.get("MS_JIT") == "0":
-        return CheckResult(WARNING, "the variable MS_JIT is 0: MindSpore compiles nothing, and nothing was tried")
+        return CheckResult(
+            WARNING, "the variable MS_JIT is 0: MindSpore compiles nothing, and nothing was tried"
+        )
     x = nets.values(7, 2, 4)
     try:
         bare = to_numpy(nets.scaled(x)).tobytes()
-    except (OSError, RuntimeError, TypeError, ValueError) as error:  # MindSpore's own: some cannot compile
+    except (
+        OSError,
+        RuntimeError,
+        TypeError,
+        ValueError,
+    ) as error:  # MindSpore's own: some cannot compile
         return CheckResult(WARNING, f"MindSpore cannot compile a function here: {told(error)}")
     recorded = bench.record("compiled", lambda: nets.scaled(x), level="L1")
     problem = _problem("call", {"compiled functions": _COMPILED}, recorded)
@@ -107,10 +126,14 @@ def _every_way(bench: Bench, name: str, **settings: Any) -> RecordedDump:
 def _problem(noun: str, ways: Mapping[str, str], recorded: RecordedDump) -> CheckResult | None:
     missing = {way: entry for way, entry in ways.items() if entry not in recorded.data}
     if recorded.error:
-        return CheckResult(FAILED, f"probe had an error while it recorded: {recorded.error}", {"missing": missing})
+        return CheckResult(
+            FAILED, f"probe had an error while it recorded: {recorded.error}", {"missing": missing}
+        )
     if not missing:
         return None
-    return CheckResult(FAILED, f"no {noun} is recorded of: {', '.join(missing)}", {"missing": missing})
+    return CheckResult(
+        FAILED, f"no {noun} is recorded of: {', '.join(missing)}", {"missing": missing}
+    )
 
 
 def _backward(forward: str) -> str:
@@ -125,12 +148,19 @@ def _backward(forward: str) -> str:
 
 def _same(record: Any, array: Any) -> bool:
     found = (float(record["Max"]), float(record["Min"]), float(record["Norm"]))
-    expected = (float(array.max()), float(array.min()), math.sqrt(float((array.astype("float64") ** 2).sum())))
+    expected = (
+        float(array.max()),
+        float(array.min()),
+        math.sqrt(float((array.astype("float64") ** 2).sum())),
+    )
     return all(math.isclose(a, b, rel_tol=1e-5, abs_tol=1e-7) for a, b in zip(found, expected))
 
 
 COUNTERS = "PROBE_DOCTOR_COUNTERS"
-_CALLS, _TENSORS = 10, 20  # calls, and tensors that probe measures in them: the input and the output of each
+_CALLS, _TENSORS = (
+    10,
+    20,
+)  # calls, and tensors that probe measures in them: the input and the output of each
 #: the most operations for one tensor, on CPU and on a device: CPU lacks the kernel of a norm
 _MOST = {True: 5, False: 4}
 _TOOL = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
@@ -189,7 +219,11 @@ def _judge(on_cpu: bool, added: dict[str, int], device: dict[str, int]) -> Check
     each, most = added["operations"] / _TENSORS, _MOST[on_cpu]
     counted = ", ".join(f"{count} more {name}" for name, count in sorted(device.items()))
     fact = f"{each:.1f} operations for each tensor that the device measures (at most {most}), {added['waits']} waits"
-    fact += f"; the counter of this machine has {counted}" if device else "; nothing counts launches here"
+    fact += (
+        f"; the counter of this machine has {counted}"
+        if device
+        else "; nothing counts launches here"
+    )
     waits = added["waits"] + device.get("waits", 0)
     is_dear = each > most or waits > 0 or device.get("launches", 0) > most * _TENSORS
     details = {"added": added, "tensors": _TENSORS, "counter": device or None}

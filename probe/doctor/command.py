@@ -53,7 +53,9 @@ def _device(name: str) -> str:
     near = nearest(name.lower(), [device.lower() for device in _DEVICES])
     device = next((device for device in _DEVICES if device.lower() == near), "")
     hint = say("option.hint", word=device) if device else NOTHING
-    raise argparse.ArgumentTypeError(say("option.value", word=name, allowed=list(_DEVICES), hint=hint))
+    raise argparse.ArgumentTypeError(
+        say("option.value", word=name, allowed=list(_DEVICES), hint=hint)
+    )
 
 
 def _seconds(text: str) -> float:
@@ -63,25 +65,44 @@ def _seconds(text: str) -> float:
         seconds = 0.0
     if 0 < seconds < 1e6:
         return seconds
-    raise argparse.ArgumentTypeError(say("option.value", word=text, allowed=say("option.seconds"), hint=NOTHING))
+    raise argparse.ArgumentTypeError(
+        say("option.value", word=text, allowed=say("option.seconds"), hint=NOTHING)
+    )
 
 
 def _run(given: argparse.Namespace) -> int:
     began, rows = time.monotonic(), []
     width = max(len(check.name) for check in CHECKS)
     if not given.json:
-        print(f"probe doctor {__version__}, on {given.device or 'the device that MindSpore chooses'}", flush=True)
+        print(
+            f"probe doctor {__version__}, on {given.device or 'the device that MindSpore chooses'}",
+            flush=True,
+        )
     for row in Runner(given.device or "", given.folder, given.limit).rows(CHECKS):
         rows.append(row)
         if not given.json:
             print(f"{row['result']:8} {row['name']:{width}}  {row['fact']}", flush=True)
-    counts = {result: sum(row["result"] == result for row in rows) for result in (OK, WARNING, FAILED, NOT_RUN)}
+    counts = {
+        result: sum(row["result"] == result for row in rows)
+        for result in (OK, WARNING, FAILED, NOT_RUN)
+    }
     seconds = round(time.monotonic() - began, 1)
     status = 1 if counts[FAILED] else 0
     if given.json:
         device = next((row["device"] for row in rows if row["device"]), given.device or "")
-        summary = {"tool": "probe doctor", "format": _FORMAT, "probe": __version__, "device": device, "status": status}
-        json.dump({**summary, "seconds": seconds, "checks": rows}, sys.stdout, indent=1, ensure_ascii=False)
+        summary = {
+            "tool": "probe doctor",
+            "format": _FORMAT,
+            "probe": __version__,
+            "device": device,
+            "status": status,
+        }
+        json.dump(
+            {**summary, "seconds": seconds, "checks": rows},
+            sys.stdout,
+            indent=1,
+            ensure_ascii=False,
+        )
         print()
     else:
         told = ", ".join(f"{count} {result}" for result, count in counts.items() if count)

@@ -14,7 +14,16 @@ import tempfile
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from probe.doctor.bench import FAILED, OK, WARNING, Bench, CheckResult, Entries, RecordedDump, read_entries
+from probe.doctor.bench import (
+    FAILED,
+    OK,
+    WARNING,
+    Bench,
+    CheckResult,
+    Entries,
+    RecordedDump,
+    read_entries,
+)
 from probe.errors import UsageError
 from probe.private_names import PRIVATE_PARTS, TESTED as MINDSPORE, is_between, missing_names
 from probe.process.isolated import EndedError, Isolated
@@ -39,18 +48,27 @@ def two_processes(bench: Bench) -> CheckResult:
     if not before:
         return CheckResult(FAILED, f"nothing was recorded: {dump.error or 'no error told'}")
     beside = [name for name in os.listdir(bench.folder) if name.startswith("shared-")]
-    return _judge(said, dump, {name: read_entries(os.path.join(bench.folder, name)) for name in beside})
+    return _judge(
+        said, dump, {name: read_entries(os.path.join(bench.folder, name)) for name in beside}
+    )
 
 
 def _judge(said: str, first: RecordedDump, others: dict[str, Entries]) -> CheckResult:
     if first.error or list(first.data) != [_OURS]:
         found = first.error or f"it holds {', '.join(first.data) or 'nothing'}"
-        return CheckResult(FAILED, f"the dump of the first process was damaged by the second: {found}")
+        return CheckResult(
+            FAILED, f"the dump of the first process was damaged by the second: {found}"
+        )
     if said == "refused":
-        return CheckResult(OK, "a second process is refused while the first records; the dump of the first is complete")
+        return CheckResult(
+            OK,
+            "a second process is refused while the first records; the dump of the first is complete",
+        )
     if said == "recorded" and any(list(entries) == [_OTHERS] for entries in others.values()):
         return CheckResult(OK, "a second process writes beside the first; both dumps are complete")
-    return CheckResult(FAILED, f"the second process has no dump, and was not refused: {said or 'it said nothing'}")
+    return CheckResult(
+        FAILED, f"the second process has no dump, and was not refused: {said or 'it said nothing'}"
+    )
 
 
 def _run_second(settings: str, folder: str) -> str:
@@ -84,7 +102,12 @@ def record(task: dict[str, str], requests: Iterator[Any], tell: Callable[[str], 
 
 
 #: package: the first version that was tested, and the first that was not; as in pyproject.toml
-TESTED = {"MindSpore": MINDSPORE, "Python": ("3.9", "3.13"), "numpy": ("1.25", "2"), "ml_dtypes": ("0.3", "0.6")}
+TESTED = {
+    "MindSpore": MINDSPORE,
+    "Python": ("3.9", "3.13"),
+    "numpy": ("1.25", "2"),
+    "ml_dtypes": ("0.3", "0.6"),
+}
 _CANN_FILES = ("version.cfg", "*/version.info", "*/ascend_toolkit_install.info")
 _VERSION = re.compile(r"^\s*\[?version\]?\s*=\s*\[?([\w.]+)", re.IGNORECASE | re.MULTILINE)
 
@@ -96,11 +119,17 @@ def versions(bench: Bench) -> CheckResult:
     found = {"probe": __version__, "Python": platform.python_version()}
     for package in ("numpy", "ml_dtypes", "MindSpore"):
         found[package] = str(importlib.import_module(package.lower()).__version__)
-    untested = [name for name, (first, end) in TESTED.items() if not is_between(found[name], first, end)]
-    found.update(CANN=_cann(), system=f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores")
+    untested = [
+        name for name, (first, end) in TESTED.items() if not is_between(found[name], first, end)
+    ]
+    found.update(
+        CANN=_cann(), system=f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores"
+    )
     said = ", ".join(f"{name} {version}" for name, version in found.items() if name != "system")
     if not untested:
-        return CheckResult(OK, f"{said}; {found['system']}; probe was tested with these, but for CANN", found)
+        return CheckResult(
+            OK, f"{said}; {found['system']}; probe was tested with these, but for CANN", found
+        )
     ranges = ", ".join("{} from {} and below {}".format(name, *TESTED[name]) for name in untested)
     return CheckResult(WARNING, f"{said}; {found['system']}; probe was tested with {ranges}", found)
 
@@ -110,13 +139,17 @@ def device(bench: Bench) -> CheckResult:
     import mindspore
 
     said = ""
-    with contextlib.suppress(AttributeError, RuntimeError, ValueError):  # only some devices have a name
+    with contextlib.suppress(
+        AttributeError, RuntimeError, ValueError
+    ):  # only some devices have a name
         said = str(mindspore.hal.get_device_name(0))
     sums = (mindspore.Tensor([1.0, 2.0], mindspore.float32) + 1.0).asnumpy().tolist()
     said = "" if said == bench.device else said
     if sums != [2.0, 3.0]:
         return CheckResult(FAILED, f"{bench.device}: [1, 2] + 1 is {sums}")
-    return CheckResult(OK, f"{bench.device} runs operations" + (f"; it is {said}" if said else ""), {"name": said})
+    return CheckResult(
+        OK, f"{bench.device} runs operations" + (f"; it is {said}" if said else ""), {"name": said}
+    )
 
 
 def folder(bench: Bench) -> CheckResult:
@@ -134,7 +167,9 @@ def folder(bench: Bench) -> CheckResult:
                 fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 with contextlib.suppress(BlockingIOError):
                     fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    return CheckResult(FAILED, f"{kind} has no locks: two trainings may write into one dump")
+                    return CheckResult(
+                        FAILED, f"{kind} has no locks: two trainings may write into one dump"
+                    )
             try:
                 os.link(first, link)
             except OSError as error:
@@ -150,7 +185,11 @@ def names(bench: Bench) -> CheckResult:
     missing = [(part, name) for part, name in missing_names()]
     count = sum(len(part.names) for part in PRIVATE_PARTS)
     if not missing:
-        return CheckResult(OK, f"all {count} private names of MindSpore that probe uses are there", {"names": count})
+        return CheckResult(
+            OK,
+            f"all {count} private names of MindSpore that probe uses are there",
+            {"names": count},
+        )
     losses = {part.part: part.loss for part, _ in missing}
     told = ", ".join(name for _, name in missing[:5]) + (", …" if len(missing) > 5 else "")
     fact = f"{len(missing)} of {count} private names of MindSpore are missing ({told}): {'; '.join(losses.values())}"
@@ -162,7 +201,10 @@ def _cann() -> str:
     root = os.environ.get("ASCEND_HOME_PATH") or os.environ.get("ASCEND_TOOLKIT_HOME") or ""
     for pattern in _CANN_FILES if root else ():
         for path in sorted(glob.glob(os.path.join(glob.escape(root), pattern))):
-            with contextlib.suppress(OSError), open(path, encoding="utf-8", errors="replace") as file:
+            with (
+                contextlib.suppress(OSError),
+                open(path, encoding="utf-8", errors="replace") as file,
+            ):
                 match = _VERSION.search(file.read(100_000))
                 if match:
                     return match[1]

@@ -108,7 +108,11 @@ def numbers(bench: Bench) -> CheckResult:
 
     tensors = _measured()
     # no measuring of copies can be right where MindSpore's copy of a tensor has other values
-    lost = [name for name, it in tensors.items() if to_numpy(copy_op(it)).tobytes() != to_numpy(it).tobytes()]
+    lost = [
+        name
+        for name, it in tensors.items()
+        if to_numpy(copy_op(it)).tobytes() != to_numpy(it).tobytes()
+    ]
     tensors = {name: tensor for name, tensor in tensors.items() if name not in lost}
     greatest, wrong = {}, []
     for measure, bound in _BOUNDS.items():
@@ -123,15 +127,27 @@ def numbers(bench: Bench) -> CheckResult:
                 return CheckResult(FAILED, f"measuring on the {measure} has no numbers for {name}")
             errors[name] = _error(record, to_numpy(tensor))
         greatest[measure] = max(errors.values())
-        wrong += [f"{name} on the {measure}" for name, error in errors.items() if not error <= bound]
+        wrong += [
+            f"{name} on the {measure}" for name, error in errors.items() if not error <= bound
+        ]
     details = {"tensors": list(tensors), "greatest error": greatest, "bounds": _BOUNDS}
     details.update({"wrong": wrong, "not copied": lost})
     if wrong:
-        return CheckResult(FAILED, f"wrong numbers of {len(wrong)} tensors: {', '.join(wrong[:6])}", details)
+        return CheckResult(
+            FAILED, f"wrong numbers of {len(wrong)} tensors: {', '.join(wrong[:6])}", details
+        )
     if lost:
-        return CheckResult(WARNING, f"MindSpore's own copy of a tensor has other values: {', '.join(lost)}", details)
-    told = ", ".join(f"{greatest[side]:.1g} on the {side} (allowed {bound:g})" for side, bound in _BOUNDS.items())
-    fact = f"{len(tensors)} tensors measured on the {bench.device} and the host; error at most {told}"
+        return CheckResult(
+            WARNING,
+            f"MindSpore's own copy of a tensor has other values: {', '.join(lost)}",
+            details,
+        )
+    told = ", ".join(
+        f"{greatest[side]:.1g} on the {side} (allowed {bound:g})" for side, bound in _BOUNDS.items()
+    )
+    fact = (
+        f"{len(tensors)} tensors measured on the {bench.device} and the host; error at most {told}"
+    )
     return CheckResult(OK, fact, details)
 
 
@@ -150,9 +166,13 @@ def _measured() -> dict[str, Any]:
     for size in _SIZES:
         for name in _MEASURED.split():
             kind = np.dtype(np.float32 if name == "bfloat16" else name)
-            array = random.randint(0 if kind.kind in "ub" else -99, 2 if kind.kind == "b" else 99, size)
+            array = random.randint(
+                0 if kind.kind in "ub" else -99, 2 if kind.kind == "b" else 99, size
+            )
             array = array.astype(kind) if kind.kind in "uib" else (array / 7).astype(kind)
-            found[f"{name}-{size}"] = mindspore.Tensor(array, getattr(mindspore, "bool_" if name == "bool" else name))
+            found[f"{name}-{size}"] = mindspore.Tensor(
+                array, getattr(mindspore, "bool_" if name == "bool" else name)
+            )
         for name, value in (("NaN", math.nan), ("Inf", math.inf)):
             array = random.randn(size).astype(np.float32)
             array[3] = value
@@ -171,11 +191,21 @@ def _error(record: Any, array: Array) -> float:
         array = array.astype(np.float32)
     wide = array.astype(np.float64)
     if not np.isfinite(wide).all():
-        return 0.0 if _same(record["Max"], wide.max()) and _same(record["Norm"], np.linalg.norm(wide)) else math.inf
+        return (
+            0.0
+            if _same(record["Max"], wide.max()) and _same(record["Norm"], np.linalg.norm(wide))
+            else math.inf
+        )
     largest, norm = float(np.abs(wide).max()), float(np.linalg.norm(wide))
-    ends = [abs(record[key] - float(end)) for key, end in (("Max", wide.max()), ("Min", wide.min()))]
+    ends = [
+        abs(record[key] - float(end)) for key, end in (("Max", wide.max()), ("Min", wide.min()))
+    ]
     mean: float = abs(record["Mean"] - float(wide.mean())) / largest
-    return float(max(mean, abs(record["Norm"] - norm) / norm, math.inf if max(ends) > largest * 1e-7 else 0.0))
+    return float(
+        max(
+            mean, abs(record["Norm"] - norm) / norm, math.inf if max(ends) > largest * 1e-7 else 0.0
+        )
+    )
 
 
 def _same(a: Any, b: Any) -> bool:

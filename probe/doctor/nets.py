@@ -22,7 +22,12 @@ def values(seed: int, *shape: int) -> Any:
 
 def dense(seed: int, width: int = WIDTH) -> Any:
     """Return a dense layer whose weights depend on the seed only."""
-    return nn.Dense(width, width, weight_init=values(seed, width, width) * 0.2, bias_init=values(seed + 1, width) * 0.1)
+    return nn.Dense(
+        width,
+        width,
+        weight_init=values(seed, width, width) * 0.2,
+        bias_init=values(seed + 1, width) * 0.1,
+    )
 
 
 class OwnBackward(nn.Cell):  # type: ignore[misc]  # MindSpore has no types

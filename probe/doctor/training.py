@@ -16,14 +16,20 @@ if TYPE_CHECKING:
 _LEVELS = ("L0", "L1", "mix")
 _STEPS = 2
 _CALLS, _ROUNDS = 100, 5  # calls of a round, and rounds with and without probe in turn
-_SLOW, _TOO_SLOW = 5_000, 50_000  # microseconds that a recorded call adds: more is unusual, and far more is a fault
+_SLOW, _TOO_SLOW = (
+    5_000,
+    50_000,
+)  # microseconds that a recorded call adds: more is unusual, and far more is a fault
 
 
 def bits(bench: Bench) -> CheckResult:
     """Train a net without probe twice, then at each level, and compare all bits."""
     bare = _train()
     if _train() != bare:
-        return CheckResult(WARNING, "a training without probe does not repeat its bits here: nothing can be compared")
+        return CheckResult(
+            WARNING,
+            "a training without probe does not repeat its bits here: nothing can be compared",
+        )
     differences, entries = {}, {}
     for level in _LEVELS:
         name = f"bits-{level}"
@@ -32,14 +38,18 @@ def bits(bench: Bench) -> CheckResult:
         differences[level] = sum(a != b for a, b in zip(watched, bare))
         entries[level] = len(dump.data)
         if dump.error or not dump.data:
-            fact = f"level {level} recorded {entries[level]} entries: {dump.error or 'no error told'}"
+            fact = (
+                f"level {level} recorded {entries[level]} entries: {dump.error or 'no error told'}"
+            )
             return CheckResult(FAILED, fact)
     different, count = sum(differences.values()), len(bare) * len(_LEVELS)
     fact = f"{different} of {count} tensors differ from a training without probe (losses, gradients, parameters)"
     details = {"tensors": count, "different": differences, "entries": entries}
     if different:
         return CheckResult(FAILED, f"watching changes this training: {fact}", details)
-    return CheckResult(OK, f"watching changes nothing here: {fact} at {', '.join(_LEVELS)}", details)
+    return CheckResult(
+        OK, f"watching changes nothing here: {fact} at {', '.join(_LEVELS)}", details
+    )
 
 
 def _train(debugger: PrecisionDebugger | None = None) -> list[bytes]:
@@ -89,13 +99,17 @@ def time_per_call(bench: Bench) -> CheckResult:
             dump.debugger.step()
     if incomplete := dump.incomplete(_CALLS):
         return incomplete
-    before, after = (min(times) / _CALLS * 1e6 for times in (bare, recorded))  # other programs take time too
+    before, after = (
+        min(times) / _CALLS * 1e6 for times in (bare, recorded)
+    )  # other programs take time too
     added = after - before
     fact = f"a recorded call of a small operation takes {after:.0f} µs instead of {before:.0f}: {added:.0f} µs more"
     if bench.device == "CPU" and added > 500:
         fact += ' ("synchronize": true makes it less on CPU)'
     result = FAILED if added > _TOO_SLOW else WARNING if added > _SLOW else OK
-    return CheckResult(result, fact, {"bare": round(before, 1), "recorded": round(after, 1), "unit": "µs"})
+    return CheckResult(
+        result, fact, {"bare": round(before, 1), "recorded": round(after, 1), "unit": "µs"}
+    )
 
 
 def _seconds(function: Callable[[], Any]) -> float:

@@ -64,7 +64,9 @@ class Sentence:
         form = table()[self.key][LANGUAGES.index(language)]
         if self.key in _JOINS:
             return form.join(str(_shown(part, language)) for part in self.facts["parts"])
-        return _FORMS.vformat(form, (), {name: _shown(fact, language) for name, fact in self.facts.items()})
+        return _FORMS.vformat(
+            form, (), {name: _shown(fact, language) for name, fact in self.facts.items()}
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return key and facts as values of JSON; sentences in it are such objects too."""
@@ -79,7 +81,11 @@ class Sentence:
 
         Raise KeyError when the table has no such key, TypeError when it is no sentence.
         """
-        is_right = isinstance(given, dict) and set(given) == {"key", "facts"} and isinstance(given["facts"], dict)
+        is_right = (
+            isinstance(given, dict)
+            and set(given) == {"key", "facts"}
+            and isinstance(given["facts"], dict)
+        )
         if not is_right or not isinstance(given["key"], str):
             raise TypeError(f"no sentence: {given!r}")
         return cls(given["key"], {name: _read(fact) for name, fact in given["facts"].items()})
@@ -123,7 +129,9 @@ def locale_language(variables: Mapping[str, str] = os.environ) -> str:
 @functools.lru_cache(1)
 def table() -> dict[str, list[str]]:
     """Return the table: key -> the English form, the Chinese form."""
-    found: dict[str, list[str]] = json.loads((Path(__file__).parent / "sentences.json").read_text(encoding="utf-8"))
+    found: dict[str, list[str]] = json.loads(
+        (Path(__file__).parent / "sentences.json").read_text(encoding="utf-8")
+    )
     return found
 
 

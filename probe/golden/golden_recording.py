@@ -51,7 +51,13 @@ class _HeldSource(NamedTuple):
     def read(self, folder: str) -> Document:
         """Read them as they are now; see ``FolderKind``."""
         header, text, stacks, construct = self.writer.documents.held()
-        return Document(header, json.loads(text, object_hook=record_sharer([])), lambda: stacks, lambda: construct, [])
+        return Document(
+            header,
+            json.loads(text, object_hook=record_sharer([])),
+            lambda: stacks,
+            lambda: construct,
+            [],
+        )
 
 
 class GoldenRun:
@@ -68,9 +74,13 @@ class GoldenRun:
                 'with task "statistics" instead, and give both to probe compare: it takes --layout-a and --layout-b'
             )
         if any(folder.tree for folder in folders):
-            raise UsageError(f"golden: {path} has compiled Cells. Record this run too, and give both to probe compare")
+            raise UsageError(
+                f"golden: {path} has compiled Cells. Record this run too, and give both to probe compare"
+            )
         self._world_size = world_size
-        self._by_step = {folder.step: folder for folder in folders if is_lone or folder.rank == rank}
+        self._by_step = {
+            folder.step: folder for folder in folders if is_lone or folder.rank == rank
+        }
 
     def folder(self, step: int) -> DumpFolder | None:
         """Return the golden run's folder of a step; None where it has no such step."""
@@ -86,11 +96,15 @@ class GoldenRun:
         if golden is None:
             return False
         unit = compare_unit(
-            golden, DumpFolder(kept.writer.folder, kept.step, self._rank, "", _HeldSource(kept.writer)), Options()
+            golden,
+            DumpFolder(kept.writer.folder, kept.step, self._rank, "", _HeldSource(kept.writer)),
+            Options(),
         )
         found = Comparison((self.path, ""), [unit], ([], []), [], Options())
         if not found.is_comparable:
-            reason = unit.error or "fewer than half of the calls are the same: is it of another model?"
+            reason = (
+                unit.error or "fewer than half of the calls are the same: is it of another model?"
+            )
             raise UsageError(f"golden: {golden.path} cannot be compared: {reason}")
         return bool(unit.origins.first or unit.counts.differs)
 
@@ -125,14 +139,22 @@ class GoldenRecording(Recording):
         self._golden: GoldenRun | None = None  # until the first start()
         self._watched: WatchedStep | None = None
         self._before: KeptStep | None = None  # the step before, which may tell more of the finding
-        self._is_over, self._further, self._found = False, 0, 0  # steps to write after a difference; differences
+        self._is_over, self._further, self._found = (
+            False,
+            0,
+            0,
+        )  # steps to write after a difference; differences
         self._agreed = 0
         self._dump = DumpRecording(self._chosen(), parts, self._queues)
 
     def _chosen(self) -> Settings:
         """Return how this step is recorded: into memory, or on disk after a difference."""
         is_kept = self.settings.golden is not None and not self._further
-        return replace(self.settings, task="statistics" if is_kept else self.settings.task, keep_steps=int(is_kept))
+        return replace(
+            self.settings,
+            task="statistics" if is_kept else self.settings.task,
+            keep_steps=int(is_kept),
+        )
 
     def with_settings(self, settings: Settings) -> GoldenRecording:
         """Return what goes on under other settings; see ``Recording``."""
@@ -154,13 +176,21 @@ class GoldenRecording(Recording):
             return
         parts.report.is_reached = True
         if self._golden is None and not self._is_over:
-            self._unless_refused(lambda: parts.unless_disabled("reading the golden run", self._open))
-        if not self._is_over and self._golden is not None and (self._further or self._golden.folder(step)):
+            self._unless_refused(
+                lambda: parts.unless_disabled("reading the golden run", self._open)
+            )
+        if (
+            not self._is_over
+            and self._golden is not None
+            and (self._further or self._golden.folder(step))
+        ):
             self._dump.start(token_range)
 
     def _open(self) -> None:
         if is_graph_mode():
-            raise UsageError("golden: GRAPH_MODE is not watched. Record this run too, and give both to probe compare")
+            raise UsageError(
+                "golden: GRAPH_MODE is not watched. Record this run too, and give both to probe compare"
+            )
         rank = self.parts.ranks.rank()
         self._golden = GoldenRun(str(self.settings.golden), rank, world_size())
 
@@ -177,7 +207,11 @@ class GoldenRecording(Recording):
 
     def _queues(self, writer: DumpWriter) -> Callable[..., MeasurementQueue]:
         """Return how the queue of a step is made: it passes its entries on to the watched step."""
-        golden = None if self._golden is None or self._further else self._golden.folder(self.parts.window.step)
+        golden = (
+            None
+            if self._golden is None or self._further
+            else self._golden.folder(self.parts.window.step)
+        )
         entries = golden and self._unless_refused(lambda: GoldenEntries(golden))
         if entries is None:
             return MeasurementQueue
@@ -211,7 +245,9 @@ class GoldenRecording(Recording):
         """Return the comparison of a step that differs, after it was written and told; None where it agrees."""
         watched.end()
         golden, kept = self._golden, KeptStep(step, watched.writer)
-        is_compared = golden is not None and watched.is_suspect and not watched.writer.documents.is_empty
+        is_compared = (
+            golden is not None and watched.is_suspect and not watched.writer.documents.is_empty
+        )
         if golden is None or not is_compared or not golden.differs(kept):
             watched.writer.discard()
             self._before, self._agreed = kept, self._agreed + 1
@@ -263,7 +299,9 @@ def _told(comparison: Comparison, settings: Settings, root: str) -> Any:
     if first is None:
         return say("golden.unnamed", look=_look(settings, root))
     line = f"{first.file}:{first.line}: {first.source}" if first.file else first.name
-    return say("golden.differs", step=first.step, finding=first.said, line=line, look=_look(settings, root))
+    return say(
+        "golden.differs", step=first.step, finding=first.said, line=line, look=_look(settings, root)
+    )
 
 
 def _look(settings: Settings, root: str) -> str:

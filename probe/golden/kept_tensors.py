@@ -52,7 +52,9 @@ class KeptTensors:
     """Keeps the tensors of the last ``most`` entries, and copies of as many that may be the first difference."""
 
     def __init__(self, most: int, exact: bool) -> None:
-        self.held: dict[str, Held] = {}  # name -> an entry that may differ, or a maker of its inputs
+        self.held: dict[
+            str, Held
+        ] = {}  # name -> an entry that may differ, or a maker of its inputs
         self._most, self._exact = most, exact
         self._tensors: deque[list[tuple[Any, Any]]] = deque([[]], maxlen=most + 1)
         self._entries: deque[Entry] = deque(maxlen=most)
@@ -83,19 +85,37 @@ class KeptTensors:
             return
         self._suspects += 1
         known = {id(record): (record, tensor) for own in self._tensors for record, tensor in own}
-        given = {record.text(ITEM) for key in entry.parts if key not in _MADE for record in _records(entry, (key,))}
-        makers = [it for it in self._entries if any(record.text(ITEM) in given for record in _records(it, _MADE))]
+        given = {
+            record.text(ITEM)
+            for key in entry.parts
+            if key not in _MADE
+            for record in _records(entry, (key,))
+        }
+        makers = [
+            it
+            for it in self._entries
+            if any(record.text(ITEM) in given for record in _records(it, _MADE))
+        ]
         for one in (entry, *makers):
             if one.name not in self.held:
-                found = {id(record): known[id(record)] for record in _records(one, one.parts) if id(record) in known}
+                found = {
+                    id(record): known[id(record)]
+                    for record in _records(one, one.parts)
+                    if id(record) in known
+                }
                 copies = {key: self._copy(*pair, measurer) for key, pair in found.items()}
-                self.held[one.name] = Held(one, {key: copy for key, copy in copies.items() if copy is not None})
+                self.held[one.name] = Held(
+                    one, {key: copy for key, copy in copies.items() if copy is not None}
+                )
 
     def _copy(self, record: Any, tensor: Any, measurer: Measurer) -> Array | None:
         """Return the values that a record describes; None where something has written them since."""
         array = np.array(tensor if isinstance(tensor, np.ndarray) else measurer.read(tensor))
         known = json.loads(record.text(""))
-        if not json.loads(measurer.array(array, known["dtype"], "", None).text("")).items() <= known.items():
+        if (
+            not json.loads(measurer.array(array, known["dtype"], "", None).text("")).items()
+            <= known.items()
+        ):
             return None
         return to_storable(array, self._exact)
 
@@ -111,7 +131,11 @@ class KeepingMeasurer:
     """Measures as another measurer does, and keeps each tensor."""
 
     def __init__(self, kept: KeptTensors, measurer: Measurer) -> None:
-        self.is_immediate, self.read, self.forget = measurer.is_immediate, measurer.read, measurer.forget
+        self.is_immediate, self.read, self.forget = (
+            measurer.is_immediate,
+            measurer.read,
+            measurer.forget,
+        )
         self._kept, self._measurer = kept, measurer
 
     def tensor(self, tensor: Any, name: str, sink: ArraySink | None, role: Role) -> Any:

@@ -33,7 +33,9 @@ from probe.store.arrays import DumpWriter
 from probe.store.documents import encode
 
 #: the numbers of a record; each stands on a line of its own
-_NUMBERS = re.compile(r'"Max": (.*),\n *"Min": (.*),\n *"Mean": (.*),\n *"Norm": ([^,\n]*)(?:,\n *"md5": "(\w*)")?')
+_NUMBERS = re.compile(
+    r'"Max": (.*),\n *"Min": (.*),\n *"Mean": (.*),\n *"Norm": ([^,\n]*)(?:,\n *"md5": "(\w*)")?'
+)
 _STRIDE = 6  # the numbers of one record, and the text before the next one
 #: dtype and shape, which stand before the numbers
 _FORM = re.compile(r'"dtype": "([^"]*)",\s+"shape": (\[[^\]]*\]),\s+$')
@@ -44,7 +46,9 @@ class Agreement:
     """Compares the entries of one step with those of the golden run, in the order in which the calls ran."""
 
     def __init__(self) -> None:
-        self._near: set[tuple[Any, ...]] = set()  # the numbers of pairs that are within the tolerance
+        self._near: set[tuple[Any, ...]] = (
+            set()
+        )  # the numbers of pairs that are within the tolerance
         self._tolerances = Tolerances()
         self._judge = Judge(self._tolerances)  # it follows the rounding from call to call
 
@@ -216,10 +220,14 @@ class WatchedStep:
         self._queue: MeasurementQueue | None = None
         self._measurer: Measurer | None = None
         self._seen: set[str] = set()
-        self._open: dict[str, str] = {}  # entries that lack keys of the golden run's, whose text this is: they go on
+        self._open: dict[
+            str, str
+        ] = {}  # entries that lack keys of the golden run's, whose text this is: they go on
         self._again: set[str] = set()  # entries that went on after they had agreed
 
-    def new_queue(self, measurer: Measurer, copier: Any, wait: Any, accept: Any, *others: Any) -> MeasurementQueue:
+    def new_queue(
+        self, measurer: Measurer, copier: Any, wait: Any, accept: Any, *others: Any
+    ) -> MeasurementQueue:
         """Return the queue of the step, which passes entries on to this object; see ``MeasurementQueue``."""
         self._measurer = measurer
         keeping = KeepingMeasurer(self.kept, measurer)
@@ -268,7 +276,9 @@ class WatchedStep:
             with self.writer.errors.guard("comparing with the golden run"):
                 for name in self._again:
                     golden = self.golden.named(name)
-                    if golden is None or not self._agreement.holds(name, golden, self.writer.documents.text(name)):
+                    if golden is None or not self._agreement.holds(
+                        name, golden, self.writer.documents.text(name)
+                    ):
                         self.is_suspect = True
                 if self._open or not self.golden.in_order or not self.golden.is_over():
                     self.is_suspect = True

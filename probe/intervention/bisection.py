@@ -56,7 +56,11 @@ class Until:
         if self._order:
             if self._step not in losses and has_ended:
                 raise UsageError(say("bisect.no_step", step=self._step, last=max(losses)))
-            return bool(_ORDERS[self._order](losses[self._step], self._limit)) if self._step in losses else None
+            return (
+                bool(_ORDERS[self._order](losses[self._step], self._limit))
+                if self._step in losses
+                else None
+            )
         if self._golden:
             both = self._golden.keys() & losses.keys()
             if has_ended and not both:
@@ -148,7 +152,13 @@ def add_bisect(
     by = say("help.default", help=say("help.by"), value="cell")
     add("--by", choices=("cell", "layer", "call"), default="cell", help=by.text(language))
     for kind in ("float32", "cpu", "formula"):
-        add(f"--{kind}", action="append_const", dest="kinds", const=kind, help=say("help.kind").text(language))
+        add(
+            f"--{kind}",
+            action="append_const",
+            dest="kinds",
+            const=kind,
+            help=say("help.kind").text(language),
+        )
 
     def run(given: argparse.Namespace, runs: Runs) -> tuple[dict[str, Any], int, str]:
         if len(given.kinds or ()) != 1:
@@ -177,25 +187,54 @@ class Bisection:
             raise UsageError(say("bisect.no_half"))
         found = smallest(list(self._units), self._holds)
         if found is None:
-            return self._said([], say("bisect.none", until=self._until.text, count=len(self._units)), language)
-        facts = {"names": found, "until": self._until.text, "count": len(self._units), "runs": len(self._rows)}
+            return self._said(
+                [], say("bisect.none", until=self._until.text, count=len(self._units)), language
+            )
+        facts = {
+            "names": found,
+            "until": self._until.text,
+            "count": len(self._units),
+            "runs": len(self._rows),
+        }
         return self._said(found, say("bisect.found", kind=self._kind, **facts), language)
 
     def _holds(self, units: Sequence[str]) -> bool:
         names = tuple(sorted({member for unit in units for member in self._units[unit]}))
-        said = say(KINDS[self._kind], names=list(units) if len(units) < 7 else [f"{len(units)} units"])
+        said = say(
+            KINDS[self._kind], names=list(units) if len(units) < 7 else [f"{len(units)} units"]
+        )
         run = self._runs.run(Change(**{self._kind: names}, said=str(said)), self._until)  # type: ignore[arg-type]
         self._note(run, len(units))
         return bool(run.answer)
 
     def _note(self, run: Run, count: int) -> None:
-        last = f"{run.losses[max(run.losses)]:.6g} at {max(run.losses)}" if run.losses else run.why[:60]
+        last = (
+            f"{run.losses[max(run.losses)]:.6g} at {max(run.losses)}"
+            if run.losses
+            else run.why[:60]
+        )
         kept = " (kept)" if run.was_kept else ""
-        self._rows.append((f"{count} of {len(self._units) or '?'}{kept}", last, "yes" if run.answer else "no"))
-        print(f"run {len(self._rows)}: {count} changed, loss {last}: {self._rows[-1][2]}{kept}", file=sys.stderr)
+        self._rows.append(
+            (f"{count} of {len(self._units) or '?'}{kept}", last, "yes" if run.answer else "no")
+        )
+        print(
+            f"run {len(self._rows)}: {count} changed, loss {last}: {self._rows[-1][2]}{kept}",
+            file=sys.stderr,
+        )
 
     def _said(self, found: list[str], said: Any, language: str) -> tuple[dict[str, Any], int, str]:
-        head = tuple(say(key).text(language) for key in ("bisect.changed", "bisect.loss", "bisect.fulfilled"))
-        text = "\n".join([columns([list(row) for row in (head, *self._rows)], terminal_width()), said.text(language)])
+        head = tuple(
+            say(key).text(language) for key in ("bisect.changed", "bisect.loss", "bisect.fulfilled")
+        )
+        text = "\n".join(
+            [
+                columns([list(row) for row in (head, *self._rows)], terminal_width()),
+                said.text(language),
+            ]
+        )
         rows = [dict(zip(("changed", "loss", "fulfilled"), row)) for row in self._rows]
-        return {"found": found, "said": str(said), **said.to_dict(), "runs": rows}, int(not found), text
+        return (
+            {"found": found, "said": str(said), **said.to_dict(), "runs": rows},
+            int(not found),
+            text,
+        )

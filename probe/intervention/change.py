@@ -47,8 +47,16 @@ class Change:
     @property
     def sentence(self) -> Sentence:
         """The change in words."""
-        parts = [say(key, names=list(names)) for name, key in KINDS.items() if (names := getattr(self, name))]
-        parts += [say("change.put_in", names=list(self.put_in), golden=self.golden)] if self.put_in else []
+        parts = [
+            say(key, names=list(names))
+            for name, key in KINDS.items()
+            if (names := getattr(self, name))
+        ]
+        parts += (
+            [say("change.put_in", names=list(self.put_in), golden=self.golden)]
+            if self.put_in
+            else []
+        )
         parts += [say("change.seed", seed=self.seed)] if self.seed is not None else []
         return clauses(*parts) or NOTHING
 
@@ -58,7 +66,12 @@ class Change:
 
 
 #: the kinds of changes that take names alone, and the sentences about them
-KINDS = {"float32": "change.float32", "cpu": "change.cpu", "formula": "change.formula", "skip": "change.skip"}
+KINDS = {
+    "float32": "change.float32",
+    "cpu": "change.cpu",
+    "formula": "change.formula",
+    "skip": "change.skip",
+}
 
 
 class Calls:
@@ -75,32 +88,61 @@ class Calls:
             raise UsageError(say("try.unread", reason=str(error))) from None
         if not self.all:
             raise UsageError(say("try.no_call"))
-        self._cells = {parse(call["name"]).key: parse(call["name"]) for call in self.all if call["is_cell"]}
+        self._cells = {
+            parse(call["name"]).key: parse(call["name"]) for call in self.all if call["is_cell"]
+        }
 
     def resolve(self, change: Change) -> Change:
         """Return a change whose names are exact keys and names; raise UsageError for a name that no call has."""
         found: dict[str, Any] = {
             name: self._exact(f"--{name}", getattr(change, name), name == "skip") for name in KINDS
         }
-        return replace(change, **found, put_in=self._exact("--from", change.put_in, True), said=str(change.sentence))
+        return replace(
+            change,
+            **found,
+            put_in=self._exact("--from", change.put_in, True),
+            said=str(change.sentence),
+        )
 
-    def _exact(self, option: str, names: Iterable[str], is_cell_alone: bool = False) -> tuple[str, ...]:
+    def _exact(
+        self, option: str, names: Iterable[str], is_cell_alone: bool = False
+    ) -> tuple[str, ...]:
         """Return the keys of the Cells that names mean, with all Cells below them, and the names of calls."""
         found: list[str] = []
         for name in names:
-            same = [one.path for key, one in self._cells.items() if name in (key, key[len("Cell.") :], one.path)]
+            same = [
+                one.path
+                for key, one in self._cells.items()
+                if name in (key, key[len("Cell.") :], one.path)
+            ]
             paths = tuple(f"{path}." for path in same or [name])
-            below = [key for key, one in self._cells.items() if name and f"{one.path}.".startswith(paths)]
-            cells = [key for key in below if self._cells[key].path in same] if is_cell_alone else below
-            calls = [call["name"] for call in self.all if name in (call["name"], call["name"].rpartition(".")[0])]
-            calls += [call["name"] for call in self.all if name == parse(call["name"]).key] if not cells else []
+            below = [
+                key for key, one in self._cells.items() if name and f"{one.path}.".startswith(paths)
+            ]
+            cells = (
+                [key for key in below if self._cells[key].path in same] if is_cell_alone else below
+            )
+            calls = [
+                call["name"]
+                for call in self.all
+                if name in (call["name"], call["name"].rpartition(".")[0])
+            ]
+            calls += (
+                [call["name"] for call in self.all if name == parse(call["name"]).key]
+                if not cells
+                else []
+            )
             if not (cells or calls):
                 known = [call["name"] for call in self.all]
-                known += [one.path for one in self._cells.values()] + [parse(name).key for name in known]
+                known += [one.path for one in self._cells.values()] + [
+                    parse(name).key for name in known
+                ]
                 hint = nearest(name, known) or next((path for path in known if name in path), "")
                 guess = say("option.hint", word=hint) if hint else NOTHING
                 raise UsageError(say("try.no_name", option=option, name=name, guess=guess))
-            found += cells or ([name] if option == "--from" else calls)  # without "forward" it is both directions
+            found += cells or (
+                [name] if option == "--from" else calls
+            )  # without "forward" it is both directions
         return tuple(dict.fromkeys(found))
 
     def units(self, by: str, kind: str) -> dict[str, tuple[str, ...]]:
@@ -114,13 +156,19 @@ class Calls:
             is_half = {"Float16", "BFloat16"} & {*call["inputs"], *call["outputs"]}
             if call["is_cell"] or call.get("is_update") or (kind == "float32" and not is_half):
                 continue
-            key = call["cell"] if call["cell"] in self._cells else ""  # a Cell with a pre-hook is not known
+            key = (
+                call["cell"] if call["cell"] in self._cells else ""
+            )  # a Cell with a pre-hook is not known
             path = self._cells[key].path if key else OUTSIDE
             if by == "layer":
                 words = path.split(".")
-                end = next((place for place, word in enumerate(words) if word.isdigit()), len(words) - 1)
+                end = next(
+                    (place for place, word in enumerate(words) if word.isdigit()), len(words) - 1
+                )
                 path = ".".join(words[: end + 1])
-            name, member = (call["name"], call["name"]) if by == "call" else (path, key or call["name"])
+            name, member = (
+                (call["name"], call["name"]) if by == "call" else (path, key or call["name"])
+            )
             if kind != "float32":
                 member = call["name"]
             if member not in found.setdefault(name, []):

@@ -52,7 +52,9 @@ class Intervention(CellTask, Planting):
             with open(calls, encoding="utf-8") as file:
                 known = {call["name"]: call for call in json.load(file)}
         self._notes = None if change.said else Notes(calls)
-        self._treatments: list[Treatment] = [self._notes] if self._notes else treatments(change, known)
+        self._treatments: list[Treatment] = (
+            [self._notes] if self._notes else treatments(change, known)
+        )
         self._optimizers = KnownOptimizers(may_run=False)
         self._names, self._models = ParameterNames(), cast(Any, None)
         self._folder, self._watch = folder, cast("CellValues | None", None)
@@ -60,7 +62,9 @@ class Intervention(CellTask, Planting):
     def parameters(self, parameters: Iterable[Any]) -> None:
         """Get ready before the monitor begins, as the capture differentiates to test itself; see ``Planting``."""
         if self._watch is None:
-            self._watch = CellValues(replace(ONLY, level="mix", unlisted=True), ErrorLog(self._folder, set()), self)
+            self._watch = CellValues(
+                replace(ONLY, level="mix", unlisted=True), ErrorLog(self._folder, set()), self
+            )
 
     def open(self, models: Any) -> None:
         """Begin to change calls; see ``Planting``."""
@@ -96,7 +100,9 @@ class Intervention(CellTask, Planting):
         from mindspore import nn
 
         self._state = context.state
-        return HookGroup([Patch(nn.Cell, "__call__", around(self._cell)), Listener(updates(), self._update)])
+        return HookGroup(
+            [Patch(nn.Cell, "__call__", around(self._cell)), Listener(updates(), self._update)]
+        )
 
     def attributes(self, attributes: Mapping[str, Any]) -> dict[str, Any]:
         """Keep the attributes of a Primitive for its formula; see ``Task``."""
@@ -107,10 +113,16 @@ class Intervention(CellTask, Planting):
 
     remove = note_update = end_step = begin
 
-    def around(self, call: Call, original: Callable[..., Any], inputs: Any, named: Any) -> Callable[..., Any]:
+    def around(
+        self, call: Call, original: Callable[..., Any], inputs: Any, named: Any
+    ) -> Callable[..., Any]:
         """Return what runs in place of a call of an API."""
         found = next((one for one in self._treatments if one.takes(call)), None)
-        return original if found is None else functools.partial(found.run, call, original, (inputs, named))
+        return (
+            original
+            if found is None
+            else functools.partial(found.run, call, original, (inputs, named))
+        )
 
     def _cell(self, original: Callable[..., Any], cell: Any, *args: Any, **kwargs: Any) -> Any:
         opened, run = next(reversed(self._state.cells), None), functools.partial(original, cell)
@@ -124,8 +136,13 @@ class Intervention(CellTask, Planting):
         result = run(*args, **kwargs) if result is None else result
         return self._state.unseen(found.after, opened.call, result, (args, kwargs))
 
-    def _update(self, original: Callable[..., Any], optimizer: Any, *args: Any, **kwargs: Any) -> Any:
-        result, (name, values) = original(optimizer, *args, **kwargs), self._optimizers.of(optimizer)
+    def _update(
+        self, original: Callable[..., Any], optimizer: Any, *args: Any, **kwargs: Any
+    ) -> Any:
+        result, (name, values) = (
+            original(optimizer, *args, **kwargs),
+            self._optimizers.of(optimizer),
+        )
         call = Call(Kind.CELL, clean(f"{CELL}.{name}.{type(optimizer).__name__}"), 0, None)
         for treatment in self._treatments:
             treatment.updated(call, {**values.parameters, **values.states})
@@ -151,11 +168,16 @@ class Notes(Treatment):
     def after(self, call: Call, result: Any, inputs: Any) -> Any:
         """Note the outputs."""
         tensors = [leaf for leaf in leaves(result) if isinstance(leaf, self.tensor)]
-        self._rows.append({
-            "name": call.forward, "is_cell": call.kind is Kind.CELL, "cell": "" if call.cell is None else call.cell.key,
-            "inputs": self._inputs.pop(id(call), None) or self.dtypes(inputs), "outputs": self.dtypes(result),
-            "shapes": [list(leaf.shape) for leaf in tensors],
-        })  # fmt: skip
+        self._rows.append(
+            {
+                "name": call.forward,
+                "is_cell": call.kind is Kind.CELL,
+                "cell": "" if call.cell is None else call.cell.key,
+                "inputs": self._inputs.pop(id(call), None) or self.dtypes(inputs),
+                "outputs": self.dtypes(result),
+                "shapes": [list(leaf.shape) for leaf in tensors],
+            }
+        )
         return result
 
     def updated(self, call: Call, held: Mapping[str, Any]) -> None:

@@ -61,7 +61,9 @@ class _Launcher(Launcher):
         self._given = given
         self.install(given["as_msprobe"], joining)
         silent = _Silent()
-        self._hooks.add(Patch(PrecisionDebugger, "_session_of_process", lambda original: lambda: silent))
+        self._hooks.add(
+            Patch(PrecisionDebugger, "_session_of_process", lambda original: lambda: silent)
+        )
         self._hooks.add(Patch(PrecisionDebugger, "close", lambda original: lambda: None))
 
     def _watch(self) -> None:
@@ -83,18 +85,27 @@ class _Launcher(Launcher):
     def _served_classes(self) -> dict[str, type]:
         return {"PrecisionDebugger": PrecisionDebugger, "TrainerMon": _Silent}
 
-    def _refuse(self, original: Callable[..., Any], debugger: PrecisionDebugger, *args: Any, **kwargs: Any) -> None:
+    def _refuse(
+        self, original: Callable[..., Any], debugger: PrecisionDebugger, *args: Any, **kwargs: Any
+    ) -> None:
         debugger._session = _Silent()  # type: ignore[assignment]
 
 
 def begin(text: str) -> Launcher:
     """Begin to watch this process, or one that the program spawns. ``text`` is the JSON that ``Runs`` has made."""
     given = json.loads(text)
-    source, said = ConfigFile(None, dump_path=given["folder"], **given["settings"]), given["change"]["said"]
+    source, said = (
+        ConfigFile(None, dump_path=given["folder"], **given["settings"]),
+        given["change"]["said"],
+    )
     if said:
         source.header["changed"] = said
-        _log.warning("THIS TRAINING IS CHANGED: %s. Its losses are not those of the training.", said)
-    launcher = _Launcher(Program(*given["program"]), source, given["at_model"], True, Perturbation("", source))
+        _log.warning(
+            "THIS TRAINING IS CHANGED: %s. Its losses are not those of the training.", said
+        )
+    launcher = _Launcher(
+        Program(*given["program"]), source, given["at_model"], True, Perturbation("", source)
+    )
     launcher.begin(given, f"from probe.intervention.child import begin; begin({text!r})")
     return launcher
 
@@ -113,7 +124,12 @@ def _reseed(hooks: HookGroup, seed: int) -> None:
     from probe.seeding import seed_all
 
     seed_all(seed)
-    for owner, name in ((random, "seed"), (np.random, "seed"), (mindspore, "set_seed"), (mindspore, "manual_seed")):
+    for owner, name in (
+        (random, "seed"),
+        (np.random, "seed"),
+        (mindspore, "set_seed"),
+        (mindspore, "manual_seed"),
+    ):
         hooks.add(Patch(owner, name, lambda original: lambda *args, **kwargs: original(seed)))
 
 

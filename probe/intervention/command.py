@@ -29,7 +29,9 @@ def main(words: Sequence[str]) -> int:
     name, language = words[0], asked_language(words)
     usage = say("help.program_usage", command=name).text(language)
     about = say("help.changes", short=SHORT[name]).text(language)
-    parser = OneLineParser(prog=f"probe {name}", usage=usage, description=about, allow_abbrev=False, language=language)
+    parser = OneLineParser(
+        prog=f"probe {name}", usage=usage, description=about, allow_abbrev=False, language=language
+    )
     run = _COMMANDS[name](parser)
     _add_common(parser, name)
     count = count_of_options(words[1:], parser) + 1
@@ -42,7 +44,9 @@ def main(words: Sequence[str]) -> int:
     options = {"at_model": given.step_at == "model", "as_msprobe": given.as_msprobe}
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # the process of the run ends too
     try:
-        answer, status, text = run(given, Runs((path, module, rest), given.output, given.steps, given.ranks, options))
+        answer, status, text = run(
+            given, Runs((path, module, rest), given.output, given.steps, given.ranks, options)
+        )
         as_json = json.dumps(_plain(answer), indent=1)
         print(as_json if given.json == "-" else text)
         if given.json not in (None, "-"):
@@ -50,7 +54,9 @@ def main(words: Sequence[str]) -> int:
         return status
     except ProbeError as error:
         said = said_of(error)
-        print(f"probe: {said.text(language) if isinstance(said, Sentence) else said}", file=sys.stderr)
+        print(
+            f"probe: {said.text(language) if isinstance(said, Sentence) else said}", file=sys.stderr
+        )
     except OSError as error:
         unwritten = say("error.no_output", reason=error.strerror)
         if error.filename:
@@ -90,11 +96,30 @@ Answer = tuple[dict[str, Any], int, str]
 
 def _try(parser: OneLineParser) -> Callable[[argparse.Namespace, Runs], Answer]:
     add, language = parser.add_argument, parser.language
-    add("--float32", action="append", default=[], metavar="CELL", help=say("help.float32").text(language))
-    add("--from", nargs=2, action="append", default=[], dest="put_in", metavar=("GOLDEN", "CALL"),
-        help=say("help.from").text(language))  # fmt: skip
+    add(
+        "--float32",
+        action="append",
+        default=[],
+        metavar="CELL",
+        help=say("help.float32").text(language),
+    )
+    add(
+        "--from",
+        nargs=2,
+        action="append",
+        default=[],
+        dest="put_in",
+        metavar=("GOLDEN", "CALL"),
+        help=say("help.from").text(language),
+    )
     add("--cpu", action="append", default=[], metavar="CALL", help=say("help.cpu").text(language))
-    add("--formula", action="append", default=[], metavar="CALL", help=say("help.formula").text(language))
+    add(
+        "--formula",
+        action="append",
+        default=[],
+        metavar="CALL",
+        help=say("help.formula").text(language),
+    )
     add("--skip", action="append", default=[], metavar="CELL", help=say("help.skip").text(language))
     add("--seed", type=int, metavar="N", help=say("help.seed").text(language))
     within = say("help.default", help=say("help.within"), value=CLOSENESS)
@@ -103,8 +128,12 @@ def _try(parser: OneLineParser) -> Callable[[argparse.Namespace, Runs], Answer]:
     def run(given: argparse.Namespace, runs: Runs) -> Answer:
         goldens = {golden for golden, _ in given.put_in}
         named: dict[str, Any] = {name: tuple(getattr(given, name)) for name in KINDS}
-        change = Change(**named, golden="".join(goldens), put_in=tuple(call for _, call in given.put_in),
-                        seed=given.seed)  # fmt: skip
+        change = Change(
+            **named,
+            golden="".join(goldens),
+            put_in=tuple(call for _, call in given.put_in),
+            seed=given.seed,
+        )
         if not change.sentence:
             parser.error(say("try.no_change"))
         if len(goldens) > 1:
@@ -116,7 +145,11 @@ def _try(parser: OneLineParser) -> Callable[[argparse.Namespace, Runs], Answer]:
         if changed.status:
             raise UsageError(say("try.failed", reason=changed.why, folder=changed.folder))
         answer = {"change": str(change.sentence), "log": changed.folder, "golden": golden}
-        columns = {"unchanged": unchanged.losses, "changed": changed.losses, **({"golden": golden} if golden else {})}
+        columns = {
+            "unchanged": unchanged.losses,
+            "changed": changed.losses,
+            **({"golden": golden} if golden else {}),
+        }
         agreed = agreement(changed.losses, golden, given.within)
         said = say("try.differs", within=given.within) if golden else NOTHING
         if agreed is not None:

@@ -33,7 +33,9 @@ _SAID = {
 }  # fmt: skip
 
 
-def add_drill(parser: OneLineParser) -> Callable[[argparse.Namespace, Runs], tuple[dict[str, Any], int, str]]:
+def add_drill(
+    parser: OneLineParser,
+) -> Callable[[argparse.Namespace, Runs], tuple[dict[str, Any], int, str]]:
     """Add the options of ``probe drill``; return what runs it."""
     jobs = say("help.default", help=say("help.jobs"), value=2)
     parser.add_argument("--jobs", type=int, default=2, metavar="N", help=jobs.text(parser.language))
@@ -62,7 +64,12 @@ class Drill:
         self._clean = self._run("clean", 0.0)
         false = _alarms(self._clean)
         self._known = {(alarm.rule, alarm.series) for alarm in false} | _findings(self._clean)
-        faults = [(kind, size) for kind, sizes in SIZES.items() for size in sizes if kind != "rank" or self._runs.ranks]
+        faults = [
+            (kind, size)
+            for kind, sizes in SIZES.items()
+            for size in sizes
+            if kind != "rank" or self._runs.ranks
+        ]
         threads = ThreadPoolExecutor(self._jobs)
         try:
             named = list(threads.map(lambda fault: self._named(*fault), faults))
@@ -72,10 +79,20 @@ class Drill:
             {"fault": kind, "size": size, "by": by, "after": after, "said": said}
             for (kind, size), (by, after, said) in zip(faults, named)
         ]
-        missed = [kind for (kind, size), (by, *_) in zip(faults, named) if size == SIZES[kind][-1] and not by]
+        missed = [
+            kind
+            for (kind, size), (by, *_) in zip(faults, named)
+            if size == SIZES[kind][-1] and not by
+        ]
         smallest = {row["fault"]: row["size"] for row in reversed(rows) if row["by"]}
-        answer = {"steps": count, "at": self._at, "false": [str(alarm.said) for alarm in false], "faults": rows,
-                  "missed": missed, "smallest": smallest}  # fmt: skip
+        answer = {
+            "steps": count,
+            "at": self._at,
+            "false": [str(alarm.said) for alarm in false],
+            "faults": rows,
+            "missed": missed,
+            "smallest": smallest,
+        }
         text = self._text(rows, false, [_words(*item) for item in smallest.items()], language)
         return answer, int(bool(missed or false)), text
 
@@ -90,23 +107,41 @@ class Drill:
         run = self._run(kind, size)
         alarms = [alarm for alarm in _alarms(run) if (alarm.rule, alarm.series) not in self._known]
         if alarms:
-            return alarms[0].rule, alarms[0].step - self._at, f"{alarms[0].series}: {alarms[0].said}"
+            return (
+                alarms[0].rule,
+                alarms[0].step - self._at,
+                f"{alarms[0].series}: {alarms[0].said}",
+            )
         if run.status:
             return "the program", None, run.why
         for found in sorted(_findings(run) - self._known):
             return "probe check", 0, found
         comparison = compare(self._clean.folder, run.folder)
         first = comparison.first
-        return ("probe compare", (first.step or self._at) - self._at, str(first.sentence)) if first else ("", None, "")
+        return (
+            ("probe compare", (first.step or self._at) - self._at, str(first.sentence))
+            if first
+            else ("", None, "")
+        )
 
-    def _text(self, rows: list[dict[str, Any]], false: list[Any], smallest: list[Any], language: str) -> str:
+    def _text(
+        self, rows: list[dict[str, Any]], false: list[Any], smallest: list[Any], language: str
+    ) -> str:
         lines = [[say(key).text(language) for key in _HEAD]]
         for row in rows:
             said = _words(row["fault"], row["size"]).text(language)
             after = "" if row["after"] is None else str(row["after"])
-            lines.append([said, row["by"] or say("drill.nobody").text(language), after, row["said"][:90]])
-        summary = say("drill.summary", at=self._at, false=len(false), count=len(rows),
-                      named=sum(bool(row["by"]) for row in rows), smallest=smallest)  # fmt: skip
+            lines.append(
+                [said, row["by"] or say("drill.nobody").text(language), after, row["said"][:90]]
+            )
+        summary = say(
+            "drill.summary",
+            at=self._at,
+            false=len(false),
+            count=len(rows),
+            named=sum(bool(row["by"]) for row in rows),
+            smallest=smallest,
+        )
         return "\n".join([columns(lines, terminal_width()), summary.text(language)])
 
 
@@ -123,4 +158,6 @@ def _alarms(run: Run) -> list[Any]:
 
 def _findings(run: Run) -> set[str]:
     """Return what ``probe check`` finds in the dump of a run."""
-    return {str(item.said) for item in look_at_run(open(run.folder)).findings if item.weight != NOTE}
+    return {
+        str(item.said) for item in look_at_run(open(run.folder)).findings if item.weight != NOTE
+    }

@@ -38,7 +38,9 @@ class Planted(Planting):
         self._batch: tuple[int, list[Any]] = -1, []  # the step and the values of the last batch
         kind = type(pynative_executor())
         hooks: list[Any] = [Patch(kind, name, around(self._grad)) for name in ("grad", "grad_aux")]
-        self.hooks = HookGroup([*hooks, Listener(updates(), self._update)])  # whoever ends the run removes them
+        self.hooks = HookGroup(
+            [*hooks, Listener(updates(), self._update)]
+        )  # whoever ends the run removes them
         self.hooks.install()  # before those of the monitor, which sees the fault then
 
     def close(self) -> bool:
@@ -48,7 +50,9 @@ class Planted(Planting):
 
     def parameters(self, parameters: Iterable[Any]) -> None:
         """Take the parameters."""
-        self._held.update((id(parameter), parameter) for parameter in parameters if parameter.requires_grad)
+        self._held.update(
+            (id(parameter), parameter) for parameter in parameters if parameter.requires_grad
+        )
 
     def open(self, models: Any) -> None:
         """Transpose a weight at the beginning of its step."""
@@ -62,13 +66,19 @@ class Planted(Planting):
     def batch(self, *values: Any) -> None:
         """Scale the first batch of its step, or give a rank the one of the step before."""
         kind, parameter = self._types
-        found = [leaf for leaf in leaves(values) if isinstance(leaf, kind) and not isinstance(leaf, parameter)]
+        found = [
+            leaf
+            for leaf in leaves(values)
+            if isinstance(leaf, kind) and not isinstance(leaf, parameter)
+        ]
         if not found or self._batch[0] == self._step:
             return
         before, arrays = self._batch[1], [to_numpy(tensor).copy() for tensor in found]
         if self._is_due("batch"):
             one = arrays[0]  # the others are labels
-            scaled = one * self._size if one.dtype.kind == "f" else (one * self._size) % (one.max() + 1)
+            scaled = (
+                one * self._size if one.dtype.kind == "f" else (one * self._size) % (one.max() + 1)
+            )
             write(found[0], scaled.astype(one.dtype))
         elif self._is_due("rank") and RankResolver().rank() == 1:
             for tensor, array in zip(found, before):
@@ -84,7 +94,11 @@ class Planted(Planting):
     def _grad(self, original: Callable[..., Any], executor: Any, *args: Any, **kwargs: Any) -> Any:
         result = original(executor, *args, **kwargs)
         weights = args[2] if len(args) > 2 else None
-        if self._kind not in ("gradient", "nan") or self._step < self._at or not isinstance(weights, (tuple, list)):
+        if (
+            self._kind not in ("gradient", "nan")
+            or self._step < self._at
+            or not isinstance(weights, (tuple, list))
+        ):
             return result
         is_inner = isinstance(result[-1], tuple)
         gradients = list(result[-1] if is_inner else result)
@@ -94,18 +108,28 @@ class Planted(Planting):
             array *= array.dtype.type(self._size)
         elif self._step == self._at:
             array.reshape(-1)[0] = np.nan
-        write(gradients[place], array)  # in its own memory: nothing is called that a dump would have
+        write(
+            gradients[place], array
+        )  # in its own memory: nothing is called that a dump would have
         return result
 
-    def _update(self, original: Callable[..., Any], optimizer: Any, *args: Any, **kwargs: Any) -> Any:
+    def _update(
+        self, original: Callable[..., Any], optimizer: Any, *args: Any, **kwargs: Any
+    ) -> Any:
         frozen = []
         if self._kind == "frozen" and self._step >= self._at:
             frozen = self._by_size() if self._size else self._by_size()[:1]
         elif self._is_due("rate"):
-            groups = getattr(optimizer, "param_groups", None) or [{"lr": getattr(optimizer, "learning_rate", None)}]
+            groups = getattr(optimizer, "param_groups", None) or [
+                {"lr": getattr(optimizer, "learning_rate", None)}
+            ]
             rates = [leaf for group in groups for leaf in leaves(group["lr"])]
-            rates = [getattr(rate, "learning_rate", rate) for rate in rates]  # of a schedule its table
-            for rate in {id(rate): rate for rate in rates if isinstance(rate, self._types[0])}.values():
+            rates = [
+                getattr(rate, "learning_rate", rate) for rate in rates
+            ]  # of a schedule its table
+            for rate in {
+                id(rate): rate for rate in rates if isinstance(rate, self._types[0])
+            }.values():
                 write(rate, to_numpy(rate) * np.float32(self._size))
             self._kind = "clean"
         before = [(parameter, to_numpy(parameter).copy()) for parameter in frozen]

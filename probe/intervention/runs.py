@@ -56,7 +56,10 @@ class Run:
     @property
     def why(self) -> str:
         """The last line of its log."""
-        with contextlib.suppress(OSError), open(os.path.join(self.folder, "log.txt"), errors="replace") as file:
+        with (
+            contextlib.suppress(OSError),
+            open(os.path.join(self.folder, "log.txt"), errors="replace") as file,
+        ):
             return next((line.strip() for line in reversed(file.readlines()) if line.strip()), "")
         return ""
 
@@ -87,7 +90,9 @@ class Runs:
         """The calls of the first step of the unchanged run, which is made before."""
         return Calls(self._noted)
 
-    def run(self, change: Change | None = None, decide: Decide | None = None, **settings: Any) -> Run:
+    def run(
+        self, change: Change | None = None, decide: Decide | None = None, **settings: Any
+    ) -> Run:
         """Return a run, as far as the condition needs it; without one up to its end.
 
         Raise UsageError when the unchanged program fails, or has no loss.
@@ -95,13 +100,17 @@ class Runs:
         change = change or Change()
         beside = Path(self.program[0]).parent
         states = [
-            (str(path), path.stat().st_mtime_ns) for name in ("*.py", "*/*.py") for path in sorted(beside.glob(name))
+            (str(path), path.stat().st_mtime_ns)
+            for name in ("*.py", "*/*.py")
+            for path in sorted(beside.glob(name))
         ]
         given = self.program, self.ranks, self.options, change.text(), settings, states
         key = hashlib.sha256(repr(given).encode()).hexdigest()[:12]
         run = Run(os.path.join(self.folder, f"{'changed' if change.said else 'unchanged'}-{key}"))
         ended = os.path.join(run.folder, "ended.json")
-        self._noted = self._noted if change.said else os.path.abspath(os.path.join(run.folder, "calls.json"))
+        self._noted = (
+            self._noted if change.said else os.path.abspath(os.path.join(run.folder, "calls.json"))
+        )
         if os.path.isdir(run.folder):
             with contextlib.suppress(OSError, ValueError), open(ended) as kept:
                 run.status = json.load(kept)
@@ -126,10 +135,15 @@ class Runs:
         shutil.rmtree(run.folder, ignore_errors=True)
         make_dirs(run.folder)
         given = {
-            "folder": os.path.abspath(run.folder), "calls": self._noted,
-            "program": self.program, "change": asdict(change), "at_model": False, "as_msprobe": False,
-            "settings": {"task": "monitor", "quiet": True, "synchronize": True, **settings}, **self.options,
-        }  # fmt: skip
+            "folder": os.path.abspath(run.folder),
+            "calls": self._noted,
+            "program": self.program,
+            "change": asdict(change),
+            "at_model": False,
+            "as_msprobe": False,
+            "settings": {"task": "monitor", "quiet": True, "synchronize": True, **settings},
+            **self.options,
+        }
         with open(os.path.join(run.folder, "change.json"), "w", encoding="utf-8") as file:
             json.dump(given, file, indent=1)
         binaries = os.path.dirname(sys.executable)
@@ -139,8 +153,15 @@ class Runs:
             with socket.socket() as free:
                 free.bind(("127.0.0.1", 0))
                 port = free.getsockname()[1]
-            counts = [f"--worker_num={self.ranks}", f"--local_worker_num={self.ranks}", f"--master_port={port}"]
-            msrun, command[0] = os.path.join(binaries, "msrun"), "python"  # it takes no path of an interpreter
+            counts = [
+                f"--worker_num={self.ranks}",
+                f"--local_worker_num={self.ranks}",
+                f"--master_port={port}",
+            ]
+            msrun, command[0] = (
+                os.path.join(binaries, "msrun"),
+                "python",
+            )  # it takes no path of an interpreter
             command = [msrun, *counts, f"--log_dir={run.folder}/ranks", "--join=True", *command]
         with open(os.path.join(run.folder, "log.txt"), "wb") as log:
             streams = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": log}
@@ -194,6 +215,9 @@ def table(columns: Mapping[str, Mapping[int, float]]) -> str:
     first = next(iter(columns.values()))
     lines = ["  step" + "".join(f"{name:>{11 if name == 'unchanged' else 12}}" for name in columns)]
     for step in first:
-        cells = [f"{series[step]:>12.6g}"[-12:] if step in series else f"{'-':>12}" for series in columns.values()]
+        cells = [
+            f"{series[step]:>12.6g}"[-12:] if step in series else f"{'-':>12}"
+            for series in columns.values()
+        ]
         lines.append(f"{step:>6}" + "".join(cells)[1:])
     return "\n".join(lines)

@@ -44,7 +44,9 @@ class Treatment:
         """Return whether it takes a call: by its name, with or without direction, or by its key."""
         return not self.names.isdisjoint((call.forward, call.key, call.forward.rpartition(".")[0]))
 
-    def run(self, call: Call, original: Callable[..., Any], inputs: Any, *args: Any, **kwargs: Any) -> Any:
+    def run(
+        self, call: Call, original: Callable[..., Any], inputs: Any, *args: Any, **kwargs: Any
+    ) -> Any:
         """Run a call of an API, whose ``inputs`` are among the arguments."""
         args, kwargs = self.before(call, None, (args, kwargs))
         return self.after(call, original(*args, **kwargs), inputs)
@@ -97,7 +99,9 @@ class Treatment:
 
         def narrow(leaf: Any) -> Any:
             wanted = halves.get(next(left, "")) if isinstance(leaf, self.tensor) else None
-            return leaf if wanted is None or str(leaf.dtype) != "Float32" else ops.cast(leaf, wanted)
+            return (
+                leaf if wanted is None or str(leaf.dtype) != "Float32" else ops.cast(leaf, wanted)
+            )
 
         with uncast():
             return mapped(narrow, value)
@@ -110,13 +114,17 @@ class Float32(Treatment):
         """See ``Treatment``; also the calls and the Cells in a Cell that is changed."""
         return super().takes(call) or self._is_inside(call)
 
-    def run(self, call: Call, original: Callable[..., Any], inputs: Any, *args: Any, **kwargs: Any) -> Any:
+    def run(
+        self, call: Call, original: Callable[..., Any], inputs: Any, *args: Any, **kwargs: Any
+    ) -> Any:
         """Run a call of an API in float32."""
         with uncast():
             if not written_inputs(call.key):  # else the tensor that is written keeps its dtype
                 args, kwargs = self.widened((args, kwargs))
             result = original(*args, **kwargs)
-        return result if self._is_inside(call) else self.narrowed(result, self.of(call).get("outputs"))
+        return (
+            result if self._is_inside(call) else self.narrowed(result, self.of(call).get("outputs"))
+        )
 
     def before(self, call: Call, cell: Any, value: Any) -> Any:
         """Cast what enters a changed Cell, and what leaves one into another."""
@@ -136,7 +144,9 @@ class Float32(Treatment):
 class Formula(Treatment):
     """Fused operators are computed by their formulas of ``probe replay``, in float32 at least."""
 
-    def run(self, call: Call, original: Callable[..., Any], inputs: Any, *args: Any, **kwargs: Any) -> Any:
+    def run(
+        self, call: Call, original: Callable[..., Any], inputs: Any, *args: Any, **kwargs: Any
+    ) -> Any:
         """Compute the formula."""
         from probe.replaying.references import reference_of
 
@@ -161,16 +171,22 @@ class Host(Treatment):
         process.send(described(call, args, kwargs, [None for leaf in leaves(result)])._asdict())
         answer = process.receive(_LIMIT)
         if "here" not in answer:
-            raise UsageError(say("try.no_cpu", name=call.forward, reason=str(answer.get("reason", ""))))
+            raise UsageError(
+                say("try.no_cpu", name=call.forward, reason=str(answer.get("reason", "")))
+            )
         found = iter([load(leaf) for leaf in answer["here"]["outputs"] if leaf])
         for name in os.listdir(folder):
             os.remove(os.path.join(folder, name))
-        return mapped(lambda leaf: graft(leaf, next(found)) if isinstance(leaf, self.tensor) else leaf, result)
+        return mapped(
+            lambda leaf: graft(leaf, next(found)) if isinstance(leaf, self.tensor) else leaf, result
+        )
 
     @functools.cached_property
     def _host(self) -> tuple[str, Isolated]:
         folder = tempfile.mkdtemp(prefix="probe-host-")
-        process = Isolated("probe.replaying.worker:main", {"device": "CPU", "dtype": "", "folder": folder})
+        process = Isolated(
+            "probe.replaying.worker:main", {"device": "CPU", "dtype": "", "folder": folder}
+        )
         atexit.register(process.close)
         atexit.register(shutil.rmtree, folder, True)
         process.receive(_LIMIT)
@@ -178,8 +194,14 @@ class Host(Treatment):
 
     def _plain(self, save: Callable[[Any], str], leaf: Any) -> Any:
         if isinstance(leaf, self.tensor):
-            return {"array": save(to_numpy(leaf)), "dtype": str(leaf.dtype), "shape": list(leaf.shape)}
-        return leaf if isinstance(leaf, (bool, int, float, str, type(None))) else {"dtype": str(leaf)}
+            return {
+                "array": save(to_numpy(leaf)),
+                "dtype": str(leaf.dtype),
+                "shape": list(leaf.shape),
+            }
+        return (
+            leaf if isinstance(leaf, (bool, int, float, str, type(None))) else {"dtype": str(leaf)}
+        )
 
 
 class Skip(Treatment):
@@ -187,9 +209,14 @@ class Skip(Treatment):
 
     def instead(self, call: Call, inputs: Any) -> Any:
         """Return the input; raise UsageError when the Cell changes the shape."""
-        result, shapes = next(leaf for leaf in leaves(inputs) if isinstance(leaf, self.tensor)), self.of(call)["shapes"]
+        result, shapes = (
+            next(leaf for leaf in leaves(inputs) if isinstance(leaf, self.tensor)),
+            self.of(call)["shapes"],
+        )
         if [list(result.shape)] != shapes:
-            raise UsageError(say("try.turns", name=call.forward, left=str(list(result.shape)), right=str(shapes)))
+            raise UsageError(
+                say("try.turns", name=call.forward, left=str(list(result.shape)), right=str(shapes))
+            )
         return result
 
 
@@ -211,17 +238,23 @@ class Golden(Treatment):
         passed = {id(leaf): _pass(leaf, array) for leaf, array in found if array is not None}
         for name, below in cell.cells_and_names() if cell is not None else ():
             path = f"{parse(call.forward).path}{'.' * bool(name)}{name}"
-            for place, array in self._arrays(clean(f"{CELL}.{path}.{type(below).__name__}.parameters_grad.0")).items():
+            for place, array in self._arrays(
+                clean(f"{CELL}.{path}.{type(below).__name__}.parameters_grad.0")
+            ).items():
                 held = below._params.get(place.partition(".")[0])
                 if held is not None and array is not None:
-                    value_of = functools.partial(lambda gradient, golden: golden, golden=_tensor(array, held.dtype))
+                    value_of = functools.partial(
+                        lambda gradient, golden: golden, golden=_tensor(array, held.dtype)
+                    )
                     self._hooks.register([(held, value_of)])
         return mapped(lambda leaf: passed.get(id(leaf), leaf), value)
 
     def after(self, call: Call, result: Any, inputs: Any) -> Any:
         """Return the golden's outputs."""
         found = iter(self._arrays(call.forward).values())
-        if result is None or any(result is item for item in inputs[0]):  # a call that writes its first input
+        if result is None or any(
+            result is item for item in inputs[0]
+        ):  # a call that writes its first input
             for array in found:
                 write(inputs[0][0], array)
             return result
@@ -249,16 +282,23 @@ class Golden(Treatment):
         dump = self._run.dump(self._step if steps else None, RankResolver().rank())
         found = dump.get(name)
         if found is None and parts.path:  # a Cell of another class at this place
-            same = (one for one in dump.calls(direction=parts.direction) if one.parts.path == parts.path)
+            same = (
+                one for one in dump.calls(direction=parts.direction) if one.parts.path == parts.path
+            )
             found = next((one for one in same if one.parts[0::5] == parts[0::5]), None)
         outputs = {} if found is None else found.outputs
-        return {place: item.array() if hasattr(item, "array") else None for place, item in outputs.items()}
+        return {
+            place: item.array() if hasattr(item, "array") else None
+            for place, item in outputs.items()
+        }
 
 
 def treatments(change: Change, known: Mapping[str, Any]) -> list[Treatment]:
     """Return what runs around the calls of a training."""
     kinds = {"float32": Float32, "cpu": Host, "formula": Formula, "skip": Skip}
-    found = [kind(known, getattr(change, name)) for name, kind in kinds.items() if getattr(change, name)]
+    found = [
+        kind(known, getattr(change, name)) for name, kind in kinds.items() if getattr(change, name)
+    ]
     return [*found, *([Golden(known, change.put_in, change.golden)] if change.put_in else [])]
 
 
@@ -266,7 +306,9 @@ def described(call: Call, args: list[Any], kwargs: dict[str, Any], outputs: Any 
     """Return a call as ``probe replay`` hands it to another process."""
     from probe.replaying.described import CallDescription
 
-    return CallDescription(call.key, args, kwargs, call.parts.get("attributes", {}), "", [*outputs], [])
+    return CallDescription(
+        call.key, args, kwargs, call.parts.get("attributes", {}), "", [*outputs], []
+    )
 
 
 def mapped(function: Callable[[Any], Any], value: Any) -> Any:

@@ -22,7 +22,12 @@ from probe.reading.commands.arguments import add_shared
 if TYPE_CHECKING:
     from probe.launch.launcher import Launcher
 
-_WORDS = ("rank", "step", "data_mode", "summary_mode")  # settings that are lists of numbers or words: 0,4-6
+_WORDS = (
+    "rank",
+    "step",
+    "data_mode",
+    "summary_mode",
+)  # settings that are lists of numbers or words: 0,4-6
 _PATHS = ("dump_path", "support_ops", "golden", "bench_path")
 #: settings that are lists of texts, which may have commas: the option is repeated
 _TEXTS = ("scope", "list", "exclude", "tensor_list")
@@ -66,32 +71,56 @@ def main(words: Sequence[str]) -> int:
         try_settings(loaded, os.path.dirname(os.path.realpath(path)))
     except ProbeError as error:
         said = said_of(error)
-        print(f"probe: {said.text(language) if isinstance(said, Sentence) else said}", file=sys.stderr)
+        print(
+            f"probe: {said.text(language) if isinstance(said, Sentence) else said}", file=sys.stderr
+        )
         return 2
     Program(path, module, rest).check()
     join(path, module, rest, config, settings, at_model, as_msprobe, perturb, first_step).run()
     return 0
 
 
-def _tell_of_options_behind(rest: Sequence[str], parser: argparse.ArgumentParser, program: str, language: str) -> None:
+def _tell_of_options_behind(
+    rest: Sequence[str], parser: argparse.ArgumentParser, program: str, language: str
+) -> None:
     """Say which options of this command stand behind the program, and so are the program's."""
-    own = {option for action in parser._actions for option in action.option_strings if option.startswith("--")}
+    own = {
+        option
+        for action in parser._actions
+        for option in action.option_strings
+        if option.startswith("--")
+    }
     found = [word for word in rest if word.partition("=")[0] in own - {"--help"}]
     if found:
-        print(f"probe: {say('run.behind', options=found, program=program).text(language)}", file=sys.stderr)
+        print(
+            f"probe: {say('run.behind', options=found, program=program).text(language)}",
+            file=sys.stderr,
+        )
 
 
 def join(
-    path: str, module: str, rest: list[str], config: str, settings: dict[str, Any], at_model: bool, as_msprobe: bool,
-    perturb: str = "", first_step: int | None = None,
-) -> Launcher:  # fmt: skip
+    path: str,
+    module: str,
+    rest: list[str],
+    config: str,
+    settings: dict[str, Any],
+    at_model: bool,
+    as_msprobe: bool,
+    perturb: str = "",
+    first_step: int | None = None,
+) -> Launcher:
     """Begin to watch this process: the one of the command, or one that the program spawns."""
     from probe.launch.launcher import Launcher
     from probe.launch.perturb import Perturbation
 
-    has_settings, source = bool(config) or len(settings) > 1 or bool(perturb), ConfigFile(config or None, **settings)
+    has_settings, source = (
+        bool(config) or len(settings) > 1 or bool(perturb),
+        ConfigFile(config or None, **settings),
+    )
     changes = Perturbation(perturb, source)
-    launcher = Launcher(Program(path, module, rest), source, at_model, has_settings, changes, first_step)
+    launcher = Launcher(
+        Program(path, module, rest), source, at_model, has_settings, changes, first_step
+    )
     given = (path, module, rest, config, settings, at_model, as_msprobe, perturb, first_step)
     launcher.install(as_msprobe, f"from probe.launch.command import join; join(*{given!r})")
     return launcher
@@ -100,7 +129,9 @@ def join(
 def _parser(language: str = ENGLISH) -> OneLineParser:
     usage = say("help.program_usage", command="run").text(language)
     long = say("help.run_long").text(language)
-    parser = OneLineParser(prog="probe run", usage=usage, description=long, allow_abbrev=False, language=language)
+    parser = OneLineParser(
+        prog="probe run", usage=usage, description=long, allow_abbrev=False, language=language
+    )
     add = parser.add_argument
     add("--config", metavar="FILE", help=say("help.config").text(language))
     at = say("help.default", help=say("help.step_at"), value="optimizer")
@@ -113,9 +144,14 @@ def _parser(language: str = ENGLISH) -> OneLineParser:
     settings = parser.add_argument_group(say("help.settings").text(language))
     texts = meanings(language)
     for row in fields(Settings):
-        option, meaning = f"--{row.name.replace('_', '-')}", _with_default(texts[row.name], row.default, language)
+        option, meaning = (
+            f"--{row.name.replace('_', '-')}",
+            _with_default(texts[row.name], row.default, language),
+        )
         if isinstance(row.default, bool) or row.name in ("unlisted", "saved_tensors"):
-            settings.add_argument(option, action=argparse.BooleanOptionalAction, default=None, help=meaning)
+            settings.add_argument(
+                option, action=argparse.BooleanOptionalAction, default=None, help=meaning
+            )
         elif row.name in _TEXTS:
             settings.add_argument(option, action="append", metavar="TEXT", help=meaning)
         elif row.name in _WORDS:
@@ -123,7 +159,9 @@ def _parser(language: str = ENGLISH) -> OneLineParser:
             settings.add_argument(option, type=parse, metavar="A,B", help=meaning)
         else:
             kind = _value if row.name in _JSON or isinstance(row.default, int) else str
-            settings.add_argument(option, type=kind, metavar=_metavar(row.name, row.default), help=meaning)
+            settings.add_argument(
+                option, type=kind, metavar=_metavar(row.name, row.default), help=meaning
+            )
     return parser
 
 
@@ -161,7 +199,9 @@ def _word_or_words(text: str) -> str | list[str]:
 
 def _step(text: str) -> int:
     if not text.isascii() or not text.isdigit():
-        raise argparse.ArgumentTypeError(say("option.value", word=text, allowed=say("option.from_zero"), hint=NOTHING))
+        raise argparse.ArgumentTypeError(
+            say("option.value", word=text, allowed=say("option.from_zero"), hint=NOTHING)
+        )
     return int(text)
 
 

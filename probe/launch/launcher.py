@@ -30,9 +30,14 @@ class Launcher:
     """Records a program that does not know probe. ``at_model`` makes each outermost call of a model a step."""
 
     def __init__(
-        self, program: Program, source: ConfigFile, at_model: bool, has_settings: bool, perturbation: Perturbation,
+        self,
+        program: Program,
+        source: ConfigFile,
+        at_model: bool,
+        has_settings: bool,
+        perturbation: Perturbation,
         first_step: int | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._program, self._source, self._perturbation = program, source, perturbation
         self._at_model, self._has_settings = at_model, has_settings
         self._first_step = first_step  # the number of the first step, of a resumed run
@@ -45,11 +50,15 @@ class Launcher:
 
     def install(self, as_msprobe: bool, joining: str = "") -> None:
         """Begin to watch this process, and those that it spawns: these run the code ``joining``."""
-        ServedMsprobe(self._served_classes, as_msprobe).install()  # also in place of one that is installed
+        ServedMsprobe(
+            self._served_classes, as_msprobe
+        ).install()  # also in place of one that is installed
         self._hooks.add(AwaitedImport("mindspore", self._watch))
         self._hooks.add(AwaitedImport("msprobe.mindspore", self._refuse_installed))
         # not imported before MindSpore: its Cells would then end later than the modules that they need
-        self._hooks.add(AwaitedImport("multiprocessing.spawn", functools.partial(self._watch_spawned, joining)))
+        self._hooks.add(
+            AwaitedImport("multiprocessing.spawn", functools.partial(self._watch_spawned, joining))
+        )
         self._hooks.install()
 
     def run(self) -> None:
@@ -70,12 +79,17 @@ class Launcher:
 
     def _watch_spawned(self, joining: str) -> None:
         spawn = sys.modules["multiprocessing.spawn"]
-        self._hooks.add(Patch(spawn, "get_command_line", around(functools.partial(self._join, joining))))
+        self._hooks.add(
+            Patch(spawn, "get_command_line", around(functools.partial(self._join, joining)))
+        )
 
     def _join(self, joining: str, original: Callable[..., list[str]], **named: Any) -> list[str]:
         """Return the command that spawns a process, with the code that watches it."""
         self._has_spawned, words = True, original(**named)
-        return [f"{joining}; {word}" if before == "-c" else word for before, word in zip(["", *words], words)]
+        return [
+            f"{joining}; {word}" if before == "-c" else word
+            for before, word in zip(["", *words], words)
+        ]
 
     def _new_debugger(self) -> PrecisionDebugger:
         self._debugger = PrecisionDebugger.of(self._source)
@@ -102,7 +116,10 @@ class Launcher:
 
         # without settings the program wants the files of its monitor, and nobody wants a dump
         of_monitor = bool if self._has_settings else self._stand_back
-        return {_DEBUGGER: served(PrecisionDebugger, self._stand_back), "TrainerMon": served(TrainerMon, of_monitor)}
+        return {
+            _DEBUGGER: served(PrecisionDebugger, self._stand_back),
+            "TrainerMon": served(TrainerMon, of_monitor),
+        }
 
     def _stand_back(self) -> None:
         if not self._is_own and self._has_settings:
@@ -111,7 +128,9 @@ class Launcher:
         self._is_own = True
         self._hooks.remove()
 
-    def _refuse(self, original: Callable[..., Any], debugger: PrecisionDebugger, *args: Any, **kwargs: Any) -> None:
+    def _refuse(
+        self, original: Callable[..., Any], debugger: PrecisionDebugger, *args: Any, **kwargs: Any
+    ) -> None:
         if type(debugger) is PrecisionDebugger:
             self._raise(NOTHING)
         original(debugger, *args, **kwargs)
@@ -120,11 +139,17 @@ class Launcher:
         """Refuse the debugger of an msprobe that is installed: both would record."""
         kind = getattr(sys.modules["msprobe.mindspore"], "PrecisionDebugger", None)
         if isinstance(kind, type) and not issubclass(kind, PrecisionDebugger):
-            self._hooks.add(Patch(kind, "__init__", around(lambda *_, **__: self._raise(say("run.or_as_msprobe")))))
+            self._hooks.add(
+                Patch(
+                    kind, "__init__", around(lambda *_, **__: self._raise(say("run.or_as_msprobe")))
+                )
+            )
 
     def _raise(self, further: Sentence) -> None:
         self._is_own = True
-        raise UsageError(say("run.own_debugger", place=_place(), program=str(self._program), further=further))
+        raise UsageError(
+            say("run.own_debugger", place=_place(), program=str(self._program), further=further)
+        )
 
     def _at_sigterm(self) -> None:
         """Complete the dump, and say where it is, or why there is none."""
@@ -135,7 +160,12 @@ class Launcher:
 
     def _report(self) -> None:
         """Say why nothing was recorded, where no debugger was made."""
-        if self._debugger is not None or self._is_own or self._is_quiet or os.getpid() != self._process:
+        if (
+            self._debugger is not None
+            or self._is_own
+            or self._is_quiet
+            or os.getpid() != self._process
+        ):
             return
         if self._has_reported:
             return
@@ -147,7 +177,9 @@ class Launcher:
         elif self._at_model:
             reason = "no Cell with parameters was called"
         else:
-            reason = "no optimizer of MindSpore made an update. For inference there is --step-at model"
+            reason = (
+                "no optimizer of MindSpore made an update. For inference there is --step-at model"
+            )
         _log.warning("nothing was recorded: %s", reason)
 
 
@@ -222,7 +254,9 @@ class AwaitedImport:
             execute, own = loader.exec_module, vars(loader).get("exec_module")
 
             def exec_module(module: ModuleType) -> None:
-                if vars(loader).get("exec_module") is exec_module:  # else a hook of the program's has replaced it
+                if (
+                    vars(loader).get("exec_module") is exec_module
+                ):  # else a hook of the program's has replaced it
                     del loader.exec_module
                 if own is not None:  # of a hook of the program's, which may remove it
                     loader.exec_module = own
@@ -237,7 +271,10 @@ class ServedMsprobe:
     """Imports probe in place of ``msprobe`` and those of its modules that hold names which probe has."""
 
     def __init__(self, own: Callable[[], dict[str, type]], is_forced: bool) -> None:
-        self._own, self._is_forced = own, is_forced  # gives the classes that are served; hides an installed msprobe
+        self._own, self._is_forced = (
+            own,
+            is_forced,
+        )  # gives the classes that are served; hides an installed msprobe
 
     def install(self) -> None:
         """Begin to serve."""
@@ -263,9 +300,13 @@ class ServedMsprobe:
         if name == _HOME:
             import probe
 
-            module.__dict__.update({served: getattr(probe, served) for served in _HOMES[_HOME]}, **self._own())
+            module.__dict__.update(
+                {served: getattr(probe, served) for served in _HOMES[_HOME]}, **self._own()
+            )
         elif name in _HOMES:
-            module.__dict__.update({served: getattr(sys.modules[_HOME], served) for served in _HOMES[name]})
+            module.__dict__.update(
+                {served: getattr(sys.modules[_HOME], served) for served in _HOMES[name]}
+            )
         module.__dict__["__getattr__"] = functools.partial(_refuse, name)
 
 

@@ -59,7 +59,9 @@ class ModelFinder:
         return known[1]
 
     def _report(self, operation: str, error: Exception) -> None:
-        _log.warning("%s failed, it is no model of a step: %s: %s", operation, type(error).__name__, error)
+        _log.warning(
+            "%s failed, it is no model of a step: %s: %s", operation, type(error).__name__, error
+        )
 
     def _role(self, cell: Any) -> CellRole:
         kinds = optimizer_kinds()
@@ -68,7 +70,10 @@ class ModelFinder:
         if not self._any and any(isinstance(below, kinds) for _, below in cell.cells_and_names()):
             return CellRole.TRAINER
         kind = type(cell)
-        if kind.__module__.startswith(_WRAPPERS) or (kind.__module__, kind.__name__) == _AMP_WRAPPER:
+        if (
+            kind.__module__.startswith(_WRAPPERS)
+            or (kind.__module__, kind.__name__) == _AMP_WRAPPER
+        ):
             return CellRole.WRAPPER
         held = _parameters(cell)
         trained = held if self._any else held & self.rounds.parameters()
@@ -84,7 +89,12 @@ class ModelFinder:
             elif role in (CellRole.TRAINER, CellRole.WRAPPER):
                 found += self.below(cell.cells())
         unique = {id(cell): cell for cell in found}
-        inner = {id(below) for cell in unique.values() for _, below in cell.cells_and_names() if below is not cell}
+        inner = {
+            id(below)
+            for cell in unique.values()
+            for _, below in cell.cells_and_names()
+            if below is not cell
+        }
         return [cell for cell in unique.values() if id(cell) not in inner]
 
     def with_partners(self, model: Any) -> list[Any]:
@@ -93,13 +103,22 @@ class ModelFinder:
 
         found, covered = [model], _parameters(model)
         left = self.rounds.parameters() - covered
-        cells = [cell for cell in living(nn.Cell) if self.role(cell) is CellRole.MODEL] if left else []
+        cells = (
+            [cell for cell in living(nn.Cell) if self.role(cell) is CellRole.MODEL] if left else []
+        )
         while left:
-            fitting = [(cell, own) for cell in cells for own in [_parameters(cell)] if own & left and not own & covered]
+            fitting = [
+                (cell, own)
+                for cell in cells
+                for own in [_parameters(cell)]
+                if own & left and not own & covered
+            ]
             if not fitting:
                 break
             # most of these parameters, fewest others; of equal ones the outermost
-            best = max(fitting, key=lambda pair: (len(pair[1] & left), -len(pair[1]), _count(pair[0])))
+            best = max(
+                fitting, key=lambda pair: (len(pair[1] & left), -len(pair[1]), _count(pair[0]))
+            )
             found.append(best[0])
             covered, left = covered | best[1], left - best[1]
         return sorted(found, key=lambda cell: getattr(cell, "create_time", 0))
@@ -120,19 +139,28 @@ def reached(function: Callable[..., Any], owner: Any = None) -> list[Any]:
     seen: dict[int, Any] = {}
     found: list[Any] = []
     # a method of the owner, if that is known
-    waiting: list[Any] = [function if owner is None else MethodType(getattr(function, "__func__", function), owner)]
+    waiting: list[Any] = [
+        function if owner is None else MethodType(getattr(function, "__func__", function), owner)
+    ]
     while waiting and len(seen) < _MOST:
         item = waiting.pop()
         if id(item) in seen:
             continue
         seen[id(item)] = item
-        if isinstance(item, nn.Cell) or (isinstance(item, tuple) and item and isinstance(item[0], Parameter)):
+        if isinstance(item, nn.Cell) or (
+            isinstance(item, tuple) and item and isinstance(item[0], Parameter)
+        ):
             found.append(item)
         elif isinstance(item, MethodType):
             owner, names = item.__self__, _names(getattr(item.__func__, "__code__", None))
-            attributes, own = {**getattr(owner, "__dict__", {}), **getattr(owner, "_cells", {})}, vars(type(owner))
+            attributes, own = (
+                {**getattr(owner, "__dict__", {}), **getattr(owner, "_cells", {})},
+                vars(type(owner)),
+            )
             waiting += [item.__func__, *(attributes[name] for name in names if name in attributes)]
-            waiting += [getattr(owner, name) for name in names if isinstance(own.get(name), FunctionType)]
+            waiting += [
+                getattr(owner, name) for name in names if isinstance(own.get(name), FunctionType)
+            ]
         elif isinstance(item, partial):
             waiting += [item.func, *item.args, *item.keywords.values()]
         elif isinstance(item, FunctionType):

@@ -35,7 +35,9 @@ def moved(array: Array, generator: np.random.Generator) -> Array:
         return array
     most, least = ml_dtypes.finfo(array.dtype).max, ml_dtypes.finfo(array.dtype).smallest_subnormal
     ends = np.where(generator.integers(0, 2, array.shape, np.int8), most, least).astype(array.dtype)
-    return np.where(np.isfinite(array) & (array != 0), np.nextafter(array, np.copysign(ends, array)), array)
+    return np.where(
+        np.isfinite(array) & (array != 0), np.nextafter(array, np.copysign(ends, array)), array
+    )
 
 
 class Perturbation:
@@ -61,14 +63,20 @@ class Perturbation:
         from mindspore import Parameter, Tensor
 
         if self._target == "batch":
-            found = (leaf for leaf in leaves(values) if isinstance(leaf, Tensor) and not isinstance(leaf, Parameter))
+            found = (
+                leaf
+                for leaf in leaves(values)
+                if isinstance(leaf, Tensor) and not isinstance(leaf, Parameter)
+            )
             self._move((tensor, self._seen) for tensor in found)
 
     def _move(self, tensors: Iterable[tuple[Any, int]]) -> None:
         for tensor, number in tensors:
             if self._known.get(id(tensor)) is not tensor:
                 self._known[id(tensor)], self._seen = tensor, self._seen + 1
-                with ErrorGuard(_log.debug, f"--perturb: {getattr(tensor, 'name', 'an input')} stays: %s"):
+                with ErrorGuard(
+                    _log.debug, f"--perturb: {getattr(tensor, 'name', 'an input')} stays: %s"
+                ):
                     self._write(local_tensor(tensor), np.random.default_rng([self._seed, number]))
         if self._seen and not self._has_told:
             self._has_told = True
@@ -85,6 +93,10 @@ class Perturbation:
             array = to_numpy(tensor)
             found = moved(array, generator)
             if found.tobytes() != array.tobytes():
-                values = Tensor(found.astype(np.float32) if found.itemsize == 2 else found, tensor.dtype)
-                getattr(tensor, "assign_value_cpp", tensor.assign_value)(values)  # below the method, which is recorded
+                values = Tensor(
+                    found.astype(np.float32) if found.itemsize == 2 else found, tensor.dtype
+                )
+                getattr(tensor, "assign_value_cpp", tensor.assign_value)(
+                    values
+                )  # below the method, which is recorded
                 self._moved += 1

@@ -39,7 +39,11 @@ class Program:
         sys.argv = [self.path or "-m", *self._arguments]
         sys.excepthook = functools.partial(_show, sys.excepthook)
         if not (sys.flags.isolated or getattr(sys.flags, "safe_path", False)):
-            where = os.path.dirname(os.path.realpath(self.path)) if is_file else os.path.abspath(self.path or ".")
+            where = (
+                os.path.dirname(os.path.realpath(self.path))
+                if is_file
+                else os.path.abspath(self.path or ".")
+            )
             sys.path[0] = where
         # the program's globals live until the process ends, as with Python
         main = sys.modules["__main__"] = ModuleType("__main__")
@@ -80,7 +84,9 @@ def show_runpy() -> None:
         linecache.cache[name] = (sum(map(len, lines)), None, lines, name)
 
 
-def _show(shown: Callable[..., Any], kind: type, error: BaseException, trace: TracebackType | None) -> None:
+def _show(
+    shown: Callable[..., Any], kind: type, error: BaseException, trace: TracebackType | None
+) -> None:
     """Show an exception that ends the program, without the frames of the tool."""
     seen: set[int] = set()
     waiting: list[BaseException | None] = [error.__cause__, error.__context__]

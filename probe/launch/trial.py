@@ -33,7 +33,11 @@ def try_settings(settings: Settings, folder: str) -> None:
         raise SettingsError(say("run.dump_path", path=settings.dump_path, reason=problem))
     if settings.golden:
         _try_golden(settings.golden)
-    modes = (settings.summary_mode,) if isinstance(settings.summary_mode, str) else settings.summary_mode
+    modes = (
+        (settings.summary_mode,)
+        if isinstance(settings.summary_mode, str)
+        else settings.summary_mode
+    )
     known = own_statistics()
     for source in (known[mode].source for mode in modes if mode in known):
         if source:

@@ -90,8 +90,12 @@ class Steps:
 
     def perturb(self, models: list[Any]) -> None:
         """Move the parameters of models and optimizers that were not moved yet, if the user wants it."""
-        held = [getattr(optimizer, "parameters", ()) for optimizer in self._finder.rounds.optimizers()]
-        self.perturbation.parameters(itertools.chain(*(model.get_parameters() for model in models), *held))
+        held = [
+            getattr(optimizer, "parameters", ()) for optimizer in self._finder.rounds.optimizers()
+        ]
+        self.perturbation.parameters(
+            itertools.chain(*(model.get_parameters() for model in models), *held)
+        )
 
     def _start(self) -> None:
         from mindspore import nn
@@ -140,7 +144,9 @@ class Watch(HookGroup):
         finite = self._checks_of(lambda arguments, _: arguments[0], wanted=False)
         self._checks.add(Patch(amp.DynamicLossScaler, "adjust", around(finite)))
         overflow = self._checks_of(lambda _, result: result)
-        self._checks.add(Patch(nn.TrainOneStepWithLossScaleCell, "process_loss_scale", around(overflow)))
+        self._checks.add(
+            Patch(nn.TrainOneStepWithLossScaleCell, "process_loss_scale", around(overflow))
+        )
         self.add(self._checks)
 
     # -- Cells ------------------------------------------------------------------------------------------------------
@@ -171,8 +177,14 @@ class Watch(HookGroup):
                 is_new = True
             if steps.is_open:
                 is_new |= steps.adopt(model)
-        with holding(self._here, "in_model", True):  # a model goes through hooks that came after its call began
-            result = type(model).__call__(model, *args, **kwargs) if is_new else original(model, *args, **kwargs)
+        with holding(
+            self._here, "in_model", True
+        ):  # a model goes through hooks that came after its call began
+            result = (
+                type(model).__call__(model, *args, **kwargs)
+                if is_new
+                else original(model, *args, **kwargs)
+            )
         if self._at_model:
             steps.end()
         return result
@@ -191,27 +203,37 @@ class Watch(HookGroup):
     def _gradient(self, original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         if self._is_paused or self._here.updates:
             return original(*args, **kwargs)
-        weights = sys._getframe(2).f_locals.get("weights")  # the caller is MindSpore's: it holds the parameters
+        weights = sys._getframe(2).f_locals.get(
+            "weights"
+        )  # the caller is MindSpore's: it holds the parameters
         if not self._rounds.train(weights):
             return original(*args, **kwargs)
         if self._rounds.has_begun and self._steps.is_open and self._rounds.repeats(weights):
             self._end()
-        self._steps.perturbation.batch(args, kwargs)  # later they are inputs of the graph, which are not written
+        self._steps.perturbation.batch(
+            args, kwargs
+        )  # later they are inputs of the graph, which are not written
         self._steps.begin()
         with holding(self._here, "in_model", False):
             return original(*args, **kwargs)
 
-    def _made(self, original: Callable[..., Any], optimizer: Any, *args: Any, **kwargs: Any) -> None:
+    def _made(
+        self, original: Callable[..., Any], optimizer: Any, *args: Any, **kwargs: Any
+    ) -> None:
         """Note a new optimizer. A class with a ``__call__`` of its own gets a patch: it may never call MindSpore's."""
         original(optimizer, *args, **kwargs)
         self._rounds.add(optimizer)
         self._models.forget()
         kind = type(optimizer)
-        if kind not in self._classes and all(kind.__call__ is not base.__call__ for base in optimizer_kinds()):
+        if kind not in self._classes and all(
+            kind.__call__ is not base.__call__ for base in optimizer_kinds()
+        ):
             self._classes.add(kind)
             self.add(Patch(kind, "__call__", around(self._update)))
 
-    def _update(self, original: Callable[..., Any], optimizer: Any, *args: Any, **kwargs: Any) -> Any:
+    def _update(
+        self, original: Callable[..., Any], optimizer: Any, *args: Any, **kwargs: Any
+    ) -> Any:
         here = self._here
         if self._is_paused:
             return original(optimizer, *args, **kwargs)
@@ -227,7 +249,9 @@ class Watch(HookGroup):
             self._end_or_wait()
         return result
 
-    def _checks_of(self, found: Callable[[Any, Any], Any], wanted: bool = True) -> Callable[..., Any]:
+    def _checks_of(
+        self, found: Callable[[Any, Any], Any], wanted: bool = True
+    ) -> Callable[..., Any]:
         """Return what runs around a loss scaler's check: if it finds NaN/Inf, the update is left out."""
 
         def run(original: Callable[..., Any], scaler: Any, *args: Any, **kwargs: Any) -> Any:
@@ -256,17 +280,29 @@ class Watch(HookGroup):
 
     # -- compiled steps, and Model.train ----------------------------------------------------------------------------
 
-    def _compiled(self, original: Callable[..., Any], executor: Any, *args: Any, **kwargs: Any) -> Any:
+    def _compiled(
+        self, original: Callable[..., Any], executor: Any, *args: Any, **kwargs: Any
+    ) -> Any:
         here = self._here
         with self._checks.suspended():
             function = getattr(executor, "fn", None)  # a compiler of Cells has none
-            if function is None or self._is_paused or here.in_model or here.in_trainer or here.updates:
+            if (
+                function is None
+                or self._is_paused
+                or here.in_model
+                or here.in_trainer
+                or here.updates
+            ):
                 return original(executor, *args, **kwargs)
             found = reached(function, executor.obj)
             cells = [item for item in found if not isinstance(item, tuple)]
-            has_optimizer = any(self._models.role(cell) in (CellRole.OPTIMIZER, CellRole.TRAINER) for cell in cells)
+            has_optimizer = any(
+                self._models.role(cell) in (CellRole.OPTIMIZER, CellRole.TRAINER) for cell in cells
+            )
             trained = self._rounds.parameters()
-            if not has_optimizer and not any(id(item[0]) in trained for item in found if isinstance(item, tuple)):
+            if not has_optimizer and not any(
+                id(item[0]) in trained for item in found if isinstance(item, tuple)
+            ):
                 return original(executor, *args, **kwargs)
             self._end_if_repeated(cells)
             self._steps.perturbation.batch(args, kwargs)
@@ -284,7 +320,13 @@ class Watch(HookGroup):
 
         given = inspect.signature(original).bind(model, *args, **kwargs)
         callbacks = given.arguments.get("callbacks")
-        further = callbacks if isinstance(callbacks, (list, tuple)) else [] if callbacks is None else [callbacks]
+        further = (
+            callbacks
+            if isinstance(callbacks, (list, tuple))
+            else []
+            if callbacks is None
+            else [callbacks]
+        )
         self._steps.perturb(self._models.below([model.train_network]))
         given.arguments["callbacks"] = [MsprobeStep(self._steps.debugger), *further]
         with holding(self, "_is_paused", True):

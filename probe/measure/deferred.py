@@ -18,7 +18,9 @@ Result = TypeVar("Result")
 
 #: a batch is measured when it holds this many tensors: they wait in memory, and a killed process loses them
 _MOST_TENSORS = 1024
-_MOST_BYTES = 64 << 20  # and when its copies have this many bytes, as they wait in the device's memory
+_MOST_BYTES = (
+    64 << 20
+)  # and when its copies have this many bytes, as they wait in the device's memory
 _FILLS = "Tensor.assign_value."  # the names of the API that fills a tensor of an initializer
 #: and of the API whose outputs share the memory of MindSpore's random generator
 _SHARES = "Functional.speed_fusion_attention."
@@ -59,7 +61,9 @@ class DeferredMeasurer:
         if self.is_untouchable(tensor, name):
             return self._measurer.tensor(tensor, name, sink, role)
         if self._is_of_bytes(tensor):
-            return self._later(partial(self._of_bytes, self.copy(tensor), str(tensor._dtype), name, sink))
+            return self._later(
+                partial(self._of_bytes, self.copy(tensor), str(tensor._dtype), name, sink)
+            )
         return self._later(partial(self._measurer.tensor, self.copy(tensor), name, sink, role))
 
     def _is_of_bytes(self, tensor: Any) -> bool:
@@ -67,7 +71,9 @@ class DeferredMeasurer:
         return False
 
     def _of_bytes(self, copy: Any, dtype: str, name: str, sink: ArraySink | None) -> Any:
-        return self._measurer.array(self.read(copy).copy().view(numpy_dtype(dtype)), dtype, name, sink)
+        return self._measurer.array(
+            self.read(copy).copy().view(numpy_dtype(dtype)), dtype, name, sink
+        )
 
     def is_untouchable(self, tensor: Any, name: str) -> bool:
         """Whether no operation may take a tensor. To ask others than these might wait.
@@ -93,7 +99,9 @@ class DeferredMeasurer:
     def complete_first(self, count: int, guard: Guard) -> None:
         """Measure the first ``count`` copies; another thread may add some meanwhile."""
         self._bytes = 0
-        for pending, measure in progress([self._waiting.popleft() for _ in range(count)], "measuring"):
+        for pending, measure in progress(
+            [self._waiting.popleft() for _ in range(count)], "measuring"
+        ):
             with guard("measuring a tensor"):
                 pending.record = measure()
 
@@ -114,14 +122,18 @@ class DeferredMeasurer:
     def _copied(self, tensor: Any) -> Any:
         if self._is_of_bytes(tensor):
             tensor = self.own_operations.run(self._views.integers, tensor)
-        return self.own_operations.run(self._copy_op, tensor)  # recorded for a gradient, the copy would hold the graph
+        return self.own_operations.run(
+            self._copy_op, tensor
+        )  # recorded for a gradient, the copy would hold the graph
 
     def _later(self, measure: Callable[[], Any]) -> PendingRecord:
         pending = PendingRecord()
         self._waiting.append((pending, measure))
         return pending
 
-    def _retry_to_find_culprit(self, operation: Callable[[Any], Result], tensor: Any, first: bool = True) -> Result:
+    def _retry_to_find_culprit(
+        self, operation: Callable[[Any], Result], tensor: Any, first: bool = True
+    ) -> Result:
         """Run an operation of the tool. If it raises, run it again."""
         try:
             return operation(tensor)

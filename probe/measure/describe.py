@@ -16,7 +16,9 @@ from probe.naming import escape_formula
 from probe.pytree import MAX_ITEMS, tree_map
 
 Shape = Union[dict[str, Any], list[Any], TensorRecord, ScalarRecord, PendingRecord, None]
-Measure = Callable[[Any, str, Union[ArraySink, None], Role], Any]  # tensor, file name, sink of arrays, role -> record
+Measure = Callable[
+    [Any, str, Union[ArraySink, None], Role], Any
+]  # tensor, file name, sink of arrays, role -> record
 _MAX_BITS = 8192  # Python refuses to write larger numbers in decimal
 _LISTS = (list, tuple)
 
@@ -32,8 +34,12 @@ class ValueDescriber:
 
         self._measure = measure
         self._tensor: type = mindspore.Tensor
-        self._dtype: tuple[type, ...] = (dtypes.Type,) if hasattr(dtypes, "Type") else (dtypes.Number,)
-        self._p2p = tuple(module.P2POp for module in (distributed, comm_func) if hasattr(module, "P2POp"))
+        self._dtype: tuple[type, ...] = (
+            (dtypes.Type,) if hasattr(dtypes, "Type") else (dtypes.Number,)
+        )
+        self._p2p = tuple(
+            module.P2POp for module in (distributed, comm_func) if hasattr(module, "P2POp")
+        )
         self._numbers: dict[tuple[type, float], ScalarRecord] = {}
         self._texts: dict[str, ScalarRecord] = {}
         self._scalars: dict[type, Callable[[Any], Shape]] = {
@@ -53,9 +59,18 @@ class ValueDescriber:
             return scalar(value)
         if isinstance(value, self._tensor):
             return self._measure(value, name, sink, role)  # type: ignore[no-any-return]
-        if type(value) in _LISTS and len(value) <= MAX_ITEMS and all(isinstance(item, self._tensor) for item in value):
-            return [self._measure(item, f"{name}.{place}", sink, role) for place, item in enumerate(value)]
-        return tree_map(lambda leaf, place: self._leaf(leaf, place, sink, role), value, name, self._tensor)  # type: ignore[no-any-return]
+        if (
+            type(value) in _LISTS
+            and len(value) <= MAX_ITEMS
+            and all(isinstance(item, self._tensor) for item in value)
+        ):
+            return [
+                self._measure(item, f"{name}.{place}", sink, role)
+                for place, item in enumerate(value)
+            ]
+        return tree_map(
+            lambda leaf, place: self._leaf(leaf, place, sink, role), value, name, self._tensor
+        )  # type: ignore[no-any-return]
 
     def _number(self, value: bool | float) -> ScalarRecord:
         """Return the record of a Python number. Loops give the same numbers again and again: they are cached."""
@@ -88,13 +103,18 @@ class ValueDescriber:
         if isinstance(value, np.generic):
             item = value.item()
             plain = isinstance(item, (bool, int, float))
-            return {"type": type(value).__name__, "value": item if plain else escape_formula(str(item))}
+            return {
+                "type": type(value).__name__,
+                "value": item if plain else escape_formula(str(item)),
+            }
         if isinstance(value, self._p2p):
             return self._point_to_point(value, name, sink, role)
         if isinstance(value, self._dtype):
             return {"type": "mindspore.dtype", "value": str(value)}
         # subclasses: enums, numpy-like scalars
-        scalar_type = next((kind for kind in (bool, int, float, str) if isinstance(value, kind)), None)
+        scalar_type = next(
+            (kind for kind in (bool, int, float, str) if isinstance(value, kind)), None
+        )
         return None if scalar_type is None else self._scalars[scalar_type](scalar_type(value))
 
     def _point_to_point(self, value: Any, name: str, sink: ArraySink | None, role: Role) -> Shape:
@@ -109,7 +129,11 @@ class ValueDescriber:
 
 
 def _array(value: np.ndarray[Any, Any], name: str, sink: ArraySink | None) -> Shape:
-    record: dict[str, Any] = {"type": "numpy.ndarray", "dtype": str(value.dtype), "shape": list(value.shape)}
+    record: dict[str, Any] = {
+        "type": "numpy.ndarray",
+        "dtype": str(value.dtype),
+        "shape": list(value.shape),
+    }
     array = np.asarray(value)  # of a masked array or a matrix
     is_number = array.dtype.kind in "biufc" or array.dtype in NARROW
     if array.dtype.char in "gG":  # JSON has no numbers of this precision

@@ -15,7 +15,15 @@ from typing import Any, NamedTuple
 from probe.config.settings import Settings
 from probe.measure.deferred import DeferredMeasurer
 from probe.measure.host import ArrayFilter, ExtremaMeasurer, HostMeasurer
-from probe.measure.measurer import ArraySink, GradientSum, Guard, Measurer, Role, TensorRecord, tensor_record
+from probe.measure.measurer import (
+    ArraySink,
+    GradientSum,
+    Guard,
+    Measurer,
+    Role,
+    TensorRecord,
+    tensor_record,
+)
 from probe.measure.ranges import Range
 from probe.measure.reductions import Reductions
 from probe.measure.statistics import FOUR, Numbers, SelectedStatistics
@@ -36,7 +44,9 @@ class _Reduced:
     dtype: str
     shape: tuple[int, ...]
     kind: str
-    parts: list[tuple[str, list[Any]]]  # floats and integers for the four numbers, then those of each other statistic
+    parts: list[
+        tuple[str, list[Any]]
+    ]  # floats and integers for the four numbers, then those of each other statistic
     values: list[Any]
     copy: Any = None  # for the user's own statistics
 
@@ -56,8 +66,12 @@ class DeviceMeasurer(DeferredMeasurer):
         self._host = host
         self._table = () if host.chosen is None else host.chosen.table
         reduces = reduces and (host.chosen is None or host.chosen.own.on_device)
-        named = [(name, kind) for kind, names in _KINDS.items() if reduces for name in names.split()]
-        self._kinds = {getattr(mindspore, name): kind for name, kind in named if hasattr(mindspore, name)}
+        named = [
+            (name, kind) for kind, names in _KINDS.items() if reduces for name in names.split()
+        ]
+        self._kinds = {
+            getattr(mindspore, name): kind for name, kind in named if hasattr(mindspore, name)
+        }
         self._reductions = reductions
         self._reduced: deque[_Reduced] = deque()
 
@@ -70,12 +84,16 @@ class DeviceMeasurer(DeferredMeasurer):
             return super().tensor(tensor, name, sink, role)
         one = _Reduced(str(dtype), tensor._shape, self._kinds[dtype], [], [])
         if dtype in self._views.dtypes:
-            tensor = self._retry_to_find_culprit(partial(self.own_operations.run, self._reductions.plain), tensor)
+            tensor = self._retry_to_find_culprit(
+                partial(self.own_operations.run, self._reductions.plain), tensor
+            )
         if size <= _SMALL:
             one.values = [self.copy(tensor)]
         else:
             self._retry_to_find_culprit(partial(self.own_operations.run, self._reduce, one), tensor)
-            one.copy = self.copy(tensor) if self._host.chosen and self._host.chosen.own.chosen else None
+            one.copy = (
+                self.copy(tensor) if self._host.chosen and self._host.chosen.own.chosen else None
+            )
         self._reduced.append(one)
         return self._later(partial(self._record, one))
 
@@ -84,12 +102,16 @@ class DeviceMeasurer(DeferredMeasurer):
         terms = total.take_copies()
         if not terms:
             return super().sum_later(total, name, sink)
-        added = functools.reduce(partial(self.own_operations.run, self._reductions.run, "Add"), terms)
+        added = functools.reduce(
+            partial(self.own_operations.run, self._reductions.run, "Add"), terms
+        )
         return self.tensor(added, name, sink, Role.OUTPUT)
 
     def complete(self, guard: Guard) -> None:
         """Fetch the waiting numbers, all of a kind at once, and measure the copies."""
-        count = len(self._waiting)  # first: a tensor that waits has its numbers, also where another thread adds some
+        count = len(
+            self._waiting
+        )  # first: a tensor that waits has its numbers, also where another thread adds some
         reduced = [self._reduced.popleft() for _ in range(len(self._reduced))]
         with guard("fetching numbers from the device"):
             self.own_operations.run(self._fetch, reduced)
@@ -111,9 +133,17 @@ class DeviceMeasurer(DeferredMeasurer):
         reductions, kind = self._reductions, one.kind
         chosen = [entry for entry in self._table if entry.take]
         values = reductions.values(tensor, kind) if chosen or kind != "bool" else tensor
-        four = ([], [reductions.count(tensor)]) if kind == "bool" else reductions.four(tensor, values, kind)
+        four = (
+            ([], [reductions.count(tensor)])
+            if kind == "bool"
+            else reductions.four(tensor, values, kind)
+        )
         taken = Range(reductions, values, one.dtype)
-        own = [("int" if entry.is_whole else "float", entry.take(taken)) for entry in chosen if entry.take]
+        own = [
+            ("int" if entry.is_whole else "float", entry.take(taken))
+            for entry in chosen
+            if entry.take
+        ]
         one.parts = [*zip(("float", "int"), four), *own]
 
     def _fetch(self, reduced: list[_Reduced]) -> None:
@@ -137,7 +167,10 @@ class DeviceMeasurer(DeferredMeasurer):
         floats, integers, *others = [scalars for _, scalars in one.parts]
         four, found, size = self._four(one, floats, integers), iter(others), math.prod(one.shape)
         if self._host.chosen is not None:
-            four = {it.key: it.finish(next(found), size) if it.take else four.get(it.key) for it in self._table}
+            four = {
+                it.key: it.finish(next(found), size) if it.take else four.get(it.key)
+                for it in self._table
+            }
             four.update(self._host.chosen.own.of_tensor(one.copy) if one.copy is not None else {})
         return tensor_record(one.dtype, one.shape, four)
 
@@ -152,8 +185,13 @@ class DeviceMeasurer(DeferredMeasurer):
             return dict.fromkeys(FOUR, math.nan)
         if one.kind == "float" and not (math.isfinite(largest) and math.isfinite(smallest)):
             both = largest == math.inf and smallest == -math.inf
-            return dict(zip(FOUR, (largest, smallest, math.nan if both else largest + smallest, math.inf)))
-        norm, factor = math.sqrt(norm) if self._reductions.norm_is_square else norm, scale[0] if scale else 1.0
+            return dict(
+                zip(FOUR, (largest, smallest, math.nan if both else largest + smallest, math.inf))
+            )
+        norm, factor = (
+            math.sqrt(norm) if self._reductions.norm_is_square else norm,
+            scale[0] if scale else 1.0,
+        )
         return dict(zip(FOUR, (largest, smallest, mean * factor, norm * factor)))
 
 
@@ -166,8 +204,14 @@ class Measurers(NamedTuple):
 
 def host_measurer(settings: Settings, kind: type[HostMeasurer] = HostMeasurer) -> HostMeasurer:
     """Return the measurer of this kind that computes numbers on the host."""
-    chosen = None if isinstance(settings.summary_mode, str) else SelectedStatistics(settings.summary_mode)
-    array_filter = ArrayFilter(settings) if settings.when or settings.slice or settings.sample_mode else None
+    chosen = (
+        None
+        if isinstance(settings.summary_mode, str)
+        else SelectedStatistics(settings.summary_mode)
+    )
+    array_filter = (
+        ArrayFilter(settings) if settings.when or settings.slice or settings.sample_mode else None
+    )
     return kind(settings.checksums, chosen, settings.exact_dtypes, array_filter)
 
 

@@ -53,7 +53,11 @@ def router(logits: Any) -> Scalars:
     gates, count = _softmax(logits), logits.shape[-1]
     preferred = (gates * count >= _EVEN).float().mean(axis=0)
     parts = preferred / (preferred.sum() + _TINY)
-    return {"per_token_expert_entropy": _entropy(gates), "largest": parts.max(), "smallest": parts.min() * count}
+    return {
+        "per_token_expert_entropy": _entropy(gates),
+        "largest": parts.max(),
+        "smallest": parts.min() * count,
+    }
 
 
 def tokens(logits: Any) -> Scalars:
@@ -74,7 +78,9 @@ def stable_rank(weight: Any, iterations: int = 16) -> Scalars:
     """Return the norm of a matrix by its largest singular value, the square of this, and this value."""
     # a power iteration from a fixed vector: with 16 of them the value is at most a percent too small
     matrix = weight.float().reshape(weight.shape[0], -1)
-    vector = _like(matrix, np.random.default_rng(0).normal(size=(matrix.shape[1], 1)).astype(np.float32))
+    vector = _like(
+        matrix, np.random.default_rng(0).normal(size=(matrix.shape[1], 1)).astype(np.float32)
+    )
     for _ in range(iterations):
         image = matrix.matmul(vector / ((vector * vector).sum() + _TINY).sqrt())
         vector = matrix.swapaxes(0, 1).matmul(image)
@@ -86,7 +92,9 @@ def stable_rank(weight: Any, iterations: int = 16) -> Scalars:
 def adam(first: Any, second: Any, step: Any, group: dict[str, float]) -> tuple[Any, Any]:
     """Return Adam's update with and without eps, by its moments, its step and the numbers of the group."""
     betas = (math.log(max(group[name], _TINY)) for name in ("beta1", "beta2"))
-    mean, square = (moment / -(step.float() * beta).expm1() for moment, beta in zip((first, second), betas))
+    mean, square = (
+        moment / -(step.float() * beta).expm1() for moment, beta in zip((first, second), betas)
+    )
     return mean / (square.sqrt() + group["eps"]), mean / square.sqrt()
 
 
@@ -98,12 +106,20 @@ def direction(first: Any, gradient: Any) -> Scalars:
 def _softmax(logits: Any) -> Any:
     """Return the weights of each row: float32 [rows, columns]."""
     rows = logits.float().reshape(-1, logits.shape[-1])
-    return rows.softmax() if isinstance(rows, HostTensor) else found_in("softmax", "mindspore.ops")(rows, -1)
+    return (
+        rows.softmax()
+        if isinstance(rows, HostTensor)
+        else found_in("softmax", "mindspore.ops")(rows, -1)
+    )
 
 
 def _like(tensor: Any, array: Any) -> Any:
     """Return an array as what the tensor is: on the host or on a device."""
-    return array.view(HostTensor) if isinstance(tensor, HostTensor) else found_in("Tensor", "mindspore")(array)
+    return (
+        array.view(HostTensor)
+        if isinstance(tensor, HostTensor)
+        else found_in("Tensor", "mindspore")(array)
+    )
 
 
 def _entropy(weights: Any) -> Any:
@@ -134,4 +150,6 @@ class HostTensor(np.ndarray[Any, Any]):
         return weights / weights.sum(axis=-1, keepdims=True)
 
     def __getattr__(self, name: str) -> Any:
-        return functools.partial(getattr(np, name), self)  # matmul, sqrt, log, expm1 and sign are functions of numpy
+        return functools.partial(
+            getattr(np, name), self
+        )  # matmul, sqrt, log, expm1 and sign are functions of numpy

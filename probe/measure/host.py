@@ -13,9 +13,25 @@ from typing import Any
 import numpy as np
 
 from probe.config.settings import Settings
-from probe.measure.measurer import ArraySink, FiniteRecord, PendingRecord, Role, TensorRecord, tensor_record, with_keys
+from probe.measure.measurer import (
+    ArraySink,
+    FiniteRecord,
+    PendingRecord,
+    Role,
+    TensorRecord,
+    tensor_record,
+    with_keys,
+)
 from probe.measure.one_byte import one_byte_dtypes
-from probe.measure.statistics import FOUR, STATISTICS, SelectedStatistics, as_real, crc32, finite_statistics, statistics
+from probe.measure.statistics import (
+    FOUR,
+    STATISTICS,
+    SelectedStatistics,
+    as_real,
+    crc32,
+    finite_statistics,
+    statistics,
+)
 from probe.measure.tensor_reader import Array, TensorReader, to_storable
 
 #: cache of records keyed by tensor bytes: tensors of at most this many bytes, and this many records
@@ -33,7 +49,11 @@ class HostMeasurer:
     is_immediate = True
 
     def __init__(
-        self, md5: bool, chosen: SelectedStatistics | None = None, exact: bool = False, kept: ArrayFilter | None = None
+        self,
+        md5: bool,
+        chosen: SelectedStatistics | None = None,
+        exact: bool = False,
+        kept: ArrayFilter | None = None,
     ) -> None:
         import mindspore
 
@@ -51,7 +71,11 @@ class HostMeasurer:
         dtype = tensor._dtype
         size = tensor._nbytes
         if sink is not None:
-            flat = self.read.single(tensor, size) if size and dtype is self._float and self._shortest else None
+            flat = (
+                self.read.single(tensor, size)
+                if size and dtype is self._float and self._shortest
+                else None
+            )
             if flat is not None and self._kept is None:
                 return self._saved(flat, tensor._shape, name, sink)
         elif size <= _SMALL:
@@ -67,7 +91,9 @@ class HostMeasurer:
                 return FiniteRecord("Float32", tensor._shape, four)
         return self.array(self.read(tensor), self._name(dtype), name, sink)
 
-    def _saved(self, flat: Array, shape: tuple[int, ...], name: str, sink: ArraySink) -> TensorRecord:
+    def _saved(
+        self, flat: Array, shape: tuple[int, ...], name: str, sink: ArraySink
+    ) -> TensorRecord:
         saved, file = sink(name, flat.reshape(shape))  # first: equal arrays are measured once
         record = self._written.get(file) or tensor_record("Float32", shape, statistics(flat))
         if saved:
@@ -89,7 +115,9 @@ class HostMeasurer:
         stored = to_storable(array, self._exact) if self._md5 or sink is not None else array
         # the checksum first: in this order the training slows down less, by 5 % of what md5 adds
         texts = {"md5": crc32(stored)} if self._md5 else {}
-        numbers: dict[str, Any] = statistics(array) if self.chosen is None else self.chosen(array, dtype)
+        numbers: dict[str, Any] = (
+            statistics(array) if self.chosen is None else self.chosen(array, dtype)
+        )
         if not self._md5 and sink is None:
             return tensor_record(dtype, array.shape, numbers)
         array = stored
@@ -154,12 +182,16 @@ class TensorExtrema(PendingRecord):
     array: Array | None  # the values; None for those that the tensor has
     tensor: Any  # the tensor, held because the array may be its memory
     read: Callable[[Any], Array]  # tensor -> array
-    extrema: Extrema | None  # the largest and the smallest element, or None where they are not measured yet
+    extrema: (
+        Extrema | None
+    )  # the largest and the smallest element, or None where they are not measured yet
     dtype: Any
     shape: tuple[int, ...]
     name: str  # the file name of its array
     sink: ArraySink | None
-    record: TensorRecord | None = None  # the record with all numbers, once ``complete`` has taken them
+    record: TensorRecord | None = (
+        None  # the record with all numbers, once ``complete`` has taken them
+    )
     keys: tuple[str, ...] = ()  # its further keys, as JSON
 
     @property
@@ -176,7 +208,9 @@ class TensorExtrema(PendingRecord):
         return self.severity is Severity.FINITE and (not self.shape or self.extrema == (1.0, 1.0))
 
     def _values(self) -> Array | None:
-        return self.array if self.array is not None or self.tensor is None else self.read(self.tensor)
+        return (
+            self.array if self.array is not None or self.tensor is None else self.read(self.tensor)
+        )
 
     def text(self, pad: str) -> str:
         """Return the text of the record; see ``TensorRecord``."""
@@ -233,18 +267,27 @@ class ExtremaMeasurer:
         self.host = host  # takes all numbers of the tensors that are written
         self.saw_nonfinite = False  # whether any NaN or Inf was seen
         self.read = TensorReader()
-        self._float, self._one_byte = mindspore.float32, one_byte_dtypes()  # the bytes of these may be out of reach
+        self._float, self._one_byte = (
+            mindspore.float32,
+            one_byte_dtypes(),
+        )  # the bytes of these may be out of reach
 
     def tensor(self, tensor: Any, name: str, sink: ArraySink | None, role: Role) -> TensorExtrema:
         """Return the extrema of a tensor."""
         dtype, read = tensor._dtype, self.read
         if role is not Role.OUTPUT:
-            array = read(tensor).copy() if role is Role.CHANGEABLE_INPUT or dtype in self._one_byte else None
+            array = (
+                read(tensor).copy()
+                if role is Role.CHANGEABLE_INPUT or dtype in self._one_byte
+                else None
+            )
             return TensorExtrema(array, tensor, read, None, dtype, tensor._shape, name, sink)
         size = tensor._nbytes if dtype is self._float and read.is_direct else 0
         flat = read.single(tensor, size) if size else None
         array = read(tensor) if flat is None else flat
-        extrema = _extrema(array) if flat is None else (_maximum(flat).item(), _minimum(flat).item())
+        extrema = (
+            _extrema(array) if flat is None else (_maximum(flat).item(), _minimum(flat).item())
+        )
         self.saw_nonfinite = self.saw_nonfinite or severity(extrema) is not Severity.FINITE
         return TensorExtrema(array, tensor, read, extrema, dtype, tensor._shape, name, sink)
 

@@ -55,7 +55,9 @@ def tensor_record(dtype: str, shape: tuple[int, ...], values: Mapping[str, Any])
 
 def unmeasured_record(dtype: Any, shape: tuple[int, ...], **why: Any) -> TensorRecord:
     """Return the record of values that no kernel wrote, so that they differ from run to run, or that nothing reads."""
-    return tensor_record(str(dtype), shape, {"Max": None, "Min": None, "Mean": None, "Norm": None, **why})
+    return tensor_record(
+        str(dtype), shape, {"Max": None, "Min": None, "Mean": None, "Norm": None, **why}
+    )
 
 
 class FiniteRecord(TensorRecord):
@@ -66,7 +68,9 @@ class FiniteRecord(TensorRecord):
 
     __slots__ = ("_dtype", "_numbers", "_shape")
 
-    def __init__(self, dtype: str, shape: tuple[int, ...], numbers: tuple[float, float, float, float]) -> None:
+    def __init__(
+        self, dtype: str, shape: tuple[int, ...], numbers: tuple[float, float, float, float]
+    ) -> None:
         self._dtype, self._shape, self._numbers = dtype, shape, numbers
 
     @property
@@ -99,7 +103,9 @@ class ScalarRecord(TensorRecord):
     __slots__ = ("value",)
 
     def __init__(self, kind: str, value: Any) -> None:
-        super().__init__(f'{{\n{ITEM} "type": "{kind}",\n{ITEM} "value": {json.dumps(value)}\n{ITEM}}}')
+        super().__init__(
+            f'{{\n{ITEM} "type": "{kind}",\n{ITEM} "value": {json.dumps(value)}\n{ITEM}}}'
+        )
         self.value = value
 
 
@@ -190,7 +196,9 @@ class GradientSum:
 
     __slots__ = ("_copies", "_copy", "_may_read", "_minuend", "_read", "array", "dtype")
 
-    def __init__(self, read: Callable[[Any], Array], copy: Callable[[Any], Any], may_read: Callable[[], bool]) -> None:
+    def __init__(
+        self, read: Callable[[Any], Array], copy: Callable[[Any], Any], may_read: Callable[[], bool]
+    ) -> None:
         self._read, self._copy, self._may_read = read, copy, may_read
         #: made without waiting while tensors may not be read, and added later, in the order of arrival
         self._copies: list[Any] = []

@@ -12,14 +12,22 @@ import numpy as np
 
 HIFLOAT8 = np.dtype([("hifloat8", np.uint8)])  # the bytes of HiFloat8, which ml_dtypes lacks too
 #: dtypes that numpy does not compute with: they become float32, exactly
-NARROW = tuple(map(np.dtype, (ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2, HIFLOAT8)))
+NARROW = tuple(
+    map(np.dtype, (ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2, HIFLOAT8))
+)
 #: the dtype in a record -> that of its elements in numpy. A byte of Int4 holds two numbers; MindSpore takes it for int8
-ONE_BYTE = dict(zip(("Float8E4M3FN", "Float8E5M2", "HiFloat8", "Int4"), (*NARROW[1:], np.dtype(np.int8))))
+ONE_BYTE = dict(
+    zip(("Float8E4M3FN", "Float8E5M2", "HiFloat8", "Int4"), (*NARROW[1:], np.dtype(np.int8)))
+)
 
 
 def numpy_dtype(name: str) -> np.dtype[Any]:
     """Return the dtype that tensors have in numpy, by its name in a record."""
-    return ONE_BYTE[name] if name in ONE_BYTE else np.dtype(getattr(ml_dtypes, name.lower(), name.lower()))
+    return (
+        ONE_BYTE[name]
+        if name in ONE_BYTE
+        else np.dtype(getattr(ml_dtypes, name.lower(), name.lower()))
+    )
 
 
 def one_byte_dtypes() -> frozenset[Any]:
@@ -51,7 +59,9 @@ class ByteViews:
         name, integers = str(tensor._dtype), self.integers(tensor)
         if name == "Int4":
             return integers
-        return self._gather(self._table(name), self._cast(self._view()(integers, self._ms.uint8), self._ms.int32), 0)
+        return self._gather(
+            self._table(name), self._cast(self._view()(integers, self._ms.uint8), self._ms.int32), 0
+        )
 
 
 def single(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -60,7 +70,11 @@ def single(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     >>> single(np.array([8, 9, 111, 128], np.uint8).view(HIFLOAT8)).tolist()
     [1.0, 1.125, inf, nan]
     """
-    return table("HiFloat8")[array.view(np.uint8)] if array.dtype == HIFLOAT8 else array.astype(np.float32)
+    return (
+        table("HiFloat8")[array.view(np.uint8)]
+        if array.dtype == HIFLOAT8
+        else array.astype(np.float32)
+    )
 
 
 @functools.lru_cache(None)

@@ -21,7 +21,11 @@ FORMATS: dict[str, Any] = {name: ml_dtypes.finfo(numpy_dtype(name)) for name in 
 def _beyond(kind: Any) -> float:
     """Return the smallest float32 that becomes Inf in a dtype of ``FORMATS``, or NaN where it has no Inf."""
     tie = np.float32(float(kind.max) + math.ldexp(0.25, math.frexp(kind.max)[1] - kind.nmant))
-    return float(tie if np.isinf(np.float32(np.inf).astype(kind.dtype)) else np.nextafter(tie, np.float32(np.inf)))
+    return float(
+        tie
+        if np.isinf(np.float32(np.inf).astype(kind.dtype))
+        else np.nextafter(tie, np.float32(np.inf))
+    )
 
 
 def _ends(dtype: np.dtype[Any]) -> tuple[float, ...]:
@@ -36,12 +40,22 @@ def _ends(dtype: np.dtype[Any]) -> tuple[float, ...]:
 
 
 _NUMPY: dict[str, Any] = {
-    "Abs": np.abs, "Sub": np.subtract, "Div": np.divide, "Square": np.square, "LogicalNot": np.logical_not,
-    "Equal": np.equal, "NotEqual": np.not_equal, "Less": np.less, "LessEqual": np.less_equal, "Greater": np.greater,
-    "GreaterEqual": np.greater_equal, "MaskedFill": lambda values, mask, other: np.where(mask, other, values),
-    "Max": lambda values: float(values.max(initial=0.0)), "Min": lambda values: float(values.min(initial=math.inf)),
+    "Abs": np.abs,
+    "Sub": np.subtract,
+    "Div": np.divide,
+    "Square": np.square,
+    "LogicalNot": np.logical_not,
+    "Equal": np.equal,
+    "NotEqual": np.not_equal,
+    "Less": np.less,
+    "LessEqual": np.less_equal,
+    "Greater": np.greater,
+    "GreaterEqual": np.greater_equal,
+    "MaskedFill": lambda values, mask, other: np.where(mask, other, values),
+    "Max": lambda values: float(values.max(initial=0.0)),
+    "Min": lambda values: float(values.min(initial=math.inf)),
     "ClampScalar": lambda value, *ends: value or 1.0,
-}  # fmt: skip
+}
 
 
 class HostOperations:
@@ -64,7 +78,12 @@ class Range:
     """The elements of a tensor, and their magnitudes |x|. Its numbers are where the tensor is."""
 
     def __init__(self, operations: Any, values: Any, dtype: str) -> None:
-        self._operations, self._run, self._values, self._dtype = operations, operations.run, values, dtype
+        self._operations, self._run, self._values, self._dtype = (
+            operations,
+            operations.run,
+            values,
+            dtype,
+        )
 
     def _without(self, values: Any, comparison: str, operand: float, other: float) -> Any:
         """Return the elements, and another number for those that a comparison finds."""
@@ -74,7 +93,9 @@ class Range:
     def _finite(self) -> Any:
         """The magnitudes, with 0 for NaN/Inf."""
         sizes = self._run("Abs", self._operations.values(self._values, "int"))
-        return self._run("MaskedFill", sizes, self._run("LogicalNot", self._run("Less", sizes, math.inf)), 0.0)
+        return self._run(
+            "MaskedFill", sizes, self._run("LogicalNot", self._run("Less", sizes, math.inf)), 0.0
+        )
 
     @functools.cached_property
     def _above(self) -> Any:
@@ -91,11 +112,16 @@ class Range:
 
     def saturated(self) -> list[Any]:
         """Return how many elements are each end of the dtype. On a device they are compared as float32."""
-        return [self._operations.count(self._values, "Equal", end) for end in _ends(numpy_dtype(self._dtype))]
+        return [
+            self._operations.count(self._values, "Equal", end)
+            for end in _ends(numpy_dtype(self._dtype))
+        ]
 
     def underflow(self, kind: Any) -> list[Any]:
         """Return how many elements become zero in another dtype, and are not."""
-        return [self._operations.count(self._above, "LessEqual", float(kind.smallest_subnormal) / 2)]
+        return [
+            self._operations.count(self._above, "LessEqual", float(kind.smallest_subnormal) / 2)
+        ]
 
     def overflow(self, kind: Any) -> list[Any]:
         """Return how many finite elements become Inf, or NaN, in another dtype."""
@@ -106,4 +132,7 @@ class Range:
         kept = self._without(self._finite, "GreaterEqual", _beyond(kind), 0.0)
         scale = self._run("ClampScalar", self._run("Max", kept), 1e-37, 3.4e38)
         parts = self._run("Sub", self._operations.rounded(kept, kind), kept), kept
-        return [self._operations.total(self._run("Square", self._run("Div", part, scale))) for part in parts]
+        return [
+            self._operations.total(self._run("Square", self._run("Div", part, scale)))
+            for part in parts
+        ]

@@ -9,7 +9,10 @@ from typing import Any
 from probe.measure.one_byte import ByteViews
 from probe.measure.tensor_reader import Array
 
-_SCALES = 1e-37, 3.4e38  # the divisors of a tensor of zeros, and of one with Inf, in place of the largest magnitude
+_SCALES = (
+    1e-37,
+    3.4e38,
+)  # the divisors of a tensor of zeros, and of one with Inf, in place of the largest magnitude
 #: instances of our own, as the listed functions may be patched; older Primitives wait for pending operations
 _NEW = (
     "Max Min MeanExt SumExt LinalgVectorNorm Square Abs Maximum ClampScalar Div NotEqual Equal Less Greater Reshape "
@@ -35,7 +38,9 @@ class Reductions:
 
         self._ms, self._on_cpu = mindspore, on_cpu
         self.scaled, self.norm_is_square = scaled, on_cpu
-        self._ops = SimpleNamespace(**{name: getattr(gen_ops_prim, name)() for name in _NEW.split()})
+        self._ops = SimpleNamespace(
+            **{name: getattr(gen_ops_prim, name)() for name in _NEW.split()}
+        )
         self._ops.Cast, self._ops.Concat = operations.Cast(), gen_ops_prim.Concat(0)
         self.views = ByteViews()
 
@@ -52,7 +57,9 @@ class Reductions:
         """Return the tensor in a dtype whose kernels reduce it to float32 numbers."""
         tensor = self.plain(tensor)
         # the division by a scale would be rounded to a half float
-        is_ready = tensor._dtype is self._ms.float32 or (kind == "float" and not (self._on_cpu or self.scaled))
+        is_ready = tensor._dtype is self._ms.float32 or (
+            kind == "float" and not (self._on_cpu or self.scaled)
+        )
         return tensor if is_ready else self._ops.Cast(tensor, self._ms.float32)
 
     def four(self, tensor: Any, values: Any, kind: str) -> tuple[Scalars, Scalars]:
@@ -75,7 +82,9 @@ class Reductions:
     def count(self, values: Any, comparison: str = "", *operand: float) -> Any:
         """Return how many elements a comparison finds: with the operand, or with themselves. No name: true elements."""
         if comparison:
-            values = getattr(self._ops, comparison)(values, *(map(float, operand) if operand else (values,)))
+            values = getattr(self._ops, comparison)(
+                values, *(map(float, operand) if operand else (values,))
+            )
         return self._ops.SumExt(values, None, False, self._ms.int64)
 
     def total(self, values: Any) -> Any:
@@ -90,7 +99,11 @@ class Reductions:
         split = ops.Mul(values, 2.0 ** (23 - kind.nmant) + 1)
         shift = 1.5 * 2.0 ** (23 + int(kind.minexp) - kind.nmant)
         small = ops.Sub(ops.Add(values, shift), shift)
-        return ops.Select(ops.Less(values, float(kind.smallest_normal)), small, ops.Sub(split, ops.Sub(split, values)))
+        return ops.Select(
+            ops.Less(values, float(kind.smallest_normal)),
+            small,
+            ops.Sub(split, ops.Sub(split, values)),
+        )
 
     def norm(self, tensor: Any) -> Any:
         """Return the norm of a tensor of floats, or its square, as ``norm_is_square`` says; it is on the device."""
@@ -109,11 +122,17 @@ class Reductions:
         """Return the values of small tensors, all of "float", "int" or "bool", with one fetch."""
         if self._on_cpu or not tensors:
             return [tensor.asnumpy() for tensor in tensors]
-        ops, wide = self._ops, {"float": self._ms.float32, "int": self._ms.int64, "bool": self._ms.bool_}[kind]
+        ops, wide = (
+            self._ops,
+            {"float": self._ms.float32, "int": self._ms.int64, "bool": self._ms.bool_}[kind],
+        )
         places: dict[Any, list[int]] = {}
         for place, tensor in enumerate(tensors):
             places.setdefault(tensor._dtype, []).append(place)
-        groups = [tuple(ops.Reshape(tensors[place], (-1,)) for place in group) for group in places.values()]
+        groups = [
+            tuple(ops.Reshape(tensors[place], (-1,)) for place in group)
+            for group in places.values()
+        ]
         flat = ops.Concat(tuple(ops.Cast(ops.Concat(group), wide) for group in groups)).asnumpy()
         found: dict[int, Array] = {}
         for place in (place for group in places.values() for place in group):

@@ -99,7 +99,10 @@ def magnitudes(array: Array) -> Array:
     """Return |x| of a complex array, in float64: in float32 it would differ between processors."""
     if array.dtype.itemsize > 8:
         return np.asarray(np.abs(array))
-    squares, other = np.asarray(array.real, np.float64) ** 2, np.asarray(array.imag, np.float64) ** 2
+    squares, other = (
+        np.asarray(array.real, np.float64) ** 2,
+        np.asarray(array.imag, np.float64) ** 2,
+    )
     with np.errstate(all="ignore"):
         found = np.sqrt(np.add(squares, other))
     return np.asarray(np.abs(array), np.float64) if np.isnan(found).any() else np.asarray(found)
@@ -108,7 +111,12 @@ def magnitudes(array: Array) -> Array:
 def _integers(array: Array) -> Numbers:
     flat = array.ravel(order="K")
     total, square = _in_blocks(_wide, flat)
-    return {"Max": flat.max().item(), "Min": flat.min().item(), "Mean": total / flat.size, "Norm": math.sqrt(square)}
+    return {
+        "Max": flat.max().item(),
+        "Min": flat.min().item(),
+        "Mean": total / flat.size,
+        "Norm": math.sqrt(square),
+    }
 
 
 def float_statistics(flat: Array) -> Numbers:
@@ -152,7 +160,9 @@ def finite_statistics(flat: Array) -> tuple[float, float, float, float] | None:
         # numpy's, as Python's max does not propagate NaN
         largest, smallest = float(_maximum(ends)), float(_minimum(others))
         total, square = _sums(totals, squares)
-    if total - total == 0.0 and _LOSSLESS_SQUARE < square < math.inf:  # also only where all elements are finite
+    if (
+        total - total == 0.0 and _LOSSLESS_SQUARE < square < math.inf
+    ):  # also only where all elements are finite
         return largest + 0.0, smallest + 0.0, total / size, math.sqrt(square)
     if largest - largest != 0.0 or smallest - smallest != 0.0:
         return None
@@ -198,7 +208,9 @@ def _by_rows(flat: Array, size: int) -> tuple[float, float]:
     whole = flat[: size - rest] if rest else flat
     rows = whole.reshape(-1, 1, _SQUARES_LENGTH)
     total = float(_add(whole.reshape(-1, _ROW_LENGTH).dot(_ROW_OF_ONES), dtype=np.float64))
-    square = float(_add(_matmul(rows, rows.reshape(-1, _SQUARES_LENGTH, 1)), axis=None, dtype=np.float64))
+    square = float(
+        _add(_matmul(rows, rows.reshape(-1, _SQUARES_LENGTH, 1)), axis=None, dtype=np.float64)
+    )
     if not rest:
         return total, square
     last, last_square = _wide(flat[size - rest :])
@@ -206,7 +218,14 @@ def _by_rows(flat: Array, size: int) -> tuple[float, float]:
 
 
 def _in_blocks(sums: Callable[[Array], tuple[float, float]], flat: Array) -> tuple[float, float]:
-    return _sums(*zip(*[sums(flat[start : start + _CACHE_BLOCK]) for start in range(0, flat.size, _CACHE_BLOCK)]))
+    return _sums(
+        *zip(
+            *[
+                sums(flat[start : start + _CACHE_BLOCK])
+                for start in range(0, flat.size, _CACHE_BLOCK)
+            ]
+        )
+    )
 
 
 def _sums(totals: Sequence[float], squares: Sequence[float]) -> tuple[float, float]:
@@ -231,7 +250,11 @@ def crc32(array: Array) -> str:
     >>> crc32(np.zeros(1, np.float32))
     '2144df1c'
     """
-    return f"{_crc32(np.ascontiguousarray(array).view(np.uint8).data):08x}" if array.size else "00000000"
+    return (
+        f"{_crc32(np.ascontiguousarray(array).view(np.uint8).data):08x}"
+        if array.size
+        else "00000000"
+    )
 
 
 class Statistic(NamedTuple):
@@ -240,7 +263,9 @@ class Statistic(NamedTuple):
     key: str  # its key in a record
     #: a range -> numbers, which are on the tensor's device; None for one of the four of ``statistics``
     take: Callable[[Range], list[Any]] | None = None
-    finish: Callable[[Sequence[Any], int], Number] = lambda found, size: sum(found)  # they, and the number of elements
+    finish: Callable[[Sequence[Any], int], Number] = lambda found, size: sum(
+        found
+    )  # they, and the number of elements
     is_whole: bool = True  # whether they are counts
 
 
@@ -275,14 +300,20 @@ STATISTICS = {
     "zero count": Statistic("zero_count", _count("Equal", 0.0)),
     "positive zero count": Statistic("positive_zero_count", _count("Greater", 0.0)),
     "smallest magnitude": Statistic(
-        "smallest_magnitude", Range.ends, lambda ends, size: ends[1] if ends[0] else None, is_whole=False
+        "smallest_magnitude",
+        Range.ends,
+        lambda ends, size: ends[1] if ends[0] else None,
+        is_whole=False,
     ),
     "exponent range": Statistic("exponent_range", Range.ends, _exponents, is_whole=False),
     "zero share": Statistic("zero_share", _count("Equal", 0.0), _share),
     "saturated share": Statistic("saturated_share", Range.saturated, _share),
     **{
         f"{name}:{dtype}": Statistic(
-            f"{name.replace(' ', '_')}:{dtype}", functools.partial(take, kind=kind), finish, take is not Range.rounding
+            f"{name.replace(' ', '_')}:{dtype}",
+            functools.partial(take, kind=kind),
+            finish,
+            take is not Range.rounding,
         )
         for dtype, kind in FORMATS.items()
         for name, take, finish in (
@@ -306,7 +337,9 @@ class OwnNumbers:
     def __init__(self, names: Iterable[str]) -> None:
         wanted = set(names)
         self.chosen = {name: own for name, own in own_statistics().items() if name in wanted}
-        self.on_device = all(own.device for own in self.chosen.values())  # whether each has a function of a tensor
+        self.on_device = all(
+            own.device for own in self.chosen.values()
+        )  # whether each has a function of a tensor
         self._operations: Any = OwnOperations() if self.chosen else None
 
     def known(self, array: Array) -> dict[str, Any]:
@@ -316,16 +349,22 @@ class OwnNumbers:
     def of_array(self, array: Array) -> dict[str, Any]:
         """Return the numbers of an array; None for each that fails, and for all of an array without elements."""
         copy = to_storable(array).copy if array.size else None
-        return {name: self._number(name, own, own.function, copy) for name, own in self.chosen.items()}
+        return {
+            name: self._number(name, own, own.function, copy) for name, own in self.chosen.items()
+        }
 
     def of_tensor(self, tensor: Any) -> dict[str, Any]:
         """Return the same of a tensor on a device, and wait for it. Nothing of the training may be pending."""
         from mindspore.ops.auto_generate import copy_op
 
         copy = functools.partial(copy_op, local_tensor(tensor))
-        return {name: self._number(name, own, own.device, copy) for name, own in self.chosen.items()}
+        return {
+            name: self._number(name, own, own.device, copy) for name, own in self.chosen.items()
+        }
 
-    def _number(self, name: str, own: OwnStatistic, function: Any, copy: Callable[[], Any] | None) -> Any:
+    def _number(
+        self, name: str, own: OwnStatistic, function: Any, copy: Callable[[], Any] | None
+    ) -> Any:
         states, found = (random.getstate(), np.random.get_state()), None
         with contextlib.ExitStack() as stack, np.errstate(all="ignore"):
             stack.push(functools.partial(_end, name, own))
@@ -363,7 +402,9 @@ class SelectedStatistics:
 
     def __init__(self, names: Iterable[str]) -> None:
         wanted = set(names)
-        self.table = list({entry.key: entry for name, entry in STATISTICS.items() if name in wanted}.values())
+        self.table = list(
+            {entry.key: entry for name, entry in STATISTICS.items() if name in wanted}.values()
+        )
         self._four = any(entry.take is None for entry in self.table)
         self.own = OwnNumbers(wanted)
 
@@ -371,5 +412,8 @@ class SelectedStatistics:
         """Return the chosen statistics of a tensor of this dtype; complex elements are counted by their magnitudes."""
         four = statistics(array) if self._four else {}
         values = Range(HostOperations(), as_real(array), dtype)
-        found = {it.key: it.finish(it.take(values), array.size) if it.take else four.get(it.key) for it in self.table}
+        found = {
+            it.key: it.finish(it.take(values), array.size) if it.take else four.get(it.key)
+            for it in self.table
+        }
         return {**found, **self.own.of_array(array)} if self.own.chosen else found

@@ -69,7 +69,11 @@ class DeviceChecksums:
         import mindspore
         from mindspore.ops.auto_generate import gen_ops_prim
 
-        self._operations, self._reductions, self._view = OwnOperations(), reductions, gen_ops_prim.ViewDtype()
+        self._operations, self._reductions, self._view = (
+            OwnOperations(),
+            reductions,
+            gen_ops_prim.ViewDtype(),
+        )
         #: bytes of an element -> the integers that its bits are read as
         self._integers = {size: getattr(mindspore, f"int{8 * size}") for size in (1, 2, 4, 8)}
         self._flag = mindspore.bool_
@@ -86,7 +90,9 @@ class DeviceChecksums:
 
     def values(self, taken: Iterable[Any]) -> list[int]:
         """Fetch the sums, all at once."""
-        return [int(found) for found in self._operations.run(self._reductions.fetch, list(taken), "int")]
+        return [
+            int(found) for found in self._operations.run(self._reductions.fetch, list(taken), "int")
+        ]
 
 
 Checksums = Union[HostChecksums, DeviceChecksums]
@@ -100,7 +106,9 @@ _WRITES_FIRST = re.compile(
     r"(?<!_)_$|__i(add|sub|mul|truediv|floordiv|mod|pow|matmul|and|or|xor|lshift|rshift)__$|__setitem__|[Aa]ssign|[Ii]nplace"
     r"|^Functional\.scatter_(update|add|sub|mul|div|min|max|nd_\w+)$|\.Scatter(?!Nd$)"
 )
-_WRITES_ANY = re.compile(r"batch_norm|\.(Fused|Sparse)*(Apply|Momentum|Adam|SGD|Lamb|Lars)", re.IGNORECASE)
+_WRITES_ANY = re.compile(
+    r"batch_norm|\.(Fused|Sparse)*(Apply|Momentum|Adam|SGD|Lamb|Lars)", re.IGNORECASE
+)
 
 
 class Memory(NamedTuple):
@@ -152,7 +160,9 @@ class StorageNotes:
         if is_over:
             self._in_flight.pop(call, None)
         else:
-            self._in_flight[call] = [memory for name, memory in self._inputs if f"{name}.".startswith(f"{call}.")]
+            self._in_flight[call] = [
+                memory for name, memory in self._inputs if f"{name}.".startswith(f"{call}.")
+            ]
 
     def measure(self, tensor: Any, name: str, sink: ArraySink | None, role: Role) -> Any:
         """Return the record of a tensor with its memory; see ``MeasurementQueue.measure``."""
@@ -169,14 +179,19 @@ class StorageNotes:
     def _compare(self, tensor: Any, memory: Memory, name: str) -> None:
         """Tell an output that shares memory with a tensor that is alive, but with no input of its call."""
         call, is_output, _ = name.partition(_OUTPUT)
-        known = [one for one in self._alive if one.memory.overlaps(memory) and one.tensor() is not None]
+        known = [
+            one for one in self._alive if one.memory.overlaps(memory) and one.tensor() is not None
+        ]
         is_new = not any(one.tensor() is tensor for one in known)
         if not is_output:
             self._compare_in_flight(name, memory)
             self._inputs.append((name, memory))
         elif known and is_new and not name.startswith("Cell."):
             own = f"{call}.forward."
-            if not any(f"{place}.".startswith(own) and other.overlaps(memory) for place, other in self._inputs):
+            if not any(
+                f"{place}.".startswith(own) and other.overlaps(memory)
+                for place, other in self._inputs
+            ):
                 self._tell(say("guard.shared", first=known[0].name, second=name))
         if is_new:
             self._alive.append(_Alive(weakref.ref(tensor), memory, name))
@@ -186,5 +201,7 @@ class StorageNotes:
         call = name.partition(".forward")[0]
         for communication, pieces in self._in_flight.items():
             before = sum(place.partition(".forward")[0] == call for place, _ in self._inputs)
-            if before < written_inputs(call.rpartition(".")[0]) and any(piece.overlaps(memory) for piece in pieces):
+            if before < written_inputs(call.rpartition(".")[0]) and any(
+                piece.overlaps(memory) for piece in pieces
+            ):
                 self._tell(say("guard.in_flight", call=communication, writer=f"{call}.forward"))

@@ -56,7 +56,9 @@ def layout_of(shell: Any) -> dict[str, Any]:
         names = getattr(mesh, "mesh_dim_names", None) or range(len(sizes))
         found["mesh"] = {str(name): int(size) for name, size in zip(names, sizes)}
         found["coordinate"] = [int(index) for index in mesh.get_coordinate() or ()]
-    found["placements"] = [_text(placement) for placement in getattr(shell, "_placements", None) or ()]
+    found["placements"] = [
+        _text(placement) for placement in getattr(shell, "_placements", None) or ()
+    ]
     return {**found, "shape": [int(size) for size in shell.shape]}
 
 
@@ -97,7 +99,9 @@ def to_numpy(tensor: Any) -> Array:
         if str(tensor.dtype) not in ONE_BYTE:
             raise
         raise MeasureError(str(error).strip().partition("\n")[0]) from error
-    return array.view(numpy_dtype(str(tensor.dtype))) if array.dtype.kind == _FOREIGN_KIND else array
+    return (
+        array.view(numpy_dtype(str(tensor.dtype))) if array.dtype.kind == _FOREIGN_KIND else array
+    )
 
 
 class TensorReader:
@@ -113,16 +117,18 @@ class TensorReader:
         from mindspore.common.dtype import number_type
 
         self._dtypes = {dtype: numpy_dtype(str(dtype)) for dtype in (mindspore.bool_, *number_type)}
-        self._view = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_int)(
-            ("PyMemoryView_FromMemory", ctypes.pythonapi)
-        )
+        self._view = ctypes.PYFUNCTYPE(
+            ctypes.py_object, ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_int
+        )(("PyMemoryView_FromMemory", ctypes.pythonapi))
         self._bytes = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_ssize_t)(
             ("PyBytes_FromStringAndSize", ctypes.pythonapi)
         )
         # all memory as one array: a slice of it costs a third of a view. Only a tensor's own part is ever touched
         self._memory = np.frombuffer(self._view(SINGLE.itemsize, 1 << 62, _READ_ONLY), SINGLE)
         # the functions below Tensor's methods: no Python frame, and nothing that could be patched
-        functions: list[Any] = [getattr(TensorPy, name, None) for name in ("is_contiguous", "_data_ptr", "stride")]
+        functions: list[Any] = [
+            getattr(TensorPy, name, None) for name in ("is_contiguous", "_data_ptr", "stride")
+        ]
         self._contiguous, self._address, self._stride = functions
         self.is_direct = None not in functions and mindspore.get_context("device_target") == "CPU"
         self.is_direct = self.is_direct and self._agrees(mindspore)
@@ -164,7 +170,11 @@ class TensorReader:
         """Return the values of a tensor in C order as a flat view, or None where that cannot be had without a copy."""
         if not self.is_direct or not self._contiguous(tensor):
             return None
-        dtype, size, address = self._dtypes.get(tensor._dtype), tensor._nbytes, self._address(tensor)
+        dtype, size, address = (
+            self._dtypes.get(tensor._dtype),
+            tensor._nbytes,
+            self._address(tensor),
+        )
         if dtype is None or not (size and address):
             return None
         return np.frombuffer(self._view(address, size, _READ_ONLY), dtype)
@@ -173,10 +183,17 @@ class TensorReader:
         """Return whether pointers show the values of ``asnumpy``: of fresh results, views and values from the host."""
         host = mindspore.Tensor(np.arange(6, dtype=np.float32).reshape(2, 3))
         fresh = host * 2.0
-        views = [fresh[1:], fresh[:, 1:], fresh.transpose(1, 0), fresh.expand_dims(0).broadcast_to((2, 2, 3))]
+        views = [
+            fresh[1:],
+            fresh[:, 1:],
+            fresh.transpose(1, 0),
+            fresh.expand_dims(0).broadcast_to((2, 2, 3)),
+        ]
         tensors = [host, fresh, *views, mindspore.Parameter(fresh), host.astype(mindspore.bfloat16)]
         return installed_parts().make(  # MindSpore's own way always works
-            "memory", lambda: all(np.array_equal(self(tensor), to_numpy(tensor)) for tensor in tensors), False
+            "memory",
+            lambda: all(np.array_equal(self(tensor), to_numpy(tensor)) for tensor in tensors),
+            False,
         )
 
 

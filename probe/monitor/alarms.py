@@ -47,7 +47,10 @@ class Alarms:
             first, *others = (alarm for alarm in found if alarm.rule == rule)
             with self._errors.guard("telling an alarm"):
                 more = say("alarm.more", count=len(others)) if others else NOTHING
-                _log.warning("%s", say("alarm.line", rule=rule, series=first.series, said=first.said, more=more))
+                _log.warning(
+                    "%s",
+                    say("alarm.line", rule=rule, series=first.series, said=first.said, more=more),
+                )
         for alarm in found:
             self.tell(alarm)
         return found
@@ -56,7 +59,9 @@ class Alarms:
         """Write an alarm, and give it to the user's function."""
         with self._errors.guard("writing an alarm"):
             file_io.make_dirs(self._folder)
-            file_io.append(os.path.join(self._folder, file_names.ALARMS), json.dumps(alarm.to_dict()) + "\n")
+            file_io.append(
+                os.path.join(self._folder, file_names.ALARMS), json.dumps(alarm.to_dict()) + "\n"
+            )
         if self.function is not None:
             with self._errors.guard("the function given to on_alarm()"):
                 self.function(alarm)
@@ -70,9 +75,13 @@ _TAGS = {"grad_unreduced": "acc_grad", "grad_reduced": "post_grad"}
 class Alerts:
     """Tells what TrainerMon's rules say: on the log, and in anomaly.json in a folder below ``above``."""
 
-    def __init__(self, alert: tuple[Sequence[tuple[str, float | None]], bool], above: str, rank: int) -> None:
+    def __init__(
+        self, alert: tuple[Sequence[tuple[str, float | None]], bool], above: str, rank: int
+    ) -> None:
         table()  # as in Alarms
-        rules, self._is_written = alert  # the rules with their thresholds, and whether there is such a file
+        rules, self._is_written = (
+            alert  # the rules with their thresholds, and whether there is such a file
+        )
         self._rules, self._rank = RunningRules(rules) if rules else None, rank
         self._folder = os.path.join(above, "anomaly_detected", f"rank{rank}")
         self._found: dict[str, dict[str, Any]] = {}
@@ -82,7 +91,9 @@ class Alerts:
         rules, count = self._rules, len(self._found)
         if rules is None:
             return
-        places = ((kind, place, row) for kind, rows in tables.items() for place, row in rows.items())
+        places = (
+            (kind, place, row) for kind, rows in tables.items() for place, row in rows.items()
+        )
         for call, (kind, (name, part), row) in enumerate(places):
             tag = f"{name}{':' if part else ''}{part}/rank{self._rank}/{_TAGS.get(kind, kind)}"
             numbers = [(op, value) for op, value in row.items() if isinstance(value, float)]
@@ -90,12 +101,20 @@ class Alerts:
                 _log.warning("alarm: %s", said)
                 if self._is_written and len(self._found) < _MOST:
                     self._found["_".join((tag, "step", str(step), "call", str(call)))] = {
-                        "rank": self._rank, "step": step, "micro_step": 0, "pp_stage": 0,
-                        "vpp_stage": int(name.partition(":")[0]), "call_id": call, "tag_name": tag,
-                        "message": str(said), "group_mates": [self._rank],
-                    }  # fmt: skip
+                        "rank": self._rank,
+                        "step": step,
+                        "micro_step": 0,
+                        "pp_stage": 0,
+                        "vpp_stage": int(name.partition(":")[0]),
+                        "call_id": call,
+                        "tag_name": tag,
+                        "message": str(said),
+                        "group_mates": [self._rank],
+                    }
         if len(self._found) > count:
-            with file_io.atomic_write(os.path.join(file_io.make_dirs(self._folder), "anomaly.json")) as file:
+            with file_io.atomic_write(
+                os.path.join(file_io.make_dirs(self._folder), "anomaly.json")
+            ) as file:
                 json.dump(self._found, file, indent=1)
 
 
@@ -126,8 +145,15 @@ class Neighbour:
     def _find(self) -> SeriesTail | None:
         own = rank_of(self._own)
         if self._tail is None and own is not None:
-            files = {rank_of(name): os.path.join(self._above, name, SERIES) for name in os.listdir(self._above)}
-            others = [rank for rank, file in files.items() if rank is not None and rank != own and os.path.isfile(file)]
+            files = {
+                rank_of(name): os.path.join(self._above, name, SERIES)
+                for name in os.listdir(self._above)
+            }
+            others = [
+                rank
+                for rank, file in files.items()
+                if rank is not None and rank != own and os.path.isfile(file)
+            ]
             if others:
                 found = min((rank for rank in others if rank > own), default=min(others))
                 self._name, self._tail = rank_name(found), SeriesTail(files[found])

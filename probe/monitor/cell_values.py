@@ -32,18 +32,24 @@ class CellTask(Task):
     records_updates = False
     change: Any = None  # runs around each call, and changes it
 
-    def __init__(self, modes: frozenset[str], note: Note, functions: frozenset[str] | None = None) -> None:
+    def __init__(
+        self, modes: frozenset[str], note: Note, functions: frozenset[str] | None = None
+    ) -> None:
         from mindspore import Tensor
 
         super().__init__(modes, GradientUse.VALUES)
         self._tensor, self._note, self.functions = Tensor, note, functions
 
-    def inputs(self, call: Call, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    def inputs(
+        self, call: Call, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> dict[str, Any]:
         """Note the inputs; see ``Task``."""
         self._note_all(call, "input", (args, dict(kwargs)))
         return {}
 
-    def outputs(self, call: Call, result: Any, parameters: Mapping[str, Any] | None) -> dict[str, Any]:
+    def outputs(
+        self, call: Call, result: Any, parameters: Mapping[str, Any] | None
+    ) -> dict[str, Any]:
         """Note the outputs; see ``Task``."""
         self._note_all(call, "output", as_outputs(result))
         return {}
@@ -91,8 +97,12 @@ class CellValues:
         """Begin to watch; also again within a step."""
         if self._recorder is None:
             sink, task = NoEntries(self._errors), self._task
-            queue = MeasurementQueue(*self._measurers, self._capture.wait, sink.accept, self._errors.guard)
-            self._recorder = StepRecorder(self._settings, task, queue, sink, CallStacks(), NameFilter(self._settings))
+            queue = MeasurementQueue(
+                *self._measurers, self._capture.wait, sink.accept, self._errors.guard
+            )
+            self._recorder = StepRecorder(
+                self._settings, task, queue, sink, CallStacks(), NameFilter(self._settings)
+            )
         self._capture.watch(models)
         self._capture.install(self._recorder)
 

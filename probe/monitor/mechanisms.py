@@ -19,7 +19,13 @@ from probe.store.error_log import ErrorLog
 _SOFTMAX = frozenset(("softmax", "softmax_ext", "Softmax"))
 _MODES = frozenset(("forward", "input", "output"))
 _FUSED = frozenset(("flash_attention_score", "speed_fusion_attention"))
-_ARGUMENTS = ("query", "key", "value", "head_num", "input_layout")  # the first arguments of a fused attention
+_ARGUMENTS = (
+    "query",
+    "key",
+    "value",
+    "head_num",
+    "input_layout",
+)  # the first arguments of a fused attention
 _MOST_EXPERTS = 512  # most experts of a router
 
 
@@ -60,7 +66,11 @@ class Mechanisms(CellTask):
             self._calls = [CellValues(settings, self._errors, self)]
 
     def _take(self, key: str, cell: Any, matrix: Any, names: ParameterNames) -> None:
-        if "Embedding" in type(cell).__name__ or hasattr(cell, "num_embeddings") or hasattr(cell, "vocab_start_index"):
+        if (
+            "Embedding" in type(cell).__name__
+            or hasattr(cell, "num_embeddings")
+            or hasattr(cell, "vocab_start_index")
+        ):
             self._tables += map(names.of, cell.get_parameters(expand=False))
         elif hasattr(matrix, "name") and min(matrix.shape) > 1:
             name = names.of(matrix)
@@ -69,30 +79,48 @@ class Mechanisms(CellTask):
                 self._routers[key] = min(matrix.shape)
                 self._tables.append(name)
 
-    def inputs(self, call: Call, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    def inputs(
+        self, call: Call, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> dict[str, Any]:
         """Measure the logits of an attention; see ``Task``."""
-        function, place = call.key.rpartition(".")[2], call.key if call.cell is None else call.cell.key
+        function, place = (
+            call.key.rpartition(".")[2],
+            call.key if call.cell is None else call.cell.key,
+        )
         given = {**dict(zip(_ARGUMENTS, args)), **kwargs}
         if function in _SOFTMAX and _is_attention(args, kwargs):
             self._compute(place, features.scores, args[0])
         elif function in _FUSED and {"query", "key", "head_num"} <= given.keys():
             layout = given.get("input_layout", "BSH")
-            self._compute(place, features.attention, given["query"], given["key"], layout, given["head_num"])
+            self._compute(
+                place, features.attention, given["query"], given["key"], layout, given["head_num"]
+            )
         return {}
 
     def _of_router(self, slot: Slot, tensor: Any) -> None:
         if slot.place == "output.0" and tensor.shape[-1:] == (self._routers.get(slot.cell),):
             self._compute(slot.cell, features.router, tensor)
 
-    def _compute(self, name: str, function: Callable[..., features.Scalars], *arguments: Any) -> None:
+    def _compute(
+        self, name: str, function: Callable[..., features.Scalars], *arguments: Any
+    ) -> None:
         found = self._numbers.computed(function, *arguments)
-        self._values.put({f"{name}.{MECHANISMS[key]}": number for key, number in found.items() if key in MECHANISMS})
+        self._values.put(
+            {
+                f"{name}.{MECHANISMS[key]}": number
+                for key, number in found.items()
+                if key in MECHANISMS
+            }
+        )
 
 
 def _is_attention(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
     """Return whether a softmax over the last dimension has the shape of an attention: [..., queries, keys]."""
     shape = tuple(getattr(args[0], "shape", ())) if args else ()
-    axis = next((kwargs[name] for name in ("axis", "dim") if name in kwargs), args[1] if len(args) > 1 else -1)
+    axis = next(
+        (kwargs[name] for name in ("axis", "dim") if name in kwargs),
+        args[1] if len(args) > 1 else -1,
+    )
     is_square = len(shape) > 2 and (len(shape) > 3 or shape[-1] == shape[-2])
     return is_square and axis in (-1, len(shape) - 1, (-1,)) and shape[-1] > 1
 

@@ -26,14 +26,20 @@ from probe.series.file import SeriesFile
 from probe.store.error_log import ErrorLog
 from probe.store.file_names import MONITOR
 
-Take = Callable[[int, Any], Optional[list[Alarm]]]  # takes a step and its numbers, and may return alarms
+Take = Callable[
+    [int, Any], Optional[list[Alarm]]
+]  # takes a step and its numbers, and may return alarms
 
 
 class Watch:
     """Measures steps, and gives their numbers to ``takes``."""
 
-    def __init__(self, values: Observer, numbers: HostNumbers, errors: ErrorLog, *takes: Take) -> None:
-        self.values: Any = values  # receives what the hooks see; its ``end`` returns the row of a step
+    def __init__(
+        self, values: Observer, numbers: HostNumbers, errors: ErrorLog, *takes: Take
+    ) -> None:
+        self.values: Any = (
+            values  # receives what the hooks see; its ``end`` returns the row of a step
+        )
         self.cells: list[CellValues] = []  # watch Cells; others may take their place between steps
         self.numbers, self._errors, self._takes = numbers, errors, takes
         self.hooks = TrainingHooks(values, numbers.on_cpu, errors)
@@ -95,7 +101,9 @@ class Monitor:
         self.errors = ErrorLog(self.folder, set())
         self.file, self.alarms = SeriesFile(self.folder), Alarms(self.folder, self.errors)
         numbers, self._settings = new_numbers(settings.measure), settings
-        numbers.own = OwnNumbers(() if isinstance(settings.summary_mode, str) else settings.summary_mode)
+        numbers.own = OwnNumbers(
+            () if isinstance(settings.summary_mode, str) else settings.summary_mode
+        )
         self.values = values = StepValues(numbers, self.errors)
         of_cells = replace(settings, task="statistics", level="L0", extra_info=False, keep_steps=0)
         task = CellTask(settings.data_mode, lambda slot, tensor: values.note(str(slot), tensor))
@@ -182,6 +190,12 @@ class Monitor:
 
 def _parameters(models: Any, names: ParameterNames) -> Mapping[str, Any]:
     """Return the parameters of models that are trained, by their names."""
-    several = models if isinstance(models, (list, tuple)) and not isinstance(models, ModelAndLoss) else [models]
+    several = (
+        models
+        if isinstance(models, (list, tuple)) and not isinstance(models, ModelAndLoss)
+        else [models]
+    )
     cells = [models.model, models.loss] if isinstance(models, ModelAndLoss) else several
-    return {names.of(parameter): parameter for cell in cells for parameter in cell.trainable_params()}
+    return {
+        names.of(parameter): parameter for cell in cells for parameter in cell.trainable_params()
+    }

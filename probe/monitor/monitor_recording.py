@@ -50,9 +50,22 @@ class MonitorRecording(Recording):
         is_again = given.on_alarm == "again"
         level = given.alarm_level if self.steps or is_again else given.level
         if is_again:  # bits are compared, of all calls
-            words = ("md5",) if isinstance(given.summary_mode, str) else (*given.summary_mode, "md5")
-            given = replace(given, summary_mode=words[0] if len(words) == 1 else words, list=(), async_dump=False)
-        return replace(given, task="statistics", level=level, keep_steps=kept, snapshot=given.snapshot and not kept)
+            words = (
+                ("md5",) if isinstance(given.summary_mode, str) else (*given.summary_mode, "md5")
+            )
+            given = replace(
+                given,
+                summary_mode=words[0] if len(words) == 1 else words,
+                list=(),
+                async_dump=False,
+            )
+        return replace(
+            given,
+            task="statistics",
+            level=level,
+            keep_steps=kept,
+            snapshot=given.snapshot and not kept,
+        )
 
     def with_settings(self, settings: Settings) -> MonitorRecording:
         """Return what goes on under other settings; see ``Recording``."""
@@ -65,11 +78,15 @@ class MonitorRecording(Recording):
         """Begin to watch; see ``Recording``."""
         settings, parts = self.settings, self.parts
         if token_range is not None:
-            raise UsageError('start(): token_range is not allowed with task "monitor", which looks at whole steps')
+            raise UsageError(
+                'start(): token_range is not allowed with task "monitor", which looks at whole steps'
+            )
         if parts.models is None:
             raise UsageError('start(): task "monitor" needs the model: debugger.start(model)')
         if is_graph_mode():
-            raise UsageError('task "monitor" needs PyNative mode: ms.set_context(mode=ms.PYNATIVE_MODE)')
+            raise UsageError(
+                'task "monitor" needs PyNative mode: ms.set_context(mode=ms.PYNATIVE_MODE)'
+            )
         if not parts.window.wants(settings, parts.ranks.rank() if settings.rank else None):
             return
         parts.report.is_reached = True
@@ -78,7 +95,9 @@ class MonitorRecording(Recording):
         parts.unless_disabled("monitoring", self._make)
         if self._monitor is not None:
             self._monitor.wait(parts.window.step)
-        parts.unless_disabled("monitoring", self._begin)  # last: the capture differentiates to test itself
+        parts.unless_disabled(
+            "monitoring", self._begin
+        )  # last: the capture differentiates to test itself
 
     def _make(self) -> None:
         settings = self.settings
@@ -94,7 +113,9 @@ class MonitorRecording(Recording):
 
     def _begin(self) -> None:
         if self._monitor is not None:
-            self._monitor.begin(self.parts.window.step, self.parts.models, self.parts.has_other_model())
+            self._monitor.begin(
+                self.parts.window.step, self.parts.models, self.parts.has_other_model()
+            )
 
     def stop(self) -> None:
         """Watch no more."""
@@ -132,7 +153,9 @@ class MonitorRecording(Recording):
         finally:
             if self._monitor is not None and self._monitor.held is not None:
                 self._monitor.held.end_step()
-            chosen = self._chosen() if opened is not None or self.steps else None  # else nothing has changed
+            chosen = (
+                self._chosen() if opened is not None or self.steps else None
+            )  # else nothing has changed
             if chosen is not None and chosen != self._dump.settings:
                 self._dump = self._dump.with_settings(chosen)
 
@@ -144,16 +167,26 @@ class MonitorRecording(Recording):
         own = self.settings
         if own.on_alarm == "raise":
             raise AlarmError(f"{alarms[0].rule}: {alarms[0].series}: {alarms[0].sentence}")
-        if own.on_alarm == "dump" and not self.steps and (not own.max_alarms or self._count < own.max_alarms):
+        if (
+            own.on_alarm == "dump"
+            and not self.steps
+            and (not own.max_alarms or self._count < own.max_alarms)
+        ):
             self.steps, self._count = own.alarm_steps, self._count + 1
             last = step + own.alarm_steps
             steps = f"step {last} is" if last == step + 1 else f"steps {step + 1} to {last} are"
             path = shlex.quote(self.parts.root)
-            _log.warning("%s recorded now; then look with: probe nan %s, probe trend %s", steps, path, path)
+            _log.warning(
+                "%s recorded now; then look with: probe nan %s, probe trend %s", steps, path, path
+            )
 
     def _again(self, step: int, alarm: Alarm, opened: OpenStep | None) -> None:
         own, monitor = self.settings, self._monitor
-        if monitor is None or monitor.held is None or (own.max_alarms and self._count >= own.max_alarms):
+        if (
+            monitor is None
+            or monitor.held is None
+            or (own.max_alarms and self._count >= own.max_alarms)
+        ):
             return
         held = monitor.held
         reason = held.reason or (NOTHING if held.calls else say("again.unseen"))
@@ -163,7 +196,9 @@ class MonitorRecording(Recording):
             return
         self._count += 1
         kept = opened.writer.folder if opened is not None and own.keep_steps else ""
-        dump = self._dump.with_settings(replace(self._chosen(), keep_steps=0, snapshot=own.snapshot and not kept))
+        dump = self._dump.with_settings(
+            replace(self._chosen(), keep_steps=0, snapshot=own.snapshot and not kept)
+        )
         said = say("again.raised")
         with monitor.errors.guard("making a step again"):
             said = again(monitor.measure_again, held, dump, Run(monitor.watch.row, kept))
@@ -181,13 +216,19 @@ class MonitorRecording(Recording):
         try:
             value = float(to_number(number) if hasattr(number, "asnumpy") else number)
         except (TypeError, ValueError):
-            raise UsageError(f"log(): {name!r} is {type(number).__name__}. Allowed: a number") from None
+            raise UsageError(
+                f"log(): {name!r} is {type(number).__name__}. Allowed: a number"
+            ) from None
         if self._monitor is not None:
             self._monitor.values.put({name: value})
 
     def held_bytes(self) -> int | None:
         """Return the bytes of the copies that making a step again needs; see ``Recording``."""
-        return self._monitor.held.nbytes if self._monitor is not None and self._monitor.held is not None else None
+        return (
+            self._monitor.held.nbytes
+            if self._monitor is not None and self._monitor.held is not None
+            else None
+        )
 
     def set_alarm_function(self, function: Any) -> None:
         """Set the function that is called for each alarm."""

@@ -57,7 +57,11 @@ class HostNumbers:
 
     def norm(self, tensor: Any) -> Number:
         """Return the L2 norm of a tensor or an array; NaN or Inf if an element is."""
-        array = tensor.reshape(-1) if isinstance(tensor, np.ndarray) else self._flat(local_tensor(tensor))
+        array = (
+            tensor.reshape(-1)
+            if isinstance(tensor, np.ndarray)
+            else self._flat(local_tensor(tensor))
+        )
         array = self._read(tensor).reshape(-1) if array is None else array
         if array.dtype == SINGLE and array.size:
             square = float(array.dot(array))
@@ -69,7 +73,11 @@ class HostNumbers:
         """Return Max and Min of a tensor or an array, and the user's own statistics."""
         array = tensor if isinstance(tensor, np.ndarray) else self._read(tensor)
         numbers = statistics(array)
-        return {"max": _number(numbers.get("Max")), "min": _number(numbers.get("Min")), **self.own.known(array)}
+        return {
+            "max": _number(numbers.get("Max")),
+            "min": _number(numbers.get("Min")),
+            **self.own.known(array),
+        }
 
     def several(self, tensor: Any, names: Sequence[str], eps: float) -> dict[str, Number]:
         """Return the numbers of ``FOUR`` as float32 holds them, and perhaps others, of a tensor or an array.
@@ -78,7 +86,9 @@ class HostNumbers:
         """
         array = tensor if isinstance(tensor, np.ndarray) else self._read(tensor)
         numbers = statistics(array)
-        found: dict[str, Number] = {name: single(_number(numbers.get(key))) for name, key in FOUR.items()}
+        found: dict[str, Number] = {
+            name: single(_number(numbers.get(key))) for name, key in FOUR.items()
+        }
         found["nans"] = float(numbers.get("nan_count") or 0)
         if "zeros" in names:
             values = array.astype(np.float32, copy=False)
@@ -87,7 +97,9 @@ class HostNumbers:
 
     def number(self, tensor: Any) -> Number:
         """Return the value of a tensor of one element."""
-        return float(tensor if isinstance(tensor, np.ndarray) else self._read(tensor).reshape(-1)[0])
+        return float(
+            tensor if isinstance(tensor, np.ndarray) else self._read(tensor).reshape(-1)[0]
+        )
 
     def made(self, compute: Callable[..., Any], *arguments: Any) -> Any:
         """Return what a function of ``mechanisms`` makes of tensors, on CPU of their arrays, and of other arguments."""
@@ -101,9 +113,13 @@ class HostNumbers:
         array = self._read(given) if hasattr(given, "asnumpy") else given
         return array.view(HostTensor) if isinstance(array, np.ndarray) else given
 
-    def computed(self, compute: Callable[..., Mapping[str, Any]], *arguments: Any) -> dict[str, Number]:
+    def computed(
+        self, compute: Callable[..., Mapping[str, Any]], *arguments: Any
+    ) -> dict[str, Number]:
         """Return the numbers that such a function makes."""
-        return {name: self.number(scalar) for name, scalar in self.made(compute, *arguments).items()}
+        return {
+            name: self.number(scalar) for name, scalar in self.made(compute, *arguments).items()
+        }
 
     def copy(self, tensor: Any) -> Any:
         """Return a copy of the values of a tensor, for ``change``."""
@@ -144,7 +160,10 @@ class DeviceNumbers(HostNumbers):
         """Return the L2 norm; see ``HostNumbers``."""
         if isinstance(tensor, np.ndarray):
             return super().norm(tensor)
-        return self._later(self._own.run(self._reductions.norm, local_tensor(tensor)), self._reductions.norm_is_square)
+        return self._later(
+            self._own.run(self._reductions.norm, local_tensor(tensor)),
+            self._reductions.norm_is_square,
+        )
 
     def ends(self, tensor: Any) -> dict[str, Number]:
         """Return nothing, as these would be more operations; beside own statistics the same, which waits."""
@@ -157,7 +176,10 @@ class DeviceNumbers(HostNumbers):
             return super().several(tensor, names, eps)
         scalars = self._own.run(self._reduce, local_tensor(tensor), names, eps)
         is_square, sizes = {"norm": self._reductions.norm_is_square}, {"zeros": tensor.size}
-        return {name: self._later(it, is_square.get(name, False), sizes.get(name, 1)) for name, it in scalars.items()}
+        return {
+            name: self._later(it, is_square.get(name, False), sizes.get(name, 1))
+            for name, it in scalars.items()
+        }
 
     def _reduce(self, tensor: Any, names: Sequence[str], eps: float) -> dict[str, Any]:
         reductions, tensor = self._reductions, self._reductions.plain(tensor)
@@ -202,7 +224,10 @@ class DeviceNumbers(HostNumbers):
 
 def known(values: Mapping[str, Number], fetched: Sequence[float]) -> dict[str, float]:
     """Return numbers with those of the device in their places."""
-    return {name: value.of(fetched) if isinstance(value, Later) else value for name, value in values.items()}
+    return {
+        name: value.of(fetched) if isinstance(value, Later) else value
+        for name, value in values.items()
+    }
 
 
 def new_numbers(measure: str = "auto") -> HostNumbers:
@@ -233,7 +258,9 @@ class Row(NamedTuple):
     """The numbers of a step that has ended; see ``monitor.Watch``."""
 
     values: dict[str, Number]  # series -> number
-    entered: dict[str, dict[str, Number]]  # optimizer -> parameter -> norm of the gradient that entered
+    entered: dict[
+        str, dict[str, Number]
+    ]  # optimizer -> parameter -> norm of the gradient that entered
     scalars: list[Any]
     scales: Mapping[str, Number] = MappingProxyType({})  # loss -> the loss scale in it
 
@@ -264,7 +291,9 @@ class StepValues:
         from mindspore import Tensor
 
         self._tensor, self._numbers, self._errors = Tensor, numbers, errors
-        self._guard = functools.lru_cache(None)(functools.partial(errors.guard, "reading a parameter's gradient"))
+        self._guard = functools.lru_cache(None)(
+            functools.partial(errors.guard, "reading a parameter's gradient")
+        )
         self._values: dict[str, Number] = {}
         self._entered: dict[str, dict[str, Number]] = {}
         self._outputs: list[Any] = []
@@ -298,7 +327,11 @@ class StepValues:
             for place, output in enumerate(outputs):
                 losses[f"loss{place or ''}"] = self._numbers.number(output)
         losses["seconds"] = time.perf_counter() - self._began
-        by_loss = {name: scales[place] for place, name in enumerate(losses) if place in scales and name != "seconds"}
+        by_loss = {
+            name: scales[place]
+            for place, name in enumerate(losses)
+            if place in scales and name != "seconds"
+        }
         return Row({**losses, **values}, entered, self._numbers.take(), by_loss)
 
     # -- the hooks ------------------------------------------------------------------------------------------------
@@ -307,13 +340,19 @@ class StepValues:
         """Measure a tensor of a Cell, or the array of a sum of gradients."""
         self._values[name] = self._numbers.norm(tensor)
         if self._has_parameters:
-            self._values.update((f"{name}.{end}", value) for end, value in self._numbers.ends(tensor).items())
+            self._values.update(
+                (f"{name}.{end}", value) for end, value in self._numbers.ends(tensor).items()
+            )
 
     def differentiated(self, output: Any) -> None:
         """Keep the loss until the end of the step: the first output, if it is one number."""
         with self._errors.guard("noting the loss"):
             first = next((leaf for leaf in leaves(output) if isinstance(leaf, self._tensor)), None)
-            if first is not None and first.size == 1 and all(first is not output for output in self._outputs):
+            if (
+                first is not None
+                and first.size == 1
+                and all(first is not output for output in self._outputs)
+            ):
                 self._outputs.append(first)
                 if self._scale is not None:
                     self._scales[len(self._outputs) - 1] = self._scale
@@ -355,7 +394,9 @@ class StepValues:
             self._values.update(_flat(name, optimizer.scalars(self._numbers.number)))
         if self._has_parameters:
             with self._errors.guard("copying parameters", name):
-                self._before.update((key, self._numbers.copy(value)) for key, value in optimizer.parameters.items())
+                self._before.update(
+                    (key, self._numbers.copy(value)) for key, value in optimizer.parameters.items()
+                )
 
     def after_update(self, name: str, optimizer: OptimizerValues) -> None:
         """Measure parameters, their updates and states."""
@@ -374,7 +415,11 @@ class StepValues:
 def _flat(name: str, scalars: Mapping[str, Any]) -> dict[str, Number]:
     found = {f"{name}.{key}": value for key, value in scalars.items() if _is_series(key, value)}
     for place, group in enumerate(scalars.get("groups", ())):
-        found.update((f"{name}.{key}.{place}", value) for key, value in group.items() if _is_series(key, value))
+        found.update(
+            (f"{name}.{key}.{place}", value)
+            for key, value in group.items()
+            if _is_series(key, value)
+        )
     return found
 
 

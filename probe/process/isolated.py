@@ -32,11 +32,15 @@ class EndedError(Exception):
 
     def __init__(self, status: int, output: str) -> None:
         super().__init__(status)
-        found = _FRAME.search(output, max(output.find("Fatal Python error"), 0)) if status < 0 else None
+        found = (
+            _FRAME.search(output, max(output.find("Fatal Python error"), 0)) if status < 0 else None
+        )
         self.status = status  # its exit status; negative for the signal that ended it
         #: file, line and function of the innermost frame of a crash, and the last line that it has printed
         self.frame = found.groups() if found else ()
-        self.words = next((line.strip() for line in reversed(output.splitlines()) if line.strip()), "")
+        self.words = next(
+            (line.strip() for line in reversed(output.splitlines()) if line.strip()), ""
+        )
 
 
 class Isolated:
@@ -50,13 +54,21 @@ class Isolated:
     def __init__(self, main: str, task: dict[str, Any], folder: str = "", **variables: str) -> None:
         reader, writer = os.pipe()
         path = [os.path.abspath(place) for place in sys.path]  # it may run in another folder
-        alone = {name: value for name, value in os.environ.items() if name not in _OF_A_LAUNCHER}  # no rank of a job
+        alone = {
+            name: value for name, value in os.environ.items() if name not in _OF_A_LAUNCHER
+        }  # no rank of a job
         self._output = tempfile.TemporaryFile(dir=folder) if folder else open(os.devnull, "w+b")  # noqa: SIM115
         self._process = subprocess.Popen(
             [sys.executable, "-c", _START, main, json.dumps(task), str(writer), json.dumps(path)],
-            stdin=subprocess.PIPE, stdout=self._output, stderr=self._output, cwd=folder or None, pass_fds=[writer],
-            env={**alone, **variables}, start_new_session=True, encoding="utf-8",
-        )  # fmt: skip
+            stdin=subprocess.PIPE,
+            stdout=self._output,
+            stderr=self._output,
+            cwd=folder or None,
+            pass_fds=[writer],
+            env={**alone, **variables},
+            start_new_session=True,
+            encoding="utf-8",
+        )
         os.close(writer)
         self._stream = os.fdopen(reader, "rb", buffering=0)
         self._text = b""
@@ -104,7 +116,10 @@ def run() -> None:
     faulthandler.enable()
     _, main, task, stream = sys.argv
     os.set_inheritable(int(stream), False)
-    answers, requests = os.fdopen(int(stream), "w", encoding="utf-8"), os.fdopen(os.dup(0), encoding="utf-8")
+    answers, requests = (
+        os.fdopen(int(stream), "w", encoding="utf-8"),
+        os.fdopen(os.dup(0), encoding="utf-8"),
+    )
     with open(os.devnull) as nothing:
         os.dup2(nothing.fileno(), 0)  # nobody else reads the requests
 
@@ -117,7 +132,9 @@ def run() -> None:
 
 def _line(value: Any) -> str:
     """Return a value as a line of JSON: of a sentence key and facts, of what JSON does not know its text."""
-    return json.dumps(value, default=lambda item: item.to_dict() if isinstance(item, Sentence) else str(item))
+    return json.dumps(
+        value, default=lambda item: item.to_dict() if isinstance(item, Sentence) else str(item)
+    )
 
 
 def cores() -> int:

@@ -29,5 +29,7 @@ def progress(items: Iterable[Item], operation: str, count: int | None = None) ->
         _lock = threading.RLock()
 
     # without a count the items say themselves how many they are
-    shown: Iterable[Item] = Line(items, desc=f"probe: {operation}", total=count, delay=_PATIENCE, leave=False, unit="")
+    shown: Iterable[Item] = Line(
+        items, desc=f"probe: {operation}", total=count, delay=_PATIENCE, leave=False, unit=""
+    )
     return shown

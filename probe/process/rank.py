@@ -21,7 +21,9 @@ def is_scheduler() -> bool:
 
 def sibling_count() -> int:
     """Return how many processes a launcher has started together, this one included."""
-    sizes = (os.environ.get(name, "") for name in ("RANK_SIZE", "MS_WORKER_NUM", "OMPI_COMM_WORLD_SIZE"))
+    sizes = (
+        os.environ.get(name, "") for name in ("RANK_SIZE", "MS_WORKER_NUM", "OMPI_COMM_WORLD_SIZE")
+    )
     return max((int(size) for size in sizes if _NUMBER.fullmatch(size)), default=1)
 
 
@@ -35,7 +37,11 @@ def launched_rank() -> int | None:
     # under msrun RANK_ID is not this process's where MindSpore is to give out the ranks
     names = ("MS_NODE_ID",) if "MS_ROLE" in os.environ else ("RANK_ID", "OMPI_COMM_WORLD_RANK")
     ranks = (os.environ.get(name, "") for name in names)
-    return next((int(rank) for rank in ranks if _NUMBER.fullmatch(rank)), None) if has_siblings() else None
+    return (
+        next((int(rank) for rank in ranks if _NUMBER.fullmatch(rank)), None)
+        if has_siblings()
+        else None
+    )
 
 
 def communicator_rank() -> int | None:
@@ -87,6 +93,15 @@ def run_header(ranks: RankResolver) -> dict[str, Any]:
     packages = {"probe": importlib.import_module("probe"), "mindspore": mindspore, "numpy": numpy}
     process = {"tool": "probe", "format": FORMAT, "world_size": world_size(), "rank": ranks.rank()}
     process["device"] = context("device_target")
-    repeats = {"seed": mindspore.get_seed(), "deterministic": context("deterministic") == "ON", **ranks.added}
+    repeats = {
+        "seed": mindspore.get_seed(),
+        "deterministic": context("deterministic") == "ON",
+        **ranks.added,
+    }
     mode = {"jit": "off"} if os.environ.get("MS_JIT") == "0" else {}
-    return {**process, **mode, "versions": {name: package.__version__ for name, package in packages.items()}, **repeats}
+    return {
+        **process,
+        **mode,
+        "versions": {name: package.__version__ for name, package in packages.items()},
+        **repeats,
+    }

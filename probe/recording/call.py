@@ -27,7 +27,9 @@ class Call:
         self.key, self.number = key, number
         self.kind, self.cell = kind, cell
         self.forward, self.backward = _NAMES[kind](key, number)
-        self.recorded = self.watched = False  # its forward entry is recorded; its backward entry may be
+        self.recorded = self.watched = (
+            False  # its forward entry is recorded; its backward entry may be
+        )
         self.frame: FrameType | None = None  # the caller's frame, while the call runs
         self.stack = -1  # the number of its stack
         #: the number of the micro-batch of a pipeline; a text, as msprobe's compare fails on numbers
@@ -41,9 +43,13 @@ class Call:
         """Return the name of its entry of one direction."""
         return self.backward if backward else self.forward
 
-    def entry(self, parts: Any, backward: bool = False, stack: int = -1, parents: Sequence[Parent] = ()) -> Entry:
+    def entry(
+        self, parts: Any, backward: bool = False, stack: int = -1, parents: Sequence[Parent] = ()
+    ) -> Entry:
         """Return its entry of one direction, or further keys for it."""
-        return Entry(self.name(backward), parts, self.kind, self.key, self.forward, backward, stack, parents)
+        return Entry(
+            self.name(backward), parts, self.kind, self.key, self.forward, backward, stack, parents
+        )
 
 
 ReadNumber = Callable[[Any], Any]  # tensor of one element -> its number, or its record
@@ -68,7 +74,9 @@ class Task:
         self.records_forward = "forward" in modes
         self.gradients = gradients if "backward" in modes else GradientUse.NONE
 
-    def inputs(self, call: Call, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    def inputs(
+        self, call: Call, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> dict[str, Any]:
         """Return the parts of a forward entry that hold the inputs as they are now."""
         return {}
 
@@ -76,15 +84,21 @@ class Task:
         """Return the parts of a forward entry that hold the attributes of the Primitive."""
         return {}
 
-    def named(self, call: Call, part: str, tensors: Mapping[str, Any], role: Role) -> dict[str, Any]:
+    def named(
+        self, call: Call, part: str, tensors: Mapping[str, Any], role: Role
+    ) -> dict[str, Any]:
         """Return a part of a forward entry that holds parameters or states by name, as they are now."""
         return {}
 
-    def scalars(self, call: Call, numbers: Callable[[ReadNumber], Mapping[str, Any]]) -> dict[str, Any]:
+    def scalars(
+        self, call: Call, numbers: Callable[[ReadNumber], Mapping[str, Any]]
+    ) -> dict[str, Any]:
         """Return the parts of an optimizer's entry that hold the numbers of this update."""
         return {}
 
-    def outputs(self, call: Call, result: Any, parameters: Mapping[str, Any] | None) -> dict[str, Any]:
+    def outputs(
+        self, call: Call, result: Any, parameters: Mapping[str, Any] | None
+    ) -> dict[str, Any]:
         """Return the parts that hold the outputs, and a Cell's parameters, as they are now."""
         return {}
 
@@ -97,7 +111,9 @@ class Task:
     def gradient_sum(self, call: Call, slot: Slot, total: GradientSum) -> Any:
         """Return the record of a gradient that was summed from several contributions, or None."""
 
-    def backward(self, inputs: list[Any], outputs: list[Any], keywords: Mapping[str, Any]) -> dict[str, Any]:
+    def backward(
+        self, inputs: list[Any], outputs: list[Any], keywords: Mapping[str, Any]
+    ) -> dict[str, Any]:
         """Return the parts of a backward entry from its records: of outputs, of positional and of keyword inputs."""
         return {}
 

@@ -38,7 +38,9 @@ class CallStacks:
         while frame is not None:
             code = frame.f_code
             path = code.co_filename
-            if not (path.startswith(_TOOL) or path.endswith(_CELL_MACHINERY) or is_replacement(code)):
+            if not (
+                path.startswith(_TOOL) or path.endswith(_CELL_MACHINERY) or is_replacement(code)
+            ):
                 break
             frame = frame.f_back
         known = None if cell is None else cell.frame
@@ -54,7 +56,9 @@ class CallStacks:
         if found is None:
             if len(self._numbers) >= _MOST:  # a training that creates code objects all the time
                 self._numbers.clear()
-            number = self.add(format_stack(caller, known) + (self._by_number[rest] if rest >= 0 else ()))
+            number = self.add(
+                format_stack(caller, known) + (self._by_number[rest] if rest >= 0 else ())
+            )
             found = self._numbers[key] = number, _codes(caller, known)
         return found[0], caller
 

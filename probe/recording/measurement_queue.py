@@ -9,7 +9,15 @@ from typing import Any
 
 from probe.entry import Entry
 from probe.measure.deferred import DeferredMeasurer
-from probe.measure.measurer import ArraySink, GradientSum, Guard, Measurer, Role, resolve, unmeasured_record
+from probe.measure.measurer import (
+    ArraySink,
+    GradientSum,
+    Guard,
+    Measurer,
+    Role,
+    resolve,
+    unmeasured_record,
+)
 from probe.measure.one_byte import ONE_BYTE
 from probe.measure.tensor_reader import MeasureError, layout_text, local_tensor, may_be_shell
 
@@ -55,9 +63,14 @@ class MeasurementQueue:
     """
 
     def __init__(
-        self, measurer: Measurer, copier: DeferredMeasurer, wait: Callable[[], None],
-        accept: Callable[[Entry], None], guard: Guard, complete_only: bool = False,
-    ) -> None:  # fmt: skip
+        self,
+        measurer: Measurer,
+        copier: DeferredMeasurer,
+        wait: Callable[[], None],
+        accept: Callable[[Entry], None],
+        guard: Guard,
+        complete_only: bool = False,
+    ) -> None:
         self._measurer, self._copier = measurer, copier
         self._work, self._accept, self._guard = TrainingWork(wait), accept, guard
         self._passes_incomplete = measurer.is_immediate and not complete_only
@@ -114,7 +127,9 @@ class MeasurementQueue:
                 self._waiting.append(entry)
                 if not self._passes_incomplete:
                     return
-            elif self._has_copied and not self._passes_incomplete:  # its records were pending before it was put
+            elif (
+                self._has_copied and not self._passes_incomplete
+            ):  # its records were pending before it was put
                 entry = entry._replace(parts=resolve(entry.parts))
             self._accept(entry)
 
@@ -138,7 +153,9 @@ class MeasurementQueue:
     def claim(self, error: BaseException) -> bool:
         """Return whether an error that our read received is the training's. It is then raised at the next occasion."""
         if isinstance(error, MeasureError) and not self._in_flight:
-            return self._work.failure() is not None  # the device has failed: the training's operations raise that
+            return (
+                self._work.failure() is not None
+            )  # the device has failed: the training's operations raise that
         if self.may_read or isinstance(error, MeasureError) or _MINDSPORE_ERROR not in str(error):
             return False
         self.pending_error = error
@@ -167,7 +184,9 @@ class MeasurementQueue:
             return True
         work.has_raised = True
         self._give_up()
-        if was_raised and work.failure() is not None:  # an error of one operation is raised only once
+        if (
+            was_raised and work.failure() is not None
+        ):  # an error of one operation is raised only once
             return False
         raise error
 
@@ -179,7 +198,9 @@ class MeasurementQueue:
             with self._guard("completing an entry"):
                 entry = self._completing[0]
                 parts = resolve(entry.parts)
-                self._accept(entry.further(parts) if self._passes_incomplete else entry._replace(parts=parts))
+                self._accept(
+                    entry.further(parts) if self._passes_incomplete else entry._replace(parts=parts)
+                )
             del self._completing[:1]  # empty where a signal has ended the step meanwhile
 
     def flush_incomplete(self) -> None:
@@ -215,7 +236,9 @@ class MeasurementQueue:
         with self.lock:
             self._in_flight -= self._in_flight > 0
             still = self._in_flight
-        if ok and not still and self._measurer.is_immediate:  # else waiting raised, and others may never end
+        if (
+            ok and not still and self._measurer.is_immediate
+        ):  # else waiting raised, and others may never end
             self.flush()
 
     def detach(self) -> None:

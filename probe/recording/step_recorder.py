@@ -89,7 +89,11 @@ class NameFilter:
 
     def _matches(self, name: str, wanted: tuple[str, ...]) -> bool:
         regexes = self._regexes
-        hits = [item for item in wanted if (regexes[item].search(name) if item in regexes else item in name)]
+        hits = [
+            item
+            for item in wanted
+            if (regexes[item].search(name) if item in regexes else item in name)
+        ]
         self._unseen.difference_update(hits)
         return bool(hits)
 
@@ -117,33 +121,50 @@ class StepRecorder:
     """Records one step of one rank."""
 
     def __init__(
-        self, settings: Settings, task: Task, queue: MeasurementQueue,
-        sink: Sink, stacks: CallStacks, name_filter: NameFilter,
-    ) -> None:  # fmt: skip
+        self,
+        settings: Settings,
+        task: Task,
+        queue: MeasurementQueue,
+        sink: Sink,
+        stacks: CallStacks,
+        name_filter: NameFilter,
+    ) -> None:
         self.closed = False  # the step is over; later calls and gradients are ignored
         #: records the compiled Cells of the same step into a tree of its own
         self.companion = cast("StepRecorder | None", None)
         self.snapshot: Snapshot | None = None  # notes the inputs of the model and its optimizers
         self.task, self.queue, self.sink = task, queue, sink
         self._stacks, self._filter = stacks, name_filter
-        self._counters: defaultdict[str | tuple[str, str], Iterator[int]] = defaultdict(itertools.count)
+        self._counters: defaultdict[str | tuple[str, str], Iterator[int]] = defaultdict(
+            itertools.count
+        )
         self._has_stacks = settings.extra_info
         self._has_tree = settings.extra_info and settings.cells
-        self._models: dict[str, Mapping[str, Any]] = {}  # parameters that the next entry will hold, then none
+        self._models: dict[
+            str, Mapping[str, Any]
+        ] = {}  # parameters that the next entry will hold, then none
 
     # -- forward ------------------------------------------------------------------------------------------------
 
     def begin(
-        self, kind: Kind, key: str, args: tuple[Any, ...], kwargs: Mapping[str, Any],
-        cell: Call | None = None, repeats: Call | None = None, stack: tuple[str, ...] | None = None,
-    ) -> Call | None:  # fmt: skip
+        self,
+        kind: Kind,
+        key: str,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        cell: Call | None = None,
+        repeats: Call | None = None,
+        stack: tuple[str, ...] | None = None,
+    ) -> Call | None:
         """Begin a call: number it, and record its inputs as they are now; return None if it cannot be recorded.
 
         ``key`` has the names of its entries without number and direction. ``repeats`` is the call that it repeats, when
         a recomputed Cell runs again; ``stack`` the formatted stack, where it is not that of the caller. Raises a
         pending error of the training; never one of ours.
         """
-        call: Call | None = self.safely(_RECORDING, None, self._number, kind, key, cell, repeats, key=key)
+        call: Call | None = self.safely(
+            _RECORDING, None, self._number, kind, key, cell, repeats, key=key
+        )
         if call is None or not (call.recorded or call.watched):
             return call
         self.queue.synchronize()
@@ -164,7 +185,11 @@ class StepRecorder:
         return call
 
     def _note_inputs(
-        self, call: Call, args: tuple[Any, ...], kwargs: Mapping[str, Any], stack: tuple[str, ...] | None
+        self,
+        call: Call,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        stack: tuple[str, ...] | None,
     ) -> None:
         if self._has_stacks:
             with self.queue.lock:
@@ -179,14 +204,19 @@ class StepRecorder:
     def _model_parameters(self, call: Call) -> dict[str, Any]:
         if not any(self._models.values()):
             return {}
-        waiting = {f"{path}.{name}" if path else name: parameter for path, named in self._models.items()
-                   for name, parameter in named.items()}  # fmt: skip
+        waiting = {
+            f"{path}.{name}" if path else name: parameter
+            for path, named in self._models.items()
+            for name, parameter in named.items()
+        }
         self._models = {path: {} for path in self._models}
         return self.task.named(call, "model_parameters", waiting, Role.INPUT)
 
     def note_model(self, path: str, parameters: Mapping[str, Any]) -> None:
         """Note that a model begins to run: the next entry has its own parameters, once in a step."""
-        self._models.setdefault(path, parameters)  # the path is "", or the model's index when several were given
+        self._models.setdefault(
+            path, parameters
+        )  # the path is "", or the model's index when several were given
 
     def note_inputs(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         """Note the inputs of a model that begins to run: once in a step."""
@@ -226,7 +256,9 @@ class StepRecorder:
         with self.guard("recording an exception", call):
             self._finish_forward(call)
 
-    def _record_outputs(self, call: Call, result: Any, parameters: Mapping[str, Any] | None) -> None:
+    def _record_outputs(
+        self, call: Call, result: Any, parameters: Mapping[str, Any] | None
+    ) -> None:
         if call.recorded and not self.closed:
             call.parts.update(self.task.outputs(call, result, parameters))
 
@@ -271,10 +303,17 @@ class StepRecorder:
 
     def begin_backward(self, call: Call) -> bool:
         """Return whether the backward entry that opens now is recorded."""
-        return not self.closed and (not self._filter.is_active or self._filter.begin(call, backward=True))
+        return not self.closed and (
+            not self._filter.is_active or self._filter.begin(call, backward=True)
+        )
 
     def end_backward(
-        self, call: Call, in_layout: SlotLayout, inputs: list[Any], out_layout: SlotLayout, outputs: list[Any]
+        self,
+        call: Call,
+        in_layout: SlotLayout,
+        inputs: list[Any],
+        out_layout: SlotLayout,
+        outputs: list[Any],
     ) -> None:
         """End the backward entry with the records of the gradients of the call's outputs, then of its inputs."""
         filled = in_layout.fill(inputs), out_layout.fill(outputs), out_layout.fill_keywords(outputs)
@@ -295,20 +334,28 @@ class StepRecorder:
         if self.closed or not (self.task.has_values and parts):
             return
         with self.sink.errors.guard("writing the journal", call.name(backward)), self.queue.lock:
-            self.sink.draft(call.entry(parts, backward, call.stack, self._new_parents(call, backward)))
+            self.sink.draft(
+                call.entry(parts, backward, call.stack, self._new_parents(call, backward))
+            )
 
     def note_later_pass(self, call: Call, passes: int) -> None:
         """Note that gradients reached a finished backward entry again, for the ``passes``-th time."""
-        self._put(call.entry({"later_passes": str(passes)}, backward=True))  # msprobe's compare fails on numbers
+        self._put(
+            call.entry({"later_passes": str(passes)}, backward=True)
+        )  # msprobe's compare fails on numbers
 
-    def parameter_gradient(self, key: str, parameter: str, gradient: Any, micro: str | None = None) -> None:
+    def parameter_gradient(
+        self, key: str, parameter: str, gradient: Any, micro: str | None = None
+    ) -> None:
         """Record a parameter's gradient under its Cell, with the number of the micro-batch in its record."""
         if self.closed or not self.task.has_values or not self._filter.is_open:
             return
         name = naming.parameters_grad_name(key, next(self._counters[key, parameter]))
         parts = self.task.parameter_gradient(name, parameter, gradient)
         if micro is not None:
-            parts[parameter] = [record.with_key(f'"micro": "{micro}"') for record in parts[parameter]]
+            parts[parameter] = [
+                record.with_key(f'"micro": "{micro}"') for record in parts[parameter]
+            ]
         self._put(Entry(name, parts, Kind.PARAMETER_GRADIENT, key))
 
     # -- the step -----------------------------------------------------------------------------------------------
@@ -325,14 +372,24 @@ class StepRecorder:
 
     # -- errors -------------------------------------------------------------------------------------------------
 
-    def guard(self, operation: str, call: Call | None = None, backward: bool = False, key: str = "") -> ErrorGuard:
+    def guard(
+        self, operation: str, call: Call | None = None, backward: bool = False, key: str = ""
+    ) -> ErrorGuard:
         """Return the context in which an error of ours ends: it is reported, and noted in the call's entry."""
-        return ErrorGuard(self.report, operation, call, backward, key)  # the key is for a call that has no number yet
+        return ErrorGuard(
+            self.report, operation, call, backward, key
+        )  # the key is for a call that has no number yet
 
     def safely(
-        self, operation: str, call: Call | None, function: Callable[..., Any], *args: Any,
-        backward: bool = False, key: str = "", **kwargs: Any,
-    ) -> Any:  # fmt: skip
+        self,
+        operation: str,
+        call: Call | None,
+        function: Callable[..., Any],
+        *args: Any,
+        backward: bool = False,
+        key: str = "",
+        **kwargs: Any,
+    ) -> Any:
         """Return the result of a function, or None where an error of ours ends, as in ``guard``; quicker than this."""
         try:
             return function(*args, **kwargs)
@@ -341,10 +398,14 @@ class StepRecorder:
                 raise
             return None
 
-    def report(self, operation: str, error: BaseException, call: Call | None, backward: bool, key: str) -> None:
+    def report(
+        self, operation: str, error: BaseException, call: Call | None, backward: bool, key: str
+    ) -> None:
         """Report an error once per kind: on the log, in dump_error_info.log, and in the call's entry. Never raises."""
         with self.sink.errors.guard("reporting an error"):
-            if self.queue.claim(error):  # an error of the training: it is raised at the next occasion
+            if self.queue.claim(
+                error
+            ):  # an error of the training: it is raised at the next occasion
                 return
             self.sink.errors.report(operation, error, key if call is None else call.name(backward))
             note = {"error": naming.message_of(error)}

@@ -27,7 +27,10 @@ from probe.repeats.reached import Reached, state_of
 from probe.store.error_log import ErrorLog
 
 #: beginnings of random Primitives, besides all that are made with a seed; those with these ends take seed and offset
-_RANDOM, _OTHERS = ("Dropout", "Random", "Multinomial"), ("Ext", "Grad", "DoMask", "Generator", "V2")
+_RANDOM, _OTHERS = (
+    ("Dropout", "Random", "Multinomial"),
+    ("Ext", "Grad", "DoMask", "Generator", "V2"),
+)
 
 
 class Values:
@@ -43,18 +46,24 @@ class Values:
     def copy(self, earlier: Values | None = None, trains: bool | None = None) -> None:
         """Copy the tensors that train, those that do not, or all. Equal copies of an earlier moment are shared."""
         for tensor in self.reached.tensors:
-            is_filled = tensor.size and not getattr(tensor, "has_init", False)  # else no operation may take it
+            is_filled = tensor.size and not getattr(
+                tensor, "has_init", False
+            )  # else no operation may take it
             is_wanted = trains in (None, self._copier.trains(tensor))
             if is_wanted and is_filled and id(tensor) not in self.copies:
                 known = earlier and earlier.copies.get(id(tensor))
                 is_equal = known and self._copier.on_cpu and same_bits(tensor, known[1])
-                self.copies[id(tensor)] = known if known and is_equal else (tensor, self._copier.copy(tensor))
+                self.copies[id(tensor)] = (
+                    known if known and is_equal else (tensor, self._copier.copy(tensor))
+                )
 
     def put(self) -> None:
         """Put all back, bit for bit. Raise ValueError where a tensor does not take its bits."""
         lost: list[str] = []
         for held, kept in self._attributes:
-            changed = {name for name, value in held.items() if name in kept and value is not kept[name]}
+            changed = {
+                name for name, value in held.items() if name in kept and value is not kept[name]
+            }
             held.update({name: kept[name] for name in (*changed, *(kept.keys() - held.keys()))})
         for tensor, copy in self.copies.values():
             if not same_bits(tensor, copy):
@@ -85,7 +94,11 @@ class Copier:
         self.on_cpu, self._copy_op, self._parameter = on_cpu, copy_op, mindspore.Parameter
         self.run = OwnOperations().run
         self.reached = functools.partial(
-            Reached, mindspore.Tensor, nn.Cell, (*optimizer_kinds(), Primitive), frozenset(vars(nn.Cell()))
+            Reached,
+            mindspore.Tensor,
+            nn.Cell,
+            (*optimizer_kinds(), Primitive),
+            frozenset(vars(nn.Cell())),
         )
         self._seeds = importlib.import_module("mindspore.common.seed")._KERNEL_SEED
         self._generators = [random, np.random, default_generator]
@@ -132,8 +145,14 @@ class HeldCalls:
         """Yield patches of all that a second call would not do again."""
         from mindspore.dataset.engine import iterators
 
-        yield Patch(iterators.Iterator, "__next__", around(self._refusing("again.draws", lambda item: True)))
-        yield Patch(found_in("_JitExecutor"), "__call__", around(self._refusing("again.compiled", _is_foreign)))
+        yield Patch(
+            iterators.Iterator, "__next__", around(self._refusing("again.draws", lambda item: True))
+        )
+        yield Patch(
+            found_in("_JitExecutor"),
+            "__call__",
+            around(self._refusing("again.compiled", _is_foreign)),
+        )
         for kind in _random_primitives():
             is_stateful = lambda item: getattr(item, "attrs", {}).get("random_cache") is not False  # noqa: E731
             yield Patch(kind, "__call__", around(self._refusing("again.kernel", is_stateful)))
@@ -180,7 +199,9 @@ class HeldCalls:
 
     def make_again(self) -> None:
         """Make all calls once more, in their order, each with its values."""
-        with contextlib.ExitStack() as after_error:  # else a gradient that it ended makes the next one of second order
+        with (
+            contextlib.ExitStack() as after_error
+        ):  # else a gradient that it ended makes the next one of second order
             after_error.callback(pynative_executor().clear_res)
             for call in self.calls:
                 call.put()
@@ -190,7 +211,9 @@ class HeldCalls:
     @contextlib.contextmanager
     def put_back(self) -> Iterator[None]:
         """Put everything back after the calls were made again, however that ends."""
-        now = Values(self._copier, self._copier.reached([call.reached.roots for call in self.calls]))
+        now = Values(
+            self._copier, self._copier.reached([call.reached.roots for call in self.calls])
+        )
         now.copy()
         try:
             yield
@@ -204,7 +227,9 @@ class HeldCalls:
         function = original(operation, *args, **kwargs)
         if not getattr(operation, "pynative_", False):  # it makes another one, or is compiled
             return function
-        return functools.wraps(function)(lambda *given, **named: self._call(function, (args, kwargs), given, named))
+        return functools.wraps(function)(
+            lambda *given, **named: self._call(function, (args, kwargs), given, named)
+        )
 
     def _call(self, function: Callable[..., Any], roots: Any, args: Any, kwargs: Any) -> Any:
         is_main = threading.current_thread() is threading.main_thread()

@@ -22,11 +22,20 @@ class Reached:
     """All that some objects lead to: through closures, globals and attributes, also those of objects in objects."""
 
     def __init__(
-        self, tensor: type, cell: type, left_out: tuple[type, ...], common: frozenset[str], *roots: Any
+        self,
+        tensor: type,
+        cell: type,
+        left_out: tuple[type, ...],
+        common: frozenset[str],
+        *roots: Any,
     ) -> None:
         self.roots, self._tensor, self._cell = roots, tensor, cell
-        self._left_out = left_out  # the classes of objects that no gradient function uses, or that hold nothing
-        self._common = common  # the names of attributes that each Cell has: whoever installs hooks writes them
+        self._left_out = (
+            left_out  # the classes of objects that no gradient function uses, or that hold nothing
+        )
+        self._common = (
+            common  # the names of attributes that each Cell has: whoever installs hooks writes them
+        )
         self._seen: dict[int, Any] = {}  # held, so that identities stay unique
         self.tensors: list[Any] = []  # all tensors, each once
         self.generators: list[Any] = []  # objects with a state of random numbers
@@ -46,7 +55,11 @@ class Reached:
         elif _is_generator(type(item)):
             self.generators.append(item)
         elif isinstance(item, (list, tuple, set, frozenset, Mapping)):
-            found = list(item.values() if isinstance(item, Mapping) else item) if len(item) <= _MOST_ITEMS else []
+            found = (
+                list(item.values() if isinstance(item, Mapping) else item)
+                if len(item) <= _MOST_ITEMS
+                else []
+            )
         elif isinstance(item, MethodType):
             found = [item.__self__, item.__func__]
         elif isinstance(item, functools.partial):
@@ -105,7 +118,11 @@ def cell_contents(function: FunctionType) -> Iterator[Any]:
 
 @functools.lru_cache(1024)
 def _globals_of(code: CodeType) -> tuple[str, ...]:
-    names = {step.argval for step in dis.get_instructions(code) if step.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
+    names = {
+        step.argval
+        for step in dis.get_instructions(code)
+        if step.opname in ("LOAD_GLOBAL", "LOAD_NAME")
+    }
     for inner in code.co_consts:
         names |= set(_globals_of(inner)) if isinstance(inner, CodeType) else set()
     return tuple(sorted(names))
@@ -118,12 +135,18 @@ def _position(iterator: Any) -> Any:
     try:
         return [id(value) for value in vars(iterator).values()]
     except TypeError:
-        return iterator.__length_hint__() if hasattr(iterator, "__length_hint__") else repr(iterator.__reduce__())
+        return (
+            iterator.__length_hint__()
+            if hasattr(iterator, "__length_hint__")
+            else repr(iterator.__reduce__())
+        )
 
 
 def _draws(kind: type) -> bool:
     is_known = any(base.__module__.startswith(_GENERATORS) for base in kind.__mro__)
-    return is_known and any(hasattr(kind, name) for name in ("getstate", "get_state", "bit_generator"))
+    return is_known and any(
+        hasattr(kind, name) for name in ("getstate", "get_state", "bit_generator")
+    )
 
 
 #: returns whether objects of a class have a state of random numbers
@@ -145,4 +168,6 @@ def state_of(generator: Any) -> Callable[[], Any]:
         return functools.partial(generator.setstate, generator.getstate())
     if hasattr(generator, "get_state"):  # numpy's old ones, and MindSpore's
         return functools.partial(generator.set_state, generator.get_state())
-    return functools.partial(setattr, generator.bit_generator, "state", generator.bit_generator.state)
+    return functools.partial(
+        setattr, generator.bit_generator, "state", generator.bit_generator.state
+    )

@@ -44,7 +44,9 @@ def again(measure: Measure, held: HeldCalls, dump: DumpRecording, first: Run) ->
         for number in range(settings.times):
             # the dump of the step itself stays in its place
             place = os.path.join(home, REPEATS[number]) if number or first.folder else home
-            runs.append(_repeat(measure, held, dump.with_settings(replace(settings, dump_path=place))))
+            runs.append(
+                _repeat(measure, held, dump.with_settings(replace(settings, dump_path=place)))
+            )
             home = home if number or first.folder else parts.root
         parts.root = home
     return verdict(runs, home)
@@ -72,7 +74,11 @@ def verdict(runs: Sequence[Run], root: str) -> Sentence:
     first, repeats, path = runs[0], runs[1:], shlex.quote(root)
     apart = [difference(first, repeat) for repeat in repeats]
     if len(repeats) == 1:
-        return say("again.once", apart=apart[0]) if apart[0] else say("again.repeats", count=1, path=path)
+        return (
+            say("again.once", apart=apart[0])
+            if apart[0]
+            else say("again.repeats", count=1, path=path)
+        )
     between = difference(*repeats)
     if not between:
         if not apart[0]:
@@ -94,14 +100,21 @@ def difference(left: Run, right: Run) -> Sentence:
     if found is None:
         return NOTHING
     frame = user_frame(found.call.stack)
-    place = say("again.place", file=os.path.basename(frame.file), line=frame.line) if frame else NOTHING
+    place = (
+        say("again.place", file=os.path.basename(frame.file), line=frame.line) if frame else NOTHING
+    )
     return say("again.call", name=found.name, place=place)
 
 
 def _numbers_apart(left: Run, right: Run) -> Sentence:
     for series, value in right.numbers.items():
         own, kind = left.numbers.get(series), parse(series).kind
-        if own is None or kind not in ("loss", "grad") or own == value or (math.isnan(own) and math.isnan(value)):
+        if (
+            own is None
+            or kind not in ("loss", "grad")
+            or own == value
+            or (math.isnan(own) and math.isnan(value))
+        ):
             continue
         if not abs(own - value) <= _SAME * min(abs(own), abs(value)):
             return say("again.numbers", series=series, left=own, right=value)
@@ -113,13 +126,18 @@ def first_apart(left: Dump, right: Dump) -> Tensor | None:
     cells: list[tuple[Tensor, str]] = []
     for own, other in _pairs(left, right):
         tensors = zip(own.tensors(), other.tensors())
-        found = next((b for a, b in tensors if a.md5 != b.md5 and not (b.record or {}).get("unwritten")), None)
+        found = next(
+            (b for a, b in tensors if a.md5 != b.md5 and not (b.record or {}).get("unwritten")),
+            None,
+        )
         if found is not None and other.parts.kind != entry_name.CELL:
             return found
         if found is not None:
             cells.append((found, other.parts.path))
     outputs = [item for item in cells if not item[0].place.startswith("input")] or cells
-    inner = (item for item in outputs if not any(path.startswith(f"{item[1]}.") for _, path in outputs))
+    inner = (
+        item for item in outputs if not any(path.startswith(f"{item[1]}.") for _, path in outputs)
+    )
     return next((tensor for tensor, _ in inner), None)
 
 

@@ -17,7 +17,12 @@ from mindspore import ops
 from probe.replaying.described import PLAIN_DTYPES, CallDescription, CannotReplayError
 from probe.replaying.judging import Array
 
-DOUBLE = {"Float16": "Float64", "BFloat16": "Float64", "Float32": "Float64", "Complex64": "Complex128"}
+DOUBLE = {
+    "Float16": "Float64",
+    "BFloat16": "Float64",
+    "Float32": "Float64",
+    "Complex64": "Complex128",
+}
 HALF = ("Float16", "BFloat16")
 FLOATS = (*HALF, "Float32", "Float64")
 #: numbers of numpy that an argument may be
@@ -112,7 +117,9 @@ class Replayer:
     kinds: Sequence[str]  # the dtypes that the tensors get
     cast: Callable[[str], str]  # returns the dtype that stands for a recorded dtype as an argument
     as_list: bool  # see ``fill``
-    leaves_input: bool = False  # the call returned its result, but did not change its input as its name says
+    leaves_input: bool = (
+        False  # the call returned its result, but did not change its input as its name says
+    )
     made: Sequence[str] = ()  # after ``backward`` the dtypes of the outputs that have gradients
 
     def forward(self) -> list[Any]:
@@ -123,7 +130,9 @@ class Replayer:
             self.leaves_input = not np.array_equal(to_array(tensors[0]), found[0][0])
         return found
 
-    def backward(self, sens: Sequence[tuple[int, Array]], wanted: Sequence[int]) -> list[tuple[Array, str]]:
+    def backward(
+        self, sens: Sequence[tuple[int, Array]], wanted: Sequence[int]
+    ) -> list[tuple[Array, str]]:
         """Return the gradients of the wanted tensors; ``sens`` has numbers of output tensors, and their gradients."""
         tensors = self._tensors()
         found = _only_tensors(self._run(self._tensors()))
@@ -146,7 +155,10 @@ class Replayer:
         inputs = self._tensors()
         result = None
         try:
-            result = gradient(*(inputs[number] for number in wanted), given[0] if len(given) == 1 else tuple(given))
+            result = gradient(
+                *(inputs[number] for number in wanted),
+                given[0] if len(given) == 1 else tuple(given),
+            )
         finally:
             if result is None:
                 _end_recording()
@@ -159,7 +171,9 @@ class Replayer:
     def _run(self, tensors: Sequence[Any]) -> list[Any]:
         left = iter(tensors)
         args = [fill(item, left, self.cast, self.as_list) for item in self.call.args]
-        kwargs = {key: fill(item, left, self.cast, self.as_list) for key, item in self.call.kwargs.items()}
+        kwargs = {
+            key: fill(item, left, self.cast, self.as_list) for key, item in self.call.kwargs.items()
+        }
         result = self.function(*args, **kwargs)
         if self.call.key == "Tensor.__setitem__":
             result = args[0]

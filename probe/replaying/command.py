@@ -54,10 +54,18 @@ def run_replay(given: argparse.Namespace) -> int:
             _tell_written(path, given.lang)
         return 0
     calls = replay(
-        given.path, given.call or None, dtype=given.dtype, device=given.device, jobs=max(given.jobs, 0),
-        step=given.step, rank=given.rank, limit=given.limit, gradients=is_gradients, repeat=given.repeat,
+        given.path,
+        given.call or None,
+        dtype=given.dtype,
+        device=given.device,
+        jobs=max(given.jobs, 0),
+        step=given.step,
+        rank=given.rank,
+        limit=given.limit,
+        gradients=is_gradients,
+        repeat=given.repeat,
         names=asked,
-    )  # fmt: skip
+    )
     if given.json == "-":
         json.dump([call.to_dict() for call in calls], sys.stdout, indent=1)
     elif given.csv != "-":
@@ -66,7 +74,9 @@ def run_replay(given: argparse.Namespace) -> int:
     return calls.status
 
 
-def write_files(calls: Replays, csv: str | None, as_json: str | None, language: str = ENGLISH) -> None:
+def write_files(
+    calls: Replays, csv: str | None, as_json: str | None, language: str = ENGLISH
+) -> None:
     """Write the verdicts into a table, with notes in this language, and as JSON, or raise UsageError."""
     from probe.reading.dumps.tables import table_file, write_csv
 
@@ -96,7 +106,19 @@ def rows(calls: Replays, language: str = ENGLISH) -> list[tuple[Any, ...]]:
         for item in call.outputs:
             numbers = item.off, item.here, item.roundings, item.roundings_here
             element = ",".join(map(str, item.element))
-            found.append((*head, item.place, item.verdict, *numbers, element, call.golden, item.said.text(language)))
+            found.append(
+                (
+                    *head,
+                    item.place,
+                    item.verdict,
+                    *numbers,
+                    element,
+                    call.golden,
+                    item.said.text(language),
+                )
+            )
         if not call.outputs:
-            found.append((*head, "", call.verdict, None, None, None, None, "", "", call.said.text(language)))
+            found.append(
+                (*head, "", call.verdict, None, None, None, None, "", "", call.said.text(language))
+            )
     return found

@@ -16,14 +16,24 @@ from probe.reading.dumps import entry_name, values
 from probe.reading.dumps.dump import Call, Tensor
 from probe.reading.dumps.flow import content_key, is_constant
 from probe.reading.dumps.load import load_array
-from probe.replaying.described import PLAIN_DTYPES, CallDescription, CannotReplayError, Program, Wire
+from probe.replaying.described import (
+    PLAIN_DTYPES,
+    CallDescription,
+    CannotReplayError,
+    Program,
+    Wire,
+)
 from probe.replaying.functions import OPERATORS, bare
 
 _NUMPY = re.compile(r"^(bool_?|u?int(8|16|32|64)|float(16|32|64))$")
 _KNOWN = frozenset(("bool", "int", "float", "str"))
-_STOPS = frozenset(("stop_gradient", "StopGradient", "detach", "detach_"))  # their output carries no gradient
+_STOPS = frozenset(
+    ("stop_gradient", "StopGradient", "detach", "detach_")
+)  # their output carries no gradient
 _FLOATS = ("Float", "BFloat")
-_At = tuple[Call, str, values.Record]  # a tensor in the dump: the call that has it, its place, and its record
+_At = tuple[
+    Call, str, values.Record
+]  # a tensor in the dump: the call that has it, its place, and its record
 
 
 def describe(call: Call) -> CallDescription:
@@ -36,17 +46,25 @@ def describe(call: Call) -> CallDescription:
     entry = forward.entry
     if "input_args" not in entry:
         raise CannotReplayError("replay.no_inputs")
-    for key, reason in (("raised", "replay.raised"), ("pending", "replay.pending"), ("error", "replay.error")):
+    for key, reason in (
+        ("raised", "replay.raised"),
+        ("pending", "replay.pending"),
+        ("error", "replay.error"),
+    ):
         if entry.get(key) is not None and not (backward and key == "error"):
             raise CannotReplayError(reason, text=str(entry[key])[:200])
     reader = _Describer(forward)
     args = [reader.value(item, f"input.{i}") for i, item in enumerate(_list(entry["input_args"]))]
-    kwargs = {str(k): reader.value(v, f"kwargs.{k}") for k, v in _dict(entry.get("input_kwargs")).items()}
+    kwargs = {
+        str(k): reader.value(v, f"kwargs.{k}") for k, v in _dict(entry.get("input_kwargs")).items()
+    }
     attributes = {str(k): reader.value(v, k) for k, v in _dict(entry.get("attributes")).items()}
     refuse_random(call.parts.key, [*args, *kwargs.values()])
     outputs = _list(entry.get("output"))
     is_cast = bare(call.parts.key) == "Cast" and len(args) > 1 and type(args[1]) is int
-    if is_cast and any(map(values.is_tensor, outputs[:1])):  # MindSpore hands its dtype on as a number
+    if is_cast and any(
+        map(values.is_tensor, outputs[:1])
+    ):  # MindSpore hands its dtype on as a number
         args[1] = {"dtype": _dtype(str(outputs[0].get("dtype")))}
     if backward:
         sens, expected, places = gradients(call, forward)
@@ -56,7 +74,9 @@ def describe(call: Call) -> CallDescription:
         places = [place for place, _ in leaves]
     if not any(expected):
         raise CannotReplayError("replay.no_output")
-    return CallDescription(call.parts.key, args, kwargs, attributes, reader.unsure, expected, places, sens)
+    return CallDescription(
+        call.parts.key, args, kwargs, attributes, reader.unsure, expected, places, sens
+    )
 
 
 def is_own_backward(call: Call) -> bool:
@@ -106,7 +126,11 @@ class _Describer:
             return value
         kind = value.get("type")
         if not isinstance(kind, str):
-            return {"items": {str(key): self.value(item, f"{place}.{key}") for key, item in value.items()}}
+            return {
+                "items": {
+                    str(key): self.value(item, f"{place}.{key}") for key, item in value.items()
+                }
+            }
         if values.is_tensor(value):
             return tensor(self._call, value, place)
         return self._plain(kind, value.get("value"), place)
@@ -131,7 +155,9 @@ def tensor(call: Call, record: dict[str, Any], place: str) -> dict[str, Any]:
     """Return the description of a tensor; raise CannotReplayError when the dump has no array of it."""
     path = Tensor(call, place, record).path
     if path is None:
-        raise CannotReplayError("replay.unwritten" if record.get("unwritten") else "replay.tensor_array", place=place)
+        raise CannotReplayError(
+            "replay.unwritten" if record.get("unwritten") else "replay.tensor_array", place=place
+        )
     shape = record.get("shape")
     if not isinstance(shape, list):
         raise CannotReplayError("replay.tensor_shape", place=place)
@@ -144,7 +170,13 @@ def _dtype(name: str) -> str:
     >>> _dtype("float32"), _dtype("BFloat16"), _dtype("bool")
     ('Float32', 'BFloat16', 'Bool')
     """
-    words = {"bfloat16": "BFloat16", "uint8": "UInt8", "uint16": "UInt16", "uint32": "UInt32", "uint64": "UInt64"}
+    words = {
+        "bfloat16": "BFloat16",
+        "uint8": "UInt8",
+        "uint16": "UInt16",
+        "uint32": "UInt32",
+        "uint64": "UInt64",
+    }
     return words.get(name.lower(), name[:1].upper() + name[1:])
 
 
@@ -172,11 +204,21 @@ def gradients(call: Call, forward: Call) -> tuple[list[Any], list[Any], list[str
     if entry.get("later_passes"):
         raise CannotReplayError("replay.second_pass")
     sens = _flat(_list(entry.get("input")), "input")
-    outputs = [leaf for _, leaf in _flat(_list(forward.entry.get("output")), "output") if values.is_tensor(leaf)]
+    outputs = [
+        leaf
+        for _, leaf in _flat(_list(forward.entry.get("output")), "output")
+        if values.is_tensor(leaf)
+    ]
     slots = _flat(_list(entry.get("output")), "output")
     slots += _flat(_dict(entry.get("output_kwargs")), "output_kwargs")
-    inputs = [leaf for _, leaf in _flat(_list(forward.entry["input_args"]), "") if values.is_tensor(leaf)]
-    named = [leaf for _, leaf in _flat(_dict(forward.entry.get("input_kwargs")), "") if values.is_tensor(leaf)]
+    inputs = [
+        leaf for _, leaf in _flat(_list(forward.entry["input_args"]), "") if values.is_tensor(leaf)
+    ]
+    named = [
+        leaf
+        for _, leaf in _flat(_dict(forward.entry.get("input_kwargs")), "")
+        if values.is_tensor(leaf)
+    ]
     if len(sens) != len(outputs) or len(slots) not in (len(inputs), len(inputs) + len(named)):
         raise CannotReplayError("replay.unfit")
     if not any(leaf for _, leaf in sens):
@@ -208,15 +250,24 @@ def program_of(call: Call) -> Program:
         return _Composer(forward).program(sens, expected, places)
     refuse_kind(call)
     step = describe(forward)
-    wanted = [number for number, leaf in enumerate(expected) if leaf and leaf["dtype"].startswith(_FLOATS)]
+    wanted = [
+        number for number, leaf in enumerate(expected) if leaf and leaf["dtype"].startswith(_FLOATS)
+    ]
     inputs = [tensor(forward, record, place) for _, place, record in _inputs(forward)]
     numbers = [number for number, _ in _outputs(forward)]
-    wires: list[Wire] = [(-1, wanted.index(number)) if number in wanted else None for number in range(len(inputs))]
+    wires: list[Wire] = [
+        (-1, wanted.index(number)) if number in wanted else None for number in range(len(inputs))
+    ]
     return Program(
-        [step._asdict()], [wires], [inputs[number] for number in wanted], [[expected[number]] for number in wanted],
-        [places[number] for number in wanted], [(0, numbers[place]) for place, leaf in enumerate(sens) if leaf],
-        [leaf for leaf in sens if leaf], "",
-    )  # fmt: skip
+        [step._asdict()],
+        [wires],
+        [inputs[number] for number in wanted],
+        [[expected[number]] for number in wanted],
+        [places[number] for number in wanted],
+        [(0, numbers[place]) for place, leaf in enumerate(sens) if leaf],
+        [leaf for leaf in sens if leaf],
+        "",
+    )
 
 
 class _Composer:
@@ -263,7 +314,10 @@ class _Composer:
         if not found:
             raise CannotReplayError("replay.no_input_gradient")
         kept = {number: place for place, number in enumerate(found)}
-        order = {place: number for number, place in enumerate(sorted(p for p, step in self._steps.items() if step))}
+        order = {
+            place: number
+            for number, place in enumerate(sorted(p for p, step in self._steps.items() if step))
+        }
 
         def chosen(wire: Any) -> Wire:
             if wire is None or wire[0] >= 0:
@@ -275,22 +329,40 @@ class _Composer:
         return Program(
             [describe(step[0])._asdict() for step in steps if step],
             [[chosen(wire) for wire in step[1]] for step in steps if step],
-            [tensor(call, record, place) for call, place, record in map(self._given.__getitem__, found)],
-            list(found.values()), [names[number] for number in found],
-            [chosen(wire) for wire, _ in pairs], [leaf for _, leaf in pairs], self._outside,
-        )  # fmt: skip
+            [
+                tensor(call, record, place)
+                for call, place, record in map(self._given.__getitem__, found)
+            ],
+            list(found.values()),
+            [names[number] for number in found],
+            [chosen(wire) for wire, _ in pairs],
+            [leaf for _, leaf in pairs],
+            self._outside,
+        )
 
     def _wire(self, at: _At, before: int) -> Any:
         """Return where a tensor comes from: (entry, number of its output), (-1, number of an input), or None."""
         found, (call, place, record) = self._input(at), at
         for output, made in reversed(self._made.get(content_key(record), [])):
-            if output[0] < before and _is_same(at, made) and (found is None or self._keeps(made[0])):
+            if (
+                output[0] < before
+                and _is_same(at, made)
+                and (found is None or self._keeps(made[0]))
+            ):
                 return output if self._depends(output[0], made[0]) else None
-        if found is None and not is_constant(record) and str(record.get("dtype", "")).startswith(_FLOATS):
+        if (
+            found is None
+            and not is_constant(record)
+            and str(record.get("dtype", "")).startswith(_FLOATS)
+        ):
             number = self._flow.position[call.name]
             link = next((link for link in self._flow.links[number] if link.place == place), None)
-            first = min((output[0] for made in self._made.values() for output, _ in made), default=self._end)
-            is_known = link is not None and (link.parameter is not None or 0 <= link.producer < first)
+            first = min(
+                (output[0] for made in self._made.values() for output, _ in made), default=self._end
+            )
+            is_known = link is not None and (
+                link.parameter is not None or 0 <= link.producer < first
+            )
             self._outside = self._outside or ("" if is_known else f"{call.name}.{place}")
         return found
 
@@ -299,7 +371,9 @@ class _Composer:
         if self._is_cell:
             return True
         keys = {content_key(record) for _, _, record in _inputs(maker)}
-        return bare(maker.parts.key) not in _STOPS and any(content_key(made[2]) in keys for _, made in _outputs(maker))
+        return bare(maker.parts.key) not in _STOPS and any(
+            content_key(made[2]) in keys for _, made in _outputs(maker)
+        )
 
     def _depends(self, place: int, maker: Call) -> bool:
         """Return whether a call depends on the inputs; it is a step then."""
@@ -311,7 +385,9 @@ class _Composer:
         return self._steps[place] is not None
 
     def _input(self, at: _At) -> Any:
-        return next(((-1, number) for number, given in enumerate(self._given) if _is_same(given, at)), None)
+        return next(
+            ((-1, number) for number, given in enumerate(self._given) if _is_same(given, at)), None
+        )
 
 
 def _is_same(one: _At, other: _At) -> bool:

@@ -24,7 +24,10 @@ from probe.replaying.references import reference_of
 #: the steps that are tried, over the size of the input, the first one first
 _STEPS = tuple(0.01 / 8**place for place in range(1, 9))
 _EPS = 2.0**-52
-_ROUGH, _SINGLE = 1e-12, 1e-10  # a function that is rougher is tried in elementary operations, or is one in float32
+_ROUGH, _SINGLE = (
+    1e-12,
+    1e-10,
+)  # a function that is rougher is tried in elementary operations, or is one in float32
 #: whole directions for each input; smaller ones where the function has kinks: an element may be clear of them
 _WHOLE, _PARTS = 3, 10
 _SURE = 1e-3  # kinks of many elements may cancel in a sum, but hardly to so small a part of the difference
@@ -88,11 +91,21 @@ class _Composed:
         for wire, sens in zip(self.program.outputs, self._sens):
             arriving[tuple(wire or ())] = arriving.get(tuple(wire or ()), 0.0) + sens
         for number in reversed(range(len(self._calls))):
-            call, known, wires = self._calls[number], self._known[number], self.program.wires[number]
+            call, known, wires = (
+                self._calls[number],
+                self._known[number],
+                self.program.wires[number],
+            )
             tensors = [place for place, leaf in enumerate(call.expected) if leaf and leaf["array"]]
-            given = [(at, arriving[number, place]) for at, place in enumerate(tensors) if (number, place) in arriving]
+            given = [
+                (at, arriving[number, place])
+                for at, place in enumerate(tensors)
+                if (number, place) in arriving
+            ]
             kinds = [cast(leaf["dtype"]) for leaf in tensors_of(call)]
-            wanted = [at for at, wire in enumerate(wires) if wire is not None and kinds[at] in FORMATS]
+            wanted = [
+                at for at, wire in enumerate(wires) if wire is not None and kinds[at] in FORMATS
+            ]
             if known is None or not given or not wanted:
                 continue
             replayer = Replayer(known[0], call, self._arrays[number], kinds, cast, known[1])
@@ -104,21 +117,41 @@ class _Composed:
     def _measure(self, load: Load) -> None:
         """Compare with the recorded outputs: their errors are those that the recorded gradient may have too."""
         outputs = self._outputs(self.base, None)
-        used = {tuple(wire) for wires in (*self.program.wires, self.program.outputs) for wire in wires if wire}
+        used = {
+            tuple(wire)
+            for wires in (*self.program.wires, self.program.outputs)
+            for wire in wires
+            if wire
+        }
         for number, (call, found) in enumerate(zip(self._calls, outputs)):
             self._noise.append([])
             for place, (leaf, item) in enumerate(zip(call.expected, found)):
                 made = item[0].astype(np.float64) if item else np.zeros(())
                 error = 0.5 * self.rounding * np.abs(made)
-                if leaf and item and made.shape == tuple(leaf["shape"]) and leaf.get("dtype") in FORMATS:
+                if (
+                    leaf
+                    and item
+                    and made.shape == tuple(leaf["shape"])
+                    and leaf.get("dtype") in FORMATS
+                ):
                     off = np.nan_to_num(np.abs(load(leaf).astype(np.float64) - made))
                     error = error + off
-                    far = max(_FAR, _FAR_ROUNDINGS * self.rounding) * max(float(np.max(np.abs(made), initial=0)), 1e-30)
-                    if (number, place) in used and off.size and float(np.sqrt(np.mean(off**2))) > far:
+                    far = max(_FAR, _FAR_ROUNDINGS * self.rounding) * max(
+                        float(np.max(np.abs(made), initial=0)), 1e-30
+                    )
+                    if (
+                        (number, place) in used
+                        and off.size
+                        and float(np.sqrt(np.mean(off**2))) > far
+                    ):
                         raise CannotReplayError("replay.not_composed")
                 self._noise[-1].append(error)
-        values = [outputs[wire[0]][wire[1]][0] for wire in self.program.outputs if wire and wire[0] >= 0]
-        self.size = float(sum(np.sum(np.abs(np.nan_to_num(v * s))) for v, s in zip(values, self._sens)))
+        values = [
+            outputs[wire[0]][wire[1]][0] for wire in self.program.outputs if wire and wire[0] >= 0
+        ]
+        self.size = float(
+            sum(np.sum(np.abs(np.nan_to_num(v * s))) for v, s in zip(values, self._sens))
+        )
 
     def __call__(self, values: list[Array], seed: int | None = None) -> float:
         """Return the value; a seed disturbs all that was rounded, always in the same way."""
@@ -129,7 +162,11 @@ class _Composed:
                 found = values[wire[1]] if wire[0] < 0 else outputs[wire[0]][wire[1]][0]
                 if found.shape != sens.shape:
                     raise CannotReplayError("replay.other_shape")
-                weight = sens if seed is None else sens * (1 + 0.5 * self.rounding * _signs(seed + 7 * number, sens))
+                weight = (
+                    sens
+                    if seed is None
+                    else sens * (1 + 0.5 * self.rounding * _signs(seed + 7 * number, sens))
+                )
                 total += float(np.sum(np.where(weight == 0, 0.0, weight * found)))
         return total
 
@@ -137,14 +174,21 @@ class _Composed:
         made: list[list[Any]] = []
         for number, call in enumerate(self._calls):
             arrays = [
-                recorded if wire is None else values[wire[1]] if wire[0] < 0 else made[wire[0]][wire[1]][0]
+                recorded
+                if wire is None
+                else values[wire[1]]
+                if wire[0] < 0
+                else made[wire[0]][wire[1]][0]
                 for wire, recorded in zip(self.program.wires[number], self._arrays[number])
             ]
             found = self._run(number, call, arrays)
             for place, item in enumerate(found if seed is not None else ()):
                 noise = self._noise[number][place]
                 if item and item[0].dtype.kind == "f" and noise.shape == item[0].shape:
-                    found[place] = item[0] + noise * _signs((seed or 0) + 97 * number + place, noise), item[1]
+                    found[place] = (
+                        item[0] + noise * _signs((seed or 0) + 97 * number + place, noise),
+                        item[1],
+                    )
             made.append(found)
         return made
 
@@ -158,10 +202,17 @@ class _Composed:
         self._calls[number] = short
         found: list[tuple[float, int, Any]] = []
         error: Exception | None = None
-        for tried, as_list in ((function.function, False), (function.function, True), (reference, False)):
+        for tried, as_list in (
+            (function.function, False),
+            (function.function, True),
+            (reference, False),
+        ):
             if tried is not None and (not found or found[-1][0] > _ROUGH):
                 try:
-                    runs = [Replayer(tried, short, moved, kinds, double, as_list).forward() for moved in _moved(arrays)]
+                    runs = [
+                        Replayer(tried, short, moved, kinds, double, as_list).forward()
+                        for moved in _moved(arrays)
+                    ]
                 except RAISED as raised:
                     error = error or raised
                     continue
@@ -178,7 +229,10 @@ class _Composed:
 def _moved(arrays: list[Array]) -> list[list[Array]]:
     """Return tensors, and four more times after small moves of equal length."""
     return [
-        [array * (1 + move * _signs(1, array)) if array.dtype.kind == "f" else array for array in arrays]
+        [
+            array * (1 + move * _signs(1, array)) if array.dtype.kind == "f" else array
+            for array in arrays
+        ]
         for move in (0.0, 3e-5, 6e-5, 9e-5, 12e-5)
     ]
 
@@ -195,7 +249,9 @@ def _roughness(runs: list[list[Any]]) -> float:
         moved = arrays[1][arrays[1] != arrays[0]]
         if moved.size and np.all(moved == moved.astype(np.float32)):
             return 1.0
-        bend = sum(factor * array for factor, array in zip((1, -4, 6, -4, 1), arrays))  # of a smooth function 1e-18
+        bend = sum(
+            factor * array for factor, array in zip((1, -4, 6, -4, 1), arrays)
+        )  # of a smooth function 1e-18
         size = float(np.max(np.abs(np.nan_to_num(arrays[0]))))
         worst = max(worst, float(np.median(np.abs(np.nan_to_num(bend)))) / 16 / max(size, 1e-300))
     return worst
@@ -212,7 +268,9 @@ class _Check:
         self._function, self._number, self._place = function, number, program.places[number]
         self._x, self._own = function.base[number], own
         self._whole = _WHOLE if len(program.steps) == 1 else 2
-        self._gradient = np.asarray(sum(load(leaf).astype(np.float64) for leaf in program.gradients[number]))
+        self._gradient = np.asarray(
+            sum(load(leaf).astype(np.float64) for leaf in program.gradients[number])
+        )
 
     def judged(self) -> Iterator[Judged]:
         """Yield the worst verdict on the gradient; none for an empty tensor."""
@@ -229,7 +287,9 @@ class _Check:
     def _directions(self) -> Iterator[Array]:
         """Yield directions: all elements alike, each by its size, then ever fewer elements."""
         x, random = self._x, np.random.RandomState(self._number)
-        alive = np.abs(x[np.isfinite(x) & (x != 0) & (self._gradient != 0)])  # a mask has huge numbers, and no gradient
+        alive = np.abs(
+            x[np.isfinite(x) & (x != 0) & (self._gradient != 0)]
+        )  # a mask has huge numbers, and no gradient
         size = float(np.median(alive)) if alive.size else 1.0
         for place in range(self._whole):
             signs = random.choice([-1.0, 1.0], x.shape) * random.uniform(0.5, 1.0, x.shape)
@@ -237,7 +297,9 @@ class _Check:
         for place in range(_PARTS if self._gradient.any() else 0):
             few = np.zeros(x.size)
             among = np.flatnonzero(self._gradient) if place % 2 else np.arange(x.size)
-            chosen = random.choice(among, max(1, len(among) // 8 ** (place // 2 + 1)), replace=False)
+            chosen = random.choice(
+                among, max(1, len(among) // 8 ** (place // 2 + 1)), replace=False
+            )
             few[chosen] = random.choice([-size, size], len(chosen))
             yield few.reshape(x.shape)
 
@@ -250,17 +312,26 @@ class _Check:
         allowed += 2 * float(np.sqrt(np.sum((self._own * direction) ** 2)))
         off, scale = abs(recorded - slope.value), max(abs(recorded), abs(slope.value), spread)
         if off > allowed:
-            ends = [[self._value(direction, side * slope.step, seed) for side in (1, -1)] for seed in (11, 12)]
-            allowed += 6 * max(abs((up - down) / (2 * slope.step) - slope.value) for up, down in ends)
+            ends = [
+                [self._value(direction, side * slope.step, seed) for side in (1, -1)]
+                for seed in (11, 12)
+            ]
+            allowed += 6 * max(
+                abs((up - down) / (2 * slope.step) - slope.value) for up, down in ends
+            )
         verdict, said = OK, NOTHING
         if not np.isfinite(off) or off > allowed + 4 * slope.error:
-            is_sure = bool(np.isfinite(off)) and slope.error < 0.1 * off and slope.kink < _SURE * off
+            is_sure = (
+                bool(np.isfinite(off)) and slope.error < 0.1 * off and slope.kink < _SURE * off
+            )
             verdict = WRONG if is_sure else KINK
             said = _remark(slope, recorded, allowed) if is_sure else NOTHING
         if scale == 0 and self._gradient.any():
             verdict = KINK  # these elements say nothing
         off, allowed = (value / scale if scale > 0 else value for value in (off, allowed))
-        return Judged(self._place, verdict, off, allowed, off / rounding, allowed / rounding, [], said)
+        return Judged(
+            self._place, verdict, off, allowed, off / rounding, allowed / rounding, [], said
+        )
 
     def _slope(self, direction: Array, wanted: float) -> Slope:
         """Return the derivative, with the step whose bound is least: of the formula, and of rounding."""
@@ -269,10 +340,15 @@ class _Check:
         for step in _STEPS:
             up, down = self._value(direction, step), self._value(direction, -step)
             central, noise = (up - down) / (2 * step), 8 * function.eps * function.size / step
-            error, side = abs(central - before) / 8 + noise, abs(up - 2 * middle + down) / step + 4 * noise
+            error, side = (
+                abs(central - before) / 8 + noise,
+                abs(up - 2 * middle + down) / step + 4 * noise,
+            )
             if np.isfinite(side):
                 kink = min(kink, side)
-                if np.isfinite(error) and error + 0.02 * side < best.kink:  # a saturated function has a large side
+                if (
+                    np.isfinite(error) and error + 0.02 * side < best.kink
+                ):  # a saturated function has a large side
                     best = Slope(central, error, error + 0.02 * side, step)
             before = central
             if max(best.error, 0.01 * kink) < 0.1 * wanted:
@@ -293,7 +369,13 @@ def _remark(slope: Slope, recorded: float, allowed: float) -> Sentence:
     return say("replay.times", times=recorded / slope.value)
 
 
-_PATTERNS = (np.nan, 0.0, 3e38, -1.0, 1e-30)  # what the memory holds that a kernel may read or leave unwritten
+_PATTERNS = (
+    np.nan,
+    0.0,
+    3e38,
+    -1.0,
+    1e-30,
+)  # what the memory holds that a kernel may read or leave unwritten
 _SIDE = 384
 
 
@@ -308,9 +390,17 @@ def repeat(maker: Maker, times: int) -> ReplayResult:
     judged = {place for place in places if place in known and place not in reserved}
     found: dict[str, list[Judged]] = {}
     for number in range(1, times):
-        _disturb([item.nbytes // 4 + 1 for item in (*maker.arrays, *first) if item is not None] * 2, number)
+        _disturb(
+            [item.nbytes // 4 + 1 for item in (*maker.arrays, *first) if item is not None] * 2,
+            number,
+        )
         for place, old, new in zip(places, first, maker.here()[0]):
-            if place in judged and old is not None and new is not None and old.tobytes() != new[0].tobytes():
+            if (
+                place in judged
+                and old is not None
+                and new is not None
+                and old.tobytes() != new[0].tobytes()
+            ):
                 found.setdefault(place, []).append(_apart(place, old, new[0]))
     if not judged:
         raise CannotReplayError("replay.no_array")
@@ -325,7 +415,10 @@ def _disturb(sizes: Sequence[int], number: int) -> None:
     """Leave other contents in free memory, and other work on a second stream."""
     import mindspore as ms
 
-    held = [ms.Tensor(np.full(size, _PATTERNS[number % len(_PATTERNS)], np.float32)) * 1 for size in sizes]
+    held = [
+        ms.Tensor(np.full(size, _PATTERNS[number % len(_PATTERNS)], np.float32)) * 1
+        for size in sizes
+    ]
     side = ms.Tensor(np.full((_SIDE, _SIDE), number, np.float32))
     try:
         with ms.runtime.StreamCtx(ms.runtime.Stream()):
@@ -340,11 +433,15 @@ def _apart(place: str, old: Array, new: Array) -> Judged:
     """Return how far two outputs are apart whose bytes differ; zeros of other signs and other NaN are apart by 0."""
     if old.shape != new.shape or not old.size:
         return Judged(place, DIFFERS, float("inf"), 1.0, 1.0, 0.0, [])
-    bits = np.ascontiguousarray(old).reshape(-1).view(np.uint8) != np.ascontiguousarray(new).reshape(-1).view(np.uint8)
+    bits = np.ascontiguousarray(old).reshape(-1).view(np.uint8) != np.ascontiguousarray(
+        new
+    ).reshape(-1).view(np.uint8)
     apart = bits.reshape(old.size, -1).any(-1)
     wide: Any = np.complex128 if old.dtype.kind == "c" else np.float64
     with np.errstate(invalid="ignore"):
         off = np.nan_to_num(np.abs(old.astype(wide) - new.astype(wide)))
         size = float(np.max(np.nan_to_num(np.abs(old.astype(wide))))) or 1.0
     element = [int(place) for place in np.unravel_index(int(np.argmax(apart)), old.shape)]
-    return Judged(place, DIFFERS, float(np.max(off)) / size, float(np.mean(apart)), 1.0, 0.0, element)
+    return Judged(
+        place, DIFFERS, float(np.max(off)) / size, float(np.mean(apart)), 1.0, 0.0, element
+    )

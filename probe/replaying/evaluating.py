@@ -13,13 +13,28 @@ import numpy as np
 from probe.findings.sentence import NOTHING, clauses, say
 from probe.replaying.described import CannotReplayError, Made, ReplayResult
 from probe.replaying.functions import OPERATORS
-from probe.replaying.judging import FORMATS, OK, WORSE, WRONG, Array, Judged, Operation, ReplayedOutput, judge
+from probe.replaying.judging import (
+    FORMATS,
+    OK,
+    WORSE,
+    WRONG,
+    Array,
+    Judged,
+    Operation,
+    ReplayedOutput,
+    judge,
+)
 from probe.replaying.making import Maker
 
-_MOVES, _ELEMENTWISE, _TAILS, _INDICES = (OPERATORS[kind] for kind in ("moves", "elementwise", "tails", "indices"))
+_MOVES, _ELEMENTWISE, _TAILS, _INDICES = (
+    OPERATORS[kind] for kind in ("moves", "elementwise", "tails", "indices")
+)
 #: outputs that a kernel keeps for its own gradient: each device puts other values there, or leaves them unwritten
 RESERVED = {"batchnorm": ("output.3", "output.4")}
-_SMALL, _COPIES = 4096, 16  # tensors of fewer elements are looked at again, so many copies side by side
+_SMALL, _COPIES = (
+    4096,
+    16,
+)  # tensors of fewer elements are looked at again, so many copies side by side
 _INEXACT = 64.0  # fewer roundings of error here are no remark
 
 
@@ -34,9 +49,16 @@ def plain_name(key: str) -> str:
         return word
     if word.startswith("__") and word.endswith("__"):
         word = word[2:-2]
-        word = {"truediv": "div", "rtruediv": "div", "itruediv": "div", "matmul": "matmul"}.get(word, word)
+        word = {"truediv": "div", "rtruediv": "div", "itruediv": "div", "matmul": "matmul"}.get(
+            word, word
+        )
         bare = word[1:]
-        word = bare if word[:1] in "ir" and bare in ("add", "sub", "mul", "pow", "floordiv", "mod", "matmul") else word
+        word = (
+            bare
+            if word[:1] in "ir"
+            and bare in ("add", "sub", "mul", "pow", "floordiv", "mod", "matmul")
+            else word
+        )
     return word if word in _MOVES else word.rstrip("_").lower()
 
 
@@ -45,7 +67,9 @@ class Evaluation:
 
     def __init__(self, maker: Maker) -> None:
         self._maker, self._call = maker, maker.call
-        self._expected = [maker.load(leaf) if leaf and "array" in leaf else None for leaf in maker.call.expected]
+        self._expected = [
+            maker.load(leaf) if leaf and "array" in leaf else None for leaf in maker.call.expected
+        ]
         #: place, recorded, golden values and those made here of each output, after ``judge``
         self.arrays: list[tuple[str, Array, Array, Array]] = []
 
@@ -61,19 +85,28 @@ class Evaluation:
         judged = [
             self._judged(place, number, outcomes, is_exact)
             for number, (place, *outcomes) in enumerate(zip(places, golden, here, shaken))
-            if self._expected[maker.numbers[number]] is not None and outcomes[0] is not None and outcomes[1] is not None
+            if self._expected[maker.numbers[number]] is not None
+            and outcomes[0] is not None
+            and outcomes[1] is not None
             if place not in reserved
         ]
         if not judged:
             raise CannotReplayError("replay.no_array")
-        verdict = next(word for word in (WRONG, WORSE, OK) if any(item.verdict == word for item in judged))
+        verdict = next(
+            word for word in (WRONG, WORSE, OK) if any(item.verdict == word for item in judged)
+        )
         return ReplayResult(verdict, NOTHING, label, judged)
 
     def here(self, save: Callable[[Array], str]) -> Made:
         """Return the outputs of the call here, by ``save``, for a process on the CPU, or raise CannotReplayError."""
         found, as_list = self._maker.here()
-        leaves = [item and {"array": save(item[0]), "dtype": item[1], "shape": list(item[0].shape)} for item in found]
-        return Made(leaves, as_list, self._maker.mixed, [note.to_dict() for note in self._maker.notes])
+        leaves = [
+            item and {"array": save(item[0]), "dtype": item[1], "shape": list(item[0].shape)}
+            for item in found
+        ]
+        return Made(
+            leaves, as_list, self._maker.mixed, [note.to_dict() for note in self._maker.notes]
+        )
 
     # -- the verdict ------------------------------------------------------------------------------------------------
 
@@ -86,14 +119,21 @@ class Evaluation:
         shapes = [array.shape for array in arrays] + [array.shape for _, array in self._maker.sens]
         largest = max((math.prod(shape) for shape in shapes), default=0)
         is_whole = recorded.size >= largest
-        is_move, is_elementwise = name in _MOVES and not self._maker.sens, name in _ELEMENTWISE and is_whole
+        is_move, is_elementwise = (
+            name in _MOVES and not self._maker.sens,
+            name in _ELEMENTWISE and is_whole,
+        )
         operation = Operation(is_move, is_elementwise, longest_sum(shapes, recorded.shape))
         kinds = leaf["dtype"], self._maker.mixed or leaf["dtype"]
         kind = self._maker.dtype or max(kinds, key=lambda kind: FORMATS.get(kind, (0.0,))[0])
         outcome = ReplayedOutput(recorded, kind, golden[0], here[0], shaken and shaken[0], is_exact)
         if leaf["dtype"] not in FORMATS:
             outcome = dataclasses.replace(outcome, dtype=leaf["dtype"])
-            if name in _INDICES and not np.array_equal(recorded, here[0]) and self._is_tie(recorded, here[0]):
+            if (
+                name in _INDICES
+                and not np.array_equal(recorded, here[0])
+                and self._is_tie(recorded, here[0])
+            ):
                 outcome = dataclasses.replace(outcome, recorded=here[0])
                 self._maker.notes.append(say("replay.tie"))
         beside = self._maker.sens[0][1] if self._maker.sens else arrays[0] if arrays else None
@@ -120,7 +160,11 @@ class Evaluation:
 
     def _is_tie(self, recorded: Array, here: Array) -> bool:
         """Return whether two outputs of indices choose equal elements of the first input."""
-        if recorded.shape != here.shape or not self._maker.arrays or recorded.dtype.kind not in "iu":
+        if (
+            recorded.shape != here.shape
+            or not self._maker.arrays
+            or recorded.dtype.kind not in "iu"
+        ):
             return False
         values = self._maker.arrays[0]
         if recorded.size and (recorded.min() < 0 or recorded.max() >= max(values.size, 1)):
@@ -133,11 +177,15 @@ class Evaluation:
             if a.ndim == values.ndim - 1:
                 a, b = np.expand_dims(a, axis), np.expand_dims(b, axis)
             sides = [length for place, length in enumerate(a.shape) if place != axis]
-            if a.ndim != values.ndim or sides != [n for place, n in enumerate(values.shape) if place != axis]:
+            if a.ndim != values.ndim or sides != [
+                n for place, n in enumerate(values.shape) if place != axis
+            ]:
                 continue
             if max(a.max(initial=0), b.max(initial=0)) >= values.shape[axis]:
                 continue
-            if np.array_equal(np.take_along_axis(values, a, axis), np.take_along_axis(values, b, axis)):
+            if np.array_equal(
+                np.take_along_axis(values, a, axis), np.take_along_axis(values, b, axis)
+            ):
                 return True
         return False
 

@@ -23,7 +23,9 @@ _CLASS = re.compile(r"^[A-Z][A-Za-z0-9_]*$")
 #: ("tails"). They return indices: equal elements may stand in another order ("indices")
 OPERATORS = {
     kind: frozenset(names)
-    for kind, names in json.loads((Path(__file__).parent / "operators.json").read_text(encoding="utf-8")).items()
+    for kind, names in json.loads(
+        (Path(__file__).parent / "operators.json").read_text(encoding="utf-8")
+    ).items()
 }
 
 
@@ -94,7 +96,10 @@ def _instance(kind: type, attributes: dict[str, Any]) -> tuple[Any, str]:
     errors = (AssertionError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
     # MindSpore may have turned words into numbers, as "NCHW" into 0, and pairs into tuples of four
     words = {name: value for name, value in given.items() if type(value) is not int}
-    pairs = {name: value[2:] if type(value) is tuple and len(value) == 4 else value for name, value in given.items()}
+    pairs = {
+        name: value[2:] if type(value) is tuple and len(value) == 4 else value
+        for name, value in given.items()
+    }
     first: Exception | None = None
     for tried in (given, words, pairs):
         try:

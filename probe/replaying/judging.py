@@ -18,7 +18,10 @@ Array = np.ndarray[Any, Any]
 
 OK, WORSE, WRONG, NOT_REPLAYED = "ok", "worse than expected", "wrong", "not replayable"
 EQUAL, DIFFERS = "always equal", "differs"  # of repeats
-KINK, LABEL = "not differentiable here", "central differences"  # of a gradient that is beside central differences
+KINK, LABEL = (
+    "not differentiable here",
+    "central differences",
+)  # of a gradient that is beside central differences
 #: dtype -> the distance of 1 from the next number, an error that means nothing, the greatest number
 FORMATS = {
     "Float16": (2.0**-10, 2.0**-23, 65504.0),
@@ -46,7 +49,9 @@ class Operation:
     """The facts about an operation that its judge needs."""
 
     moves: bool = False  # whether it only moves values, so that any difference is wrong
-    elementwise: bool = False  # whether each element of the output depends on one element of each input
+    elementwise: bool = (
+        False  # whether each element of the output depends on one element of each input
+    )
     terms: int = 1  # the number of terms of its longest sum, as far as shapes tell
 
 
@@ -58,7 +63,9 @@ class ReplayedOutput:
     dtype: str  # their dtype, "BFloat16"
     golden: Array  # the golden values
     here: Array  # the values of the same operation in the recorded dtype, on this machine
-    shaken: Array | None = None  # the golden values for inputs that were changed by half a rounding; None if not made
+    shaken: Array | None = (
+        None  # the golden values for inputs that were changed by half a rounding; None if not made
+    )
     is_exact: bool = True  # whether the golden values are more precise than the dtype
     #: roundings of elements that are smaller than these are roundings of these; None where there are none
     scale: Array | None = None
@@ -111,7 +118,9 @@ def judge(place: str, outcome: ReplayedOutput, operation: Operation) -> Judged:
         return Judged(place, WRONG, math.inf, 0.0, math.inf, 0.0, [], note)
     if outcome.dtype not in FORMATS:
         return _judge_exact(place, outcome)
-    recorded, golden, here = (_wide(array) for array in (outcome.recorded, outcome.golden, outcome.here))
+    recorded, golden, here = (
+        _wide(array) for array in (outcome.recorded, outcome.golden, outcome.here)
+    )
     if recorded.dtype != golden.dtype or golden.dtype != here.dtype:  # complex or not
         return Judged(place, WRONG, math.inf, 0.0, math.inf, 0.0, [], say("replay.complex"))
     if not recorded.size:
@@ -128,7 +137,12 @@ def judge(place: str, outcome: ReplayedOutput, operation: Operation) -> Judged:
 
 
 def _judge_numbers(
-    place: str, outcome: ReplayedOutput, operation: Operation, parts: list[Array], change: Array, special: Array
+    place: str,
+    outcome: ReplayedOutput,
+    operation: Operation,
+    parts: list[Array],
+    change: Array,
+    special: Array,
 ) -> Judged:
     recorded, golden, here = parts
     size, off, own = np.abs(golden), np.abs(recorded - golden), np.abs(here - golden)
@@ -154,20 +168,37 @@ def _judge_numbers(
     note = say("replay.special", count=int(np.sum(special))) if special.any() else NOTHING
     relative, relative_here = float(np.max(off)) / scale, float(np.max(own)) / scale
     return Judged(
-        place, verdict, relative, relative_here, relative / rounding, relative_here / rounding,
-        [int(i) for i in np.unravel_index(worst, size.shape)], note,
-    )  # fmt: skip
+        place,
+        verdict,
+        relative,
+        relative_here,
+        relative / rounding,
+        relative_here / rounding,
+        [int(i) for i in np.unravel_index(worst, size.shape)],
+        note,
+    )
 
 
 def _allowed(
-    outcome: ReplayedOutput, operation: Operation, size: Array, own: Array, change: Array, is_same_kernel: bool
+    outcome: ReplayedOutput,
+    operation: Operation,
+    size: Array,
+    own: Array,
+    change: Array,
+    is_same_kernel: bool,
 ) -> tuple[Array, float]:
     """Return the allowed error of each element, and that of the root of the mean square."""
     rounding, tiny, _ = FORMATS[outcome.dtype]
     floor = _ROUNDINGS.get(outcome.dtype, _ROUNDINGS_OTHERS)
     is_half = outcome.dtype in _ROUNDINGS
     # half precision is summed in single precision
-    order = 0.0 if operation.elementwise else 1.0 if is_half else math.sqrt(min(operation.terms, _MOST_TERMS))
+    order = (
+        0.0
+        if operation.elementwise
+        else 1.0
+        if is_half
+        else math.sqrt(min(operation.terms, _MOST_TERMS))
+    )
     if not outcome.is_exact:  # the errors of both sides are unknown
         floor, order = 4 * floor, 2 * order + 2
     size = size if outcome.scale is None else np.maximum(size, outcome.scale)
@@ -178,7 +209,11 @@ def _allowed(
     own_allowed, own_mean = (own, 1.0) if is_same_kernel else (_TIMES_HERE * own_near, _TIMES_HERE)
     allowed = (floor + 0.25 * order) * rounding * size + room * change_near + own_allowed
     mean_change = 0.0 if operation.elementwise else (1.0 + 0.25 * order) * _root_mean(change)
-    allowed_mean = 0.25 * (floor + order) * rounding * _root_mean(size) + own_mean * _root_mean(own) + mean_change
+    allowed_mean = (
+        0.25 * (floor + order) * rounding * _root_mean(size)
+        + own_mean * _root_mean(own)
+        + mean_change
+    )
     if operation.moves:
         allowed = np.zeros(size.shape)
     return np.maximum(allowed, tiny), max(allowed_mean, tiny)
@@ -230,7 +265,9 @@ def _special(recorded: Array, golden: Array, here: Array, greatest: float) -> Ar
 
 def _same(a: Array, b: Array) -> Array:
     """Return where both are NaN, the same Inf, or finite."""
-    found: Array = (np.isnan(a) & np.isnan(b)) | (np.isinf(a) & (a == b)) | (np.isfinite(a) & np.isfinite(b))
+    found: Array = (
+        (np.isnan(a) & np.isnan(b)) | (np.isinf(a) & (a == b)) | (np.isfinite(a) & np.isfinite(b))
+    )
     return found
 
 
@@ -242,7 +279,9 @@ def _judge_exact(place: str, outcome: ReplayedOutput) -> Judged:
     total = max(recorded.size, 1)
     element = [int(i) for i in np.argwhere(wrong)[0]] if count else []
     counts = float(count), float(count_here)
-    return Judged(place, WRONG if count else OK, count / total, count_here / total, *counts, element)
+    return Judged(
+        place, WRONG if count else OK, count / total, count_here / total, *counts, element
+    )
 
 
 def _wide(array: Array) -> Array:

@@ -18,9 +18,18 @@ Outputs = list[Any]  # an (array, dtype) for each output, or None
 
 #: an operation of MindSpore may raise any of these
 RAISED = (
-    ArithmeticError, AssertionError, AttributeError, LookupError, MemoryError, NameError, OSError, CannotReplayError,
-    RuntimeError, TypeError, ValueError,
-)  # fmt: skip
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    MemoryError,
+    NameError,
+    OSError,
+    CannotReplayError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+)
 
 
 @dataclass
@@ -28,18 +37,26 @@ class Maker:
     """Makes the outputs of one call in one direction."""
 
     function: Callable[..., Any]  # the function, or a Primitive
-    reference: Callable[..., Any] | None  # one of elementary operations that has float64 kernels, or None
+    reference: (
+        Callable[..., Any] | None
+    )  # one of elementary operations that has float64 kernels, or None
     call: CallDescription
-    load: Callable[[dict[str, Any]], Array]  # returns the values of a described tensor; bfloat16 as float32
+    load: Callable[
+        [dict[str, Any]], Array
+    ]  # returns the values of a described tensor; bfloat16 as float32
     dtype: str  # the dtype of the call here; "" for the recorded ones
 
     def __post_init__(self) -> None:
         self._inputs, self._made = tensors_of(self.call), list[str]()
         self.arrays = [self.load(leaf) for leaf in self._inputs]  # the values of its tensors
         #: of a backward, the numbers of the outputs that have gradients, and those
-        self.sens = [(place, self.load(leaf)) for place, leaf in enumerate(self.call.sens or ()) if leaf]
+        self.sens = [
+            (place, self.load(leaf)) for place, leaf in enumerate(self.call.sens or ()) if leaf
+        ]
         #: the numbers of the tensors whose gradients are recorded
-        self.wanted = [place for place, leaf in enumerate(self.call.expected) if leaf] if self.sens else []
+        self.wanted = (
+            [place for place, leaf in enumerate(self.call.expected) if leaf] if self.sens else []
+        )
         self.notes: list[Sentence] = []  # remarks
         self.mixed = ""  # the dtype to which mixed precision has cast the inputs, or ""
 
@@ -64,7 +81,9 @@ class Maker:
         for as_list in (False, True):
             for kinds, is_rounded in self._kinds():
                 try:
-                    found = self._run(self.function, kinds, self.arrays, as_list, to_single if is_rounded else str)
+                    found = self._run(
+                        self.function, kinds, self.arrays, as_list, to_single if is_rounded else str
+                    )
                 except RAISED as error:
                     errors.append(error)
                     continue
@@ -99,14 +118,25 @@ class Maker:
 
     def _of_reference(self, error: Exception) -> Outputs:
         """Return the outputs of the reference, rounded: this machine has no kernel for the call."""
-        message = error.reason if isinstance(error, CannotReplayError) else " ".join(str(error).split())[:200]
-        refused = CannotReplayError("replay.raised_here", error=type(error).__name__, message=message)
+        message = (
+            error.reason
+            if isinstance(error, CannotReplayError)
+            else " ".join(str(error).split())[:200]
+        )
+        refused = CannotReplayError(
+            "replay.raised_here", error=type(error).__name__, message=message
+        )
         if self.reference is None:
             raise refused from error
         self.notes.append(say("replay.no_kernel"))
         try:
-            found = self._run(self.reference, [double(leaf["dtype"]) for leaf in self._inputs],
-                              self.arrays, False, double)  # fmt: skip
+            found = self._run(
+                self.reference,
+                [double(leaf["dtype"]) for leaf in self._inputs],
+                self.arrays,
+                False,
+                double,
+            )
         except RAISED:
             raise refused from error
         return [item and (item[0].astype(np.float32), "Float32") for item in found]
@@ -133,7 +163,9 @@ class Maker:
         for item, leaf in zip(found, recorded):
             if leaf and (item is None or list(item[0].shape) != leaf["shape"]):
                 return False
-            is_cast = not self.sens and leaf and item[1] != leaf["dtype"]  # a gradient may be cast once more
+            is_cast = (
+                not self.sens and leaf and item[1] != leaf["dtype"]
+            )  # a gradient may be cast once more
             if is_cast and leaf["dtype"] in FLOATS and not self.dtype:
                 return False
         kinds = [leaf["dtype"] for leaf in (self.call.sens or ()) if leaf]
@@ -167,21 +199,32 @@ class Maker:
                 golden = self._run(function, kinds, self.arrays, as_list, cast)
                 sens = [(place, self._shake(array)) for place, array in self.sens]
                 pairs = zip(self.arrays, self._inputs)
-                moved = [self._shake(array) if leaf["dtype"] in FORMATS else array for array, leaf in pairs]
+                moved = [
+                    self._shake(array) if leaf["dtype"] in FORMATS else array
+                    for array, leaf in pairs
+                ]
                 shaken = self._run(function, kinds, moved, as_list, cast, sens)
             except RAISED:
                 continue
-            is_exact = cast is double or any(leaf and leaf.get("dtype") in HALF for leaf in self.call.expected)
+            is_exact = cast is double or any(
+                leaf and leaf.get("dtype") in HALF for leaf in self.call.expected
+            )
             has_floats = bool(self.sens) or any(leaf["dtype"] in FORMATS for leaf in self._inputs)
             is_done = cast is to_single or not has_floats or is_double(shaken)
-            shapes, shapes_here = ([item and item[0].shape for item in outputs] for outputs in (golden, here))
+            shapes, shapes_here = (
+                [item and item[0].shape for item in outputs] for outputs in (golden, here)
+            )
             if is_done and shapes == shapes_here:
                 return golden, shaken, label, is_exact
         return here, here, "the same dtype", False
 
     def _shake(self, array: Array) -> Array:
         """Return values that are changed by half a rounding of the coarsest recorded output."""
-        coarse = [FORMATS[leaf["dtype"]][0] for leaf in self.call.expected if leaf and leaf.get("dtype") in FORMATS]
+        coarse = [
+            FORMATS[leaf["dtype"]][0]
+            for leaf in self.call.expected
+            if leaf and leaf.get("dtype") in FORMATS
+        ]
         random = np.random.RandomState(array.size % 9999)
         signs = random.choice([-1.0, 1.0], array.shape) * random.uniform(0.7, 1.0, array.shape)
         wide = array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)
@@ -189,9 +232,14 @@ class Maker:
         return found
 
     def _run(
-        self, function: Callable[..., Any], kinds: Sequence[str], arrays: Sequence[Array], as_list: bool,
-        cast: Callable[[str], str] = str, sens: Sequence[tuple[int, Array]] | None = None,
-    ) -> Outputs:  # fmt: skip
+        self,
+        function: Callable[..., Any],
+        kinds: Sequence[str],
+        arrays: Sequence[Array],
+        as_list: bool,
+        cast: Callable[[str], str] = str,
+        sens: Sequence[tuple[int, Array]] | None = None,
+    ) -> Outputs:
         replayer = Replayer(function, self.call, arrays, kinds, cast, as_list)
         if self.sens:
             found = list(replayer.backward(sens or self.sens, self.wanted))
@@ -219,8 +267,14 @@ def is_double(shaken: Outputs) -> bool:
     """Return whether outputs were computed in float64, not in float32 inside."""
     for item in shaken:
         if item is not None and item[0].dtype.kind in "fc" and item[0].size:
-            parts = item[0].view(np.float64) if item[0].dtype.kind == "c" and item[0].ndim else item[0].real
+            parts = (
+                item[0].view(np.float64)
+                if item[0].dtype.kind == "c" and item[0].ndim
+                else item[0].real
+            )
             with np.errstate(over="ignore", invalid="ignore"):
                 if np.any(parts.astype(np.float32).astype(np.float64) != parts):
                     return True
-    return not any(item is not None and item[0].dtype.kind in "fc" and item[0].size > 8 for item in shaken)
+    return not any(
+        item is not None and item[0].dtype.kind in "fc" and item[0].size > 8 for item in shaken
+    )

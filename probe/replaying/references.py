@@ -36,7 +36,9 @@ def matmul(a: Tensor, b: Tensor) -> Tensor:
 
 def dense(x: Tensor, weight: Tensor, bias: Any = None) -> Tensor:
     """Return x @ weight.T + bias."""
-    flat = matmul(x.reshape(-1, x.shape[-1]), weight.swapaxes(0, 1)).reshape((*x.shape[:-1], weight.shape[0]))
+    flat = matmul(x.reshape(-1, x.shape[-1]), weight.swapaxes(0, 1)).reshape(
+        (*x.shape[:-1], weight.shape[0])
+    )
     return flat if bias is None else flat + bias
 
 
@@ -54,9 +56,15 @@ def _matmul_primitive(a: Tensor, b: Tensor, *rest: Any, attributes: dict[str, An
 
 
 def conv2d(
-    x: Tensor, weight: Tensor, bias: Any = None, stride: Any = 1, pad_mode: Any = "valid", padding: Any = 0,
-    dilation: Any = 1, groups: int = 1,
-) -> Tensor:  # fmt: skip
+    x: Tensor,
+    weight: Tensor,
+    bias: Any = None,
+    stride: Any = 1,
+    pad_mode: Any = "valid",
+    padding: Any = 0,
+    dilation: Any = 1,
+    groups: int = 1,
+) -> Tensor:
     """Return a convolution over two axes: for each place of the kernel a product of matrices."""
     stride, dilation = _pair(stride), _pair(dilation)
     size = tuple(weight.shape[2:])
@@ -71,14 +79,27 @@ def conv2d(
         kernel = weight[group * outside : (group + 1) * outside].reshape(outside, -1)
         places = _places(part, size, stride, dilation, (height, width))
         found.append(matmul(kernel, ops.stack(places, 2).reshape(x.shape[0], -1, height * width)))
-    result = (ops.concat(found, 1) if groups > 1 else found[0]).reshape(x.shape[0], weight.shape[0], height, width)
+    result = (ops.concat(found, 1) if groups > 1 else found[0]).reshape(
+        x.shape[0], weight.shape[0], height, width
+    )
     return result if bias is None else result + bias.reshape(1, -1, 1, 1)
 
 
 def _conv2d_primitive(x: Tensor, weight: Tensor, *rest: Any, attributes: dict[str, Any]) -> Tensor:
-    given = {name: attributes[name] for name in ("stride", "pad_mode", "dilation") if name in attributes}
-    given = {name: value[-2:] if isinstance(value, list) else value for name, value in given.items()}
-    return conv2d(x, weight, None, padding=attributes.get("pad", 0), groups=attributes.get("group", 1), **given)
+    given = {
+        name: attributes[name] for name in ("stride", "pad_mode", "dilation") if name in attributes
+    }
+    given = {
+        name: value[-2:] if isinstance(value, list) else value for name, value in given.items()
+    }
+    return conv2d(
+        x,
+        weight,
+        None,
+        padding=attributes.get("pad", 0),
+        groups=attributes.get("group", 1),
+        **given,
+    )
 
 
 def _avg_pool_primitive(x: Tensor, *rest: Any, attributes: dict[str, Any]) -> Tensor:
@@ -105,16 +126,22 @@ def _pair(value: Any) -> tuple[int, int]:
 
 
 def _pads(
-    shape: tuple[int, ...], size: tuple[int, ...], stride: tuple[int, int], dilation: tuple[int, int], mode: Any,
+    shape: tuple[int, ...],
+    size: tuple[int, ...],
+    stride: tuple[int, int],
+    dilation: tuple[int, int],
+    mode: Any,
     padding: Any,
-) -> list[int]:  # fmt: skip
+) -> list[int]:
     """Return the padding: top, bottom, left, right."""
     word = str(mode).lower()
     if word in ("same", "1"):
         found = []
         for axis in (0, 1):
             count = -(-shape[axis] // stride[axis])
-            total = max((count - 1) * stride[axis] + dilation[axis] * (size[axis] - 1) + 1 - shape[axis], 0)
+            total = max(
+                (count - 1) * stride[axis] + dilation[axis] * (size[axis] - 1) + 1 - shape[axis], 0
+            )
             found += [total // 2, total - total // 2]
         return found
     if word in ("valid", "2"):
@@ -147,7 +174,9 @@ def _softmax_primitive(x: Tensor, *rest: Any, attributes: dict[str, Any]) -> Ten
     return softmax(x, axis[0] if isinstance(axis, list) and len(axis) == 1 else axis)
 
 
-def layer_norm(x: Tensor, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Tensor:
+def layer_norm(
+    x: Tensor, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5
+) -> Tensor:
     """Return (x - mean) / sqrt(variance + eps) * weight + bias over the last axes."""
     axes = tuple(range(-len(normalized_shape), 0))
     away = x - x.mean(axes, keep_dims=True)
@@ -156,7 +185,9 @@ def layer_norm(x: Tensor, normalized_shape: Any, weight: Any = None, bias: Any =
     return found if bias is None else found + bias
 
 
-def _layer_norm_primitive(x: Tensor, weight: Tensor, bias: Tensor, *rest: Any, attributes: dict[str, Any]) -> Any:
+def _layer_norm_primitive(
+    x: Tensor, weight: Tensor, bias: Tensor, *rest: Any, attributes: dict[str, Any]
+) -> Any:
     begin = attributes.get("begin_norm_axis", 1)
     axes = tuple(range(begin % x.ndim, x.ndim))
     mean = x.mean(axes, keep_dims=True)
@@ -174,7 +205,13 @@ def rms_norm(x: Tensor, weight: Any, epsilon: float = 1e-6) -> Any:
 
 
 def _batch_norm_primitive(
-    x: Tensor, scale: Tensor, bias: Tensor, mean: Tensor, variance: Tensor, *rest: Any, attributes: dict[str, Any]
+    x: Tensor,
+    scale: Tensor,
+    bias: Tensor,
+    mean: Tensor,
+    variance: Tensor,
+    *rest: Any,
+    attributes: dict[str, Any],
 ) -> Any:
     shape = (1, -1) + (1,) * (x.ndim - 2)
     axes = tuple(axis for axis in range(x.ndim) if axis != 1)
@@ -189,9 +226,13 @@ def _batch_norm_primitive(
 
 
 def cross_entropy(
-    x: Tensor, target: Tensor, weight: Any = None, ignore_index: int = -100, reduction: str = "mean",
+    x: Tensor,
+    target: Tensor,
+    weight: Any = None,
+    ignore_index: int = -100,
+    reduction: str = "mean",
     label_smoothing: float = 0.0,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Return the cross entropy of classes in the second axis, for targets that are indices."""
     if weight is not None or label_smoothing or x.ndim != 2 or target.ndim != 1:
         raise ValueError("this cross entropy has no reference")
@@ -200,7 +241,13 @@ def cross_entropy(
     classes, one, zero = x.shape[-1], ops.ones((), x.dtype), ops.zeros((), x.dtype)
     chosen = ops.one_hot(ops.clamp(target, 0, classes - 1), classes, one, zero)
     losses = -(logs * chosen).sum(-1) * kept
-    return losses if reduction == "none" else losses.sum() if reduction == "sum" else losses.sum() / kept.sum()
+    return (
+        losses
+        if reduction == "none"
+        else losses.sum()
+        if reduction == "sum"
+        else losses.sum() / kept.sum()
+    )
 
 
 def cumsum(x: Tensor, dim: int, dtype: Any = None) -> Tensor:
@@ -221,24 +268,45 @@ def gelu(x: Tensor, approximate: Any = "none") -> Tensor:
 
 
 _PRIMITIVES: dict[str, Callable[..., Any]] = {
-    "MatMul": _matmul_primitive, "BatchMatMul": _matmul_primitive, "Conv2D": _conv2d_primitive,
-    "Softmax": _softmax_primitive, "LayerNorm": _layer_norm_primitive, "BatchNorm": _batch_norm_primitive,
+    "MatMul": _matmul_primitive,
+    "BatchMatMul": _matmul_primitive,
+    "Conv2D": _conv2d_primitive,
+    "Softmax": _softmax_primitive,
+    "LayerNorm": _layer_norm_primitive,
+    "BatchNorm": _batch_norm_primitive,
     "AvgPool": _avg_pool_primitive,
     "LogSoftmax": lambda x, *rest, attributes: log_softmax(x, attributes.get("axis", -1)),
-    "RmsNorm": lambda x, weight, *rest, attributes: rms_norm(x, weight, attributes.get("epsilon", 1e-6)),
+    "RmsNorm": lambda x, weight, *rest, attributes: rms_norm(
+        x, weight, attributes.get("epsilon", 1e-6)
+    ),
     "GeLU": lambda x, *rest, attributes: gelu(x, "tanh"),
     "SiLU": lambda x, *rest, attributes: _FUNCTIONS["silu"](x),
     "Sigmoid": lambda x, *rest, attributes: _FUNCTIONS["sigmoid"](x),
     "BiasAdd": lambda x, bias, *rest, attributes: _FUNCTIONS["bias_add"](x, bias),
     "MatMulExt": lambda a, b, *rest, attributes: matmul(a, b),
     "Dense": lambda x, weight, bias=None, *rest, attributes: dense(x, weight, bias),
-}  # fmt: skip
+}
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "matmul": matmul, "__matmul__": matmul, "mm": matmul, "bmm": matmul, "mv": matmul, "dot": matmul, "dense": dense,
-    "linear": dense, "addmm": addmm, "conv2d": conv2d, "softmax": softmax, "log_softmax": log_softmax,
-    "layer_norm": layer_norm, "rms_norm": rms_norm, "gelu": gelu, "cross_entropy": cross_entropy,
+    "matmul": matmul,
+    "__matmul__": matmul,
+    "mm": matmul,
+    "bmm": matmul,
+    "mv": matmul,
+    "dot": matmul,
+    "dense": dense,
+    "linear": dense,
+    "addmm": addmm,
+    "conv2d": conv2d,
+    "softmax": softmax,
+    "log_softmax": log_softmax,
+    "layer_norm": layer_norm,
+    "rms_norm": rms_norm,
+    "gelu": gelu,
+    "cross_entropy": cross_entropy,
     "cumsum": cumsum,
     "silu": lambda x, inplace=False: x / (1 + ops.exp(-x)),
     "sigmoid": lambda x: 1 / (1 + ops.exp(-x)),
-    "bias_add": lambda x, bias: x + bias.reshape((1, -1) + (1,) * (x.ndim - 2)),  # along the second axis
-}  # fmt: skip
+    "bias_add": lambda x, bias: (
+        x + bias.reshape((1, -1) + (1,) * (x.ndim - 2))
+    ),  # along the second axis
+}

@@ -21,9 +21,26 @@ from probe.reading.dumps.names import ALL_NAMES, Names
 from probe.reading.dumps.query import folders
 from probe.reading.dumps.run import open
 from probe.reading.dumps.text import safe
-from probe.replaying.described import CallDescription, CannotReplayError, Made, Program, ReplayResult, not_replayed
+from probe.replaying.described import (
+    CallDescription,
+    CannotReplayError,
+    Made,
+    Program,
+    ReplayResult,
+    not_replayed,
+)
 from probe.replaying.describing import describe, program_of
-from probe.replaying.judging import DIFFERS, EQUAL, KINK, LABEL, NOT_REPLAYED, OK, WORSE, WRONG, Judged
+from probe.replaying.judging import (
+    DIFFERS,
+    EQUAL,
+    KINK,
+    LABEL,
+    NOT_REPLAYED,
+    OK,
+    WORSE,
+    WRONG,
+    Judged,
+)
 
 LIMIT = 60.0  # the seconds that a call may take
 _SAID = {OK: "replay.as_expected", WORSE: "replay.worse", WRONG: "replay.wrong"}
@@ -36,7 +53,10 @@ _GOLDEN = {
 _START_LIMIT = 300.0  # the seconds in which a process has to have imported MindSpore
 _MOST_CALLS = 1000  # a process makes so many calls: what they leave behind does not grow
 #: settings under which calls that differ are made again, in this order -> their form in a training
-SETTINGS = {"deterministic": "mindspore.set_deterministic(True)", "threads": "OMP_NUM_THREADS=1, runtime_num_threads=1"}
+SETTINGS = {
+    "deterministic": "mindspore.set_deterministic(True)",
+    "threads": "OMP_NUM_THREADS=1, runtime_num_threads=1",
+}
 
 Answer = Union[ReplayResult, Made]  # the verdicts on a call, or its outputs on another device
 
@@ -72,7 +92,9 @@ class Replayed:
     def worst(self) -> Judged | None:
         """The output with the worst verdict, and among those the one that is furthest off."""
         order = (KINK, OK, WORSE, WRONG, DIFFERS)
-        return max(self.outputs, key=lambda item: (order.index(item.verdict), item.roundings), default=None)
+        return max(
+            self.outputs, key=lambda item: (order.index(item.verdict), item.roundings), default=None
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return all of it as JSON shapes: of the reason and of each note the English text, its key and its facts."""
@@ -88,20 +110,29 @@ class Replayed:
         if worst is None:
             return say("replay.refused", name=self.name, reason=self.said)
         golden = _GOLDEN.get(self.golden)
-        remarks = clauses(self.said, worst.said, say("replay.golden", golden=say(golden)) if golden else NOTHING)
+        remarks = clauses(
+            self.said, worst.said, say("replay.golden", golden=say(golden)) if golden else NOTHING
+        )
         facts = {
-            "name": self.name, "place": worst.place, "off": worst.off, "here": worst.here,
+            "name": self.name,
+            "place": worst.place,
+            "off": worst.off,
+            "here": worst.here,
             "remarks": say("replay.remarks", remarks=remarks) if remarks else NOTHING,
-        }  # fmt: skip
+        }
         if self.verdict == DIFFERS:
             counts = {"count": int(worst.roundings), "repeats": int(worst.roundings_here)}
             return say("replay.differs", **facts, **counts, element=str(worst.element))
         if self.verdict == KINK:
             return say("replay.kink", **facts)
         is_gradient, is_told = self.golden == LABEL, worst.element and worst.verdict != OK
-        verdict = say("replay.gradient_ok" if is_gradient and worst.verdict == OK else _SAID[worst.verdict])
+        verdict = say(
+            "replay.gradient_ok" if is_gradient and worst.verdict == OK else _SAID[worst.verdict]
+        )
         at = say("replay.at", element=str(worst.element)) if is_told else NOTHING
-        return say("replay.gradient" if is_gradient else "replay.call", **facts, at=at, verdict=verdict)
+        return say(
+            "replay.gradient" if is_gradient else "replay.call", **facts, at=at, verdict=verdict
+        )
 
     def __str__(self) -> str:
         return str(self.sentence)
@@ -109,7 +140,10 @@ class Replayed:
 
 def _as_json(fields: dict[str, Any], name: str, said: Sentence) -> dict[str, Any]:
     """Return fields with the text of a sentence in its place, and its key and facts behind all."""
-    texts = {name if key == "said" else key: str(said) if key == "said" else value for key, value in fields.items()}
+    texts = {
+        name if key == "said" else key: str(said) if key == "said" else value
+        for key, value in fields.items()
+    }
     return {**texts, **said.to_dict()}
 
 
@@ -134,7 +168,10 @@ class Replays(Sequence[Replayed]):
     def counts(self) -> dict[str, int]:
         """Verdict -> how many calls have it."""
         counted = Counter(call.verdict for call in self._calls)
-        return {verdict: counted[verdict] for verdict in (OK, WORSE, WRONG, NOT_REPLAYED, KINK, EQUAL, DIFFERS)}
+        return {
+            verdict: counted[verdict]
+            for verdict in (OK, WORSE, WRONG, NOT_REPLAYED, KINK, EQUAL, DIFFERS)
+        }
 
     @property
     def status(self) -> int:
@@ -145,8 +182,17 @@ class Replays(Sequence[Replayed]):
 
     def text(self, language: str) -> str:
         """Return a line for each call, and how many have each verdict, in a language: "en" or "zh"."""
-        counts = dict(zip(("ok", "worse", "wrong", "refused", "kinks", "equal", "differ"), self.counts.values()))
-        key = "replay.gradients" if any(call.golden == LABEL for call in self._calls) else "replay.summary"
+        counts = dict(
+            zip(
+                ("ok", "worse", "wrong", "refused", "kinks", "equal", "differ"),
+                self.counts.values(),
+            )
+        )
+        key = (
+            "replay.gradients"
+            if any(call.golden == LABEL for call in self._calls)
+            else "replay.summary"
+        )
         key = "replay.repeats" if counts["equal"] or counts["differ"] else key
         sentences = [*(call.sentence for call in self._calls), say(key, **counts)]
         return "\n".join(safe(sentence.text(language)) for sentence in sentences)
@@ -194,19 +240,31 @@ def replay(
         for call in probe.replay("dump_path").found:
             print(call)
     """
-    chosen, options = list(choose(path, call, step, rank, names)), {"device": "CPU", "dtype": known_dtype(dtype)}
+    chosen, options = (
+        list(choose(path, call, step, rank, names)),
+        {"device": "CPU", "dtype": known_dtype(dtype)},
+    )
     if gradients:
         chosen = [entry for entry in chosen if entry.direction == entry_name.BACKWARD]
-        results = _results([_described(one, program_of) for one in chosen], Pool(jobs, options, limit), "differencing")
+        results = _results(
+            [_described(one, program_of) for one in chosen],
+            Pool(jobs, options, limit),
+            "differencing",
+        )
     elif repeat:
         options.update(device=device or "CPU", repeat=str(repeat))
         results = _repeated(chosen, options, 1 if device else jobs, limit)
     else:
         results = _judged(chosen, options, device, jobs, limit)
-    return Replays(Replayed(one.dump.step, one.dump.rank, one.name, *result) for one, result in zip(chosen, results))
+    return Replays(
+        Replayed(one.dump.step, one.dump.rank, one.name, *result)
+        for one, result in zip(chosen, results)
+    )
 
 
-def _judged(chosen: Sequence[Call], options: dict[str, str], device: str, jobs: int, limit: float) -> list[Any]:
+def _judged(
+    chosen: Sequence[Call], options: dict[str, str], device: str, jobs: int, limit: float
+) -> list[Any]:
     with tempfile.TemporaryDirectory(prefix="probe-replay-") as folder:
         calls = [_described(entry) for entry in chosen]
         if device:
@@ -216,25 +274,41 @@ def _judged(chosen: Sequence[Call], options: dict[str, str], device: str, jobs: 
         return _results(calls, Pool(jobs, options, limit), "replaying")
 
 
-def _repeated(chosen: Sequence[Call], options: dict[str, str], jobs: int, limit: float) -> list[Any]:
+def _repeated(
+    chosen: Sequence[Call], options: dict[str, str], jobs: int, limit: float
+) -> list[Any]:
     """Make each call several times; those that differ once more under settings that may make them equal."""
     calls = [_described(entry) for entry in chosen]
     results = _results(calls, Pool(jobs, options, limit), "repeating")
     for setting, form in SETTINGS.items():
-        left = [place for place, result in enumerate(results) if result.verdict == DIFFERS and not result.reason]
-        again = _results([calls[place] for place in left], Pool(1, {**options, "setting": setting}, limit), setting)
+        left = [
+            place
+            for place, result in enumerate(results)
+            if result.verdict == DIFFERS and not result.reason
+        ]
+        again = _results(
+            [calls[place] for place in left],
+            Pool(1, {**options, "setting": setting}, limit),
+            setting,
+        )
         for place, result in zip(left, again):
             if result.verdict == EQUAL:
                 results[place] = results[place]._replace(reason=say("replay.helps", setting=form))
     return results
 
 
-def _results(calls: Sequence[CallDescription | Program | ReplayResult], pool: Pool, label: str) -> list[Any]:
-    found: dict[int, Answer] = {place: call for place, call in enumerate(calls) if isinstance(call, ReplayResult)}
+def _results(
+    calls: Sequence[CallDescription | Program | ReplayResult], pool: Pool, label: str
+) -> list[Any]:
+    found: dict[int, Answer] = {
+        place: call for place, call in enumerate(calls) if isinstance(call, ReplayResult)
+    }
     left = {place: call for place, call in enumerate(calls) if not isinstance(call, ReplayResult)}
     if left:
         places, running = list(left), pool.run(list(left.values()))
-        found.update((places[number], result) for number, result in progress(running, label, len(left)))
+        found.update(
+            (places[number], result) for number, result in progress(running, label, len(left))
+        )
     return [found[place] for place in range(len(calls))]
 
 
@@ -254,7 +328,11 @@ def _given(call: CallDescription | ReplayResult, answer: Answer) -> CallDescript
 
 
 def choose(
-    path: str | os.PathLike[str], name: str | None, step: str = "", rank: str = "", names: Names = ALL_NAMES
+    path: str | os.PathLike[str],
+    name: str | None,
+    step: str = "",
+    rank: str = "",
+    names: Names = ALL_NAMES,
 ) -> Iterator[Call]:
     """Yield the calls of a name; see ``replay``. Raise UsageError when there is none."""
     found = 0
@@ -276,9 +354,17 @@ def choose(
 
 def known_dtype(dtype: str) -> str:
     """Return the name of a dtype as a record has it; raise UsageError when it is none of floating point."""
-    names = {"": "", "float16": "Float16", "bfloat16": "BFloat16", "float32": "Float32", "float64": "Float64"}
+    names = {
+        "": "",
+        "float16": "Float16",
+        "bfloat16": "BFloat16",
+        "float32": "Float32",
+        "float64": "Float64",
+    }
     if dtype.lower() not in names:
-        raise UsageError(say("error.replay_bad_dtype", text=dtype, allowed=list(filter(None, names))))
+        raise UsageError(
+            say("error.replay_bad_dtype", text=dtype, allowed=list(filter(None, names)))
+        )
     return names[dtype.lower()]
 
 
@@ -297,7 +383,10 @@ class Pool:
         threads = ThreadPoolExecutor(jobs)
         try:
             share = str(1 if self._options.get("setting") == "threads" else max(1, cores() // jobs))
-            numbers = {threads.submit(self._answer, call, share): number for number, call in enumerate(calls)}
+            numbers = {
+                threads.submit(self._answer, call, share): number
+                for number, call in enumerate(calls)
+            }
             for done in as_completed(numbers):
                 yield numbers[done], done.result()
         finally:
@@ -311,7 +400,10 @@ class Pool:
         try:
             process, count = self._idle.pop()
         except IndexError:
-            process, count = Isolated("probe.replaying.worker:main", self._options, OMP_NUM_THREADS=share), 0
+            process, count = (
+                Isolated("probe.replaying.worker:main", self._options, OMP_NUM_THREADS=share),
+                0,
+            )
         limit = _START_LIMIT
         try:
             if not count:
@@ -336,7 +428,9 @@ def _reason(error: Exception, limit: float) -> Sentence:
     if not isinstance(error, EndedError):
         return say("replay.limit", seconds=limit)
     signal = max(-error.status, 0)
-    return say("replay.signal", signal=signal) if signal else say("replay.status", status=error.status)
+    return (
+        say("replay.signal", signal=signal) if signal else say("replay.status", status=error.status)
+    )
 
 
 def _plain(call: CallDescription | Program) -> dict[str, Any]:
@@ -348,5 +442,9 @@ def _plain(call: CallDescription | Program) -> dict[str, Any]:
 def _read(answer: dict[str, Any]) -> Answer:
     if "here" in answer:
         return Made(**answer["here"])
-    outputs = [Judged(**{**item, "said": Sentence.from_dict(item["said"])}) for item in answer["outputs"]]
-    return ReplayResult(**{**answer, "reason": Sentence.from_dict(answer["reason"]), "outputs": outputs})
+    outputs = [
+        Judged(**{**item, "said": Sentence.from_dict(item["said"])}) for item in answer["outputs"]
+    ]
+    return ReplayResult(
+        **{**answer, "reason": Sentence.from_dict(answer["reason"]), "outputs": outputs}
+    )

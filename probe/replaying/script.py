@@ -42,7 +42,9 @@ def write_script(call: Call, path: str, dtype: str = "") -> list[str]:
         with create(path) as file:
             file.write(_text(call.name, found.code, description, folder, dtype))
     except CannotReplayError as error:
-        raise UsageError(say("error.replay_no_script", name=call.name, reason=error.reason)) from error
+        raise UsageError(
+            say("error.replay_no_script", name=call.name, reason=error.reason)
+        ) from error
     except OSError as error:
         raise UsageError(say("error.replay_script_unwritten", reason=str(error))) from error
     return [path, place]
@@ -51,7 +53,11 @@ def write_script(call: Call, path: str, dtype: str = "") -> list[str]:
 def _save_arrays(description: CallDescription, place: str) -> None:
     """Save the arrays of a call, and put their names into its description."""
     leaves = tensors_of(description)
-    leaves += [leaf for leaf in (*(description.sens or ()), *description.expected) if leaf and leaf["array"]]
+    leaves += [
+        leaf
+        for leaf in (*(description.sens or ()), *description.expected)
+        if leaf and leaf["array"]
+    ]
     for number, leaf in enumerate(leaves):
         array = load(leaf)
         leaf["array"] = f"{number}.npy"
@@ -60,21 +66,51 @@ def _save_arrays(description: CallDescription, place: str) -> None:
 
 def _text(name: str, code: str, description: CallDescription, folder: str, dtype: str) -> str:
     """Return the program. Names and values of the dump stand in literals of Python alone."""
-    shown = "".join(letter if letter.isalnum() or letter in "._:-" else "_" for letter in name if letter.isascii())
+    shown = "".join(
+        letter if letter.isalnum() or letter in "._:-" else "_"
+        for letter in name
+        if letter.isascii()
+    )
     here = Path(__file__).parent
     body = "".join(_without_head((here / f"{module}.py").read_text("utf-8")) for module in _MODULES)
     forms = {key: english for key, (english, _) in table().items() if f'"{key}"' in body}
-    return (here / "script.template").read_text("utf-8").format(
-        license=_LICENSE, name=shown, folder=ascii(folder)[1:-1].replace('"', "_"), code=code,
-        call=ascii(json.dumps(description._asdict())), folder_text=ascii(folder),
-        forms=pprint.pformat(forms, width=118), modules=body, dtype=ascii(dtype),
-        operators=ascii(json.dumps({kind: sorted(names) for kind, names in OPERATORS.items() if f'"{kind}"' in body})),
-    )  # fmt: skip
+    return (
+        (here / "script.template")
+        .read_text("utf-8")
+        .format(
+            license=_LICENSE,
+            name=shown,
+            folder=ascii(folder)[1:-1].replace('"', "_"),
+            code=code,
+            call=ascii(json.dumps(description._asdict())),
+            folder_text=ascii(folder),
+            forms=pprint.pformat(forms, width=118),
+            modules=body,
+            dtype=ascii(dtype),
+            operators=ascii(
+                json.dumps(
+                    {
+                        kind: sorted(names)
+                        for kind, names in OPERATORS.items()
+                        if f'"{kind}"' in body
+                    }
+                )
+            ),
+        )
+    )
 
 
 def _without_head(text: str) -> str:
     """Return the text of a module without its license, its docstring and the imports of its neighbours."""
     text = text.removeprefix(_LICENSE)
-    body = text.partition('"""')[2].partition('"""')[2].replace("from __future__ import annotations\n", "")
+    body = (
+        text.partition('"""')[2]
+        .partition('"""')[2]
+        .replace("from __future__ import annotations\n", "")
+    )
     lines = body.splitlines()
-    return "\n".join(line for line in lines if not line.startswith("from probe.")).strip("\n").join(("\n\n", "\n"))
+    return (
+        "\n".join(line for line in lines if not line.startswith("from probe."))
+        .strip("\n")
+        .join(("\n\n", "\n"))
+    )

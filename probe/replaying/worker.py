@@ -15,10 +15,19 @@ import numpy as np
 from probe.errors import UsageError
 from probe.findings.sentence import say
 from probe.reading.dumps.load import load_array
-from probe.replaying.described import CallDescription, CannotReplayError, Made, Program, ReplayResult, not_replayed
+from probe.replaying.described import (
+    CallDescription,
+    CannotReplayError,
+    Made,
+    Program,
+    ReplayResult,
+    not_replayed,
+)
 
 
-def main(task: dict[str, str], requests: Iterator[dict[str, Any]], tell: Callable[[Any], None]) -> None:
+def main(
+    task: dict[str, str], requests: Iterator[dict[str, Any]], tell: Callable[[Any], None]
+) -> None:
     """Make the calls that are requested, and tell each answer; before them {}, when MindSpore is there."""
     set_up(task["device"], task.get("setting", ""), is_blocking="repeat" not in task)
     gc.collect()
@@ -26,8 +35,14 @@ def main(task: dict[str, str], requests: Iterator[dict[str, Any]], tell: Callabl
     tell({})
     for request in requests:
         here = request.get("here") and Made(**request["here"])
-        call = Program(**request) if "steps" in request else CallDescription(**{**request, "here": here})
-        answer = replay_call(call, task["dtype"], task.get("folder", ""), int(task.get("repeat", 0)))
+        call = (
+            Program(**request)
+            if "steps" in request
+            else CallDescription(**{**request, "here": here})
+        )
+        answer = replay_call(
+            call, task["dtype"], task.get("folder", ""), int(task.get("repeat", 0))
+        )
         if isinstance(answer, Made):
             tell({"here": answer._asdict()})
         else:

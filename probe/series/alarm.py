@@ -37,7 +37,9 @@ class Alarm(Finding):
     said: Sentence
 
 
-def holding(series: str, history: History, rules: list[Chosen], value: float, now: Now) -> Iterator[Alarm]:
+def holding(
+    series: str, history: History, rules: list[Chosen], value: float, now: Now
+) -> Iterator[Alarm]:
     """Yield the rules that hold for a value, and did not hold a moment ago."""
     for chosen in rules:
         if history.count >= chosen.warm_up:

@@ -19,9 +19,12 @@ Points = dict[str, dict[Rank, dict[int, Point]]]  # tensor -> rank -> step -> fu
 
 
 def series_hits(
-    name: str, series: Mapping[int, float], points: Mapping[int, Point], steps: Sequence[int],
+    name: str,
+    series: Mapping[int, float],
+    points: Mapping[int, Point],
+    steps: Sequence[int],
     limits: Mapping[str, float],
-) -> list[Alarm]:  # fmt: skip
+) -> list[Alarm]:
     """Return what the rules say about one tensor of dumps on one rank, each once."""
     kinds, found = kinds_of_tensor(name), list[Alarm]()
     history = History(kinds, keep=None, warm=1)
@@ -40,7 +43,9 @@ def series_hits(
     absent = (step for step in steps if step > min(series) and step not in series)
     gap = next(absent, None) if rules and limits["missing"] and len(steps) >= LEAST_STEPS else None
     if gap is not None:
-        found.append(Alarm("missing", name, gap, missing("trend.missing", 0, history, 1, 1, Now(gap))))
+        found.append(
+            Alarm("missing", name, gap, missing("trend.missing", 0, history, 1, 1, Now(gap)))
+        )
     return found
 
 
@@ -54,11 +59,18 @@ def layer_hits(trend: Trend, limits: Mapping[str, float]) -> Iterator[tuple[str,
     for (_, rank), names in kinds.items():
         said: set[str] = set()
         for step in sorted({step for name in names for step in trend[name][rank]}):
-            logs = {name: math.log(value) for name in names if 0 < (value := trend[name][rank].get(step, 0)) < math.inf}
+            logs = {
+                name: math.log(value)
+                for name in names
+                if 0 < (value := trend[name][rank].get(step, 0)) < math.inf
+            }
             for name, own in logs.items() if len(logs) >= LEAST_STEPS else ():
                 others = [value for other, value in logs.items() if other != name]
                 if name not in said and is_far(own, others, limits["one layer apart"]):
                     said.add(name)
-                    numbers = {"value": math.exp(own), "before": math.exp(statistics.median(others))}
+                    numbers = {
+                        "value": math.exp(own),
+                        "before": math.exp(statistics.median(others)),
+                    }
                     sentence = say("trend.layer", step=step, count=len(others), **numbers)
                     yield name, rank, Alarm("one layer apart", name, step, sentence)

@@ -103,7 +103,9 @@ class SeriesFile:
         if new or len(places) == 1:
             places.update(zip(new, range(len(places), len(places) + len(new))))
             head = _line(places)
-        cells = _EMPTY * len(places)  # numpy is slower where its code is not in the processor's cache
+        cells = _EMPTY * len(
+            places
+        )  # numpy is slower where its code is not in the processor's cache
         cells[0] = step
         for name, value in values.items():
             cells[places[name]] = value
@@ -142,7 +144,9 @@ class SeriesFile:
 def table(content: bytes, section: Section) -> Any:
     """Return the rows of a section, without those whose step is none: a block of a disk may be damaged."""
     count = len(section.names)
-    rows = np.frombuffer(content, "<f4", section.rows * count, section.start).reshape(section.rows, count)
+    rows = np.frombuffer(content, "<f4", section.rows * count, section.start).reshape(
+        section.rows, count
+    )
     is_right = (rows[:, 0] >= 0) & (rows[:, 0] < MOST_STEP)  # NaN is in no such range
     return rows if is_right.all() else rows[is_right]
 
@@ -161,10 +165,14 @@ def last_step(path: str) -> int:
 class SeriesTail:
     """Follows a file that another process writes: each call returns the rows that came since the last."""
 
-    def __init__(self, path: str, place: int = 0, names: tuple[str, ...] = (), number: int = 0) -> None:
+    def __init__(
+        self, path: str, place: int = 0, names: tuple[str, ...] = (), number: int = 0
+    ) -> None:
         #: where the first new row begins, the columns there, and the file's number in its file system, or 0
         self._path, self._place, self._names, self._number = path, place, names, number
-        self.is_restarted = False  # whether the last call began at the start, as the file was replaced or cut
+        self.is_restarted = (
+            False  # whether the last call began at the start, as the file was replaced or cut
+        )
 
     def new_rows(self) -> list[tuple[int, dict[str, float]]]:
         """Return the new rows: step, and name -> value; raise OSError or ValueError when it cannot be read."""
@@ -189,7 +197,10 @@ class SeriesTail:
 def _rows(names: tuple[str, ...], rows: Any) -> Iterator[tuple[int, dict[str, float]]]:
     bits = np.ascontiguousarray(rows).view("<u4")
     for row, known in zip(rows, bits != NOT_MEASURED_BITS):
-        yield int(row[0]), {names[place]: float(row[place]) for place in range(1, len(names)) if known[place]}
+        yield (
+            int(row[0]),
+            {names[place]: float(row[place]) for place in range(1, len(names)) if known[place]},
+        )
 
 
 class Series(NamedTuple):
@@ -221,7 +232,9 @@ class RankSeries:
     @property
     def names(self) -> list[str]:
         """The names of the series, in the order of the newest section."""
-        return list(dict.fromkeys(name for found, _ in reversed(self._tables) for name in found[1:]))
+        return list(
+            dict.fromkeys(name for found, _ in reversed(self._tables) for name in found[1:])
+        )
 
     @property
     def steps(self) -> list[int]:
@@ -246,4 +259,6 @@ class RankSeries:
 
     def tail(self) -> SeriesTail:
         """Return the rows that come behind those that were read."""
-        return SeriesTail(self.path, self._end, self._tables[-1][0] if self._tables else (), self._number)
+        return SeriesTail(
+            self.path, self._end, self._tables[-1][0] if self._tables else (), self._number
+        )

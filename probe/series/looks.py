@@ -37,7 +37,9 @@ class Now(NamedTuple):
     """The circumstances of a step."""
 
     step: int
-    learnt: float = 1.0  # the part of the first loss that is left: where all is learnt, gradients are small
+    learnt: float = (
+        1.0  # the part of the first loss that is left: where all is learnt, gradients are small
+    )
     floor: float = 0.0  # smaller updates are rounding
     point: Point = Point()  # further numbers of the tensor, in a dump
 
@@ -50,14 +52,21 @@ class History:
         "warm",
     )  # fmt: skip
 
-    def __init__(self, kinds: str | frozenset[str], keep: int | None = WINDOW, warm: int = WINDOW) -> None:
+    def __init__(
+        self, kinds: str | frozenset[str], keep: int | None = WINDOW, warm: int = WINDOW
+    ) -> None:
         self.kinds, self.warm, self.count, self.streak = kinds, warm, 0, 0
         self.past: deque[float] = deque(maxlen=3 * WINDOW)  # for ``stuck``
         self.recent: deque[float] = deque(maxlen=keep)  # None keeps all
-        self.first, self.last = math.nan, math.nan  # the median of the first ``warm`` values, and the last one
+        self.first, self.last = (
+            math.nan,
+            math.nan,
+        )  # the median of the first ``warm`` values, and the last one
         self.lowest, self.highest = math.inf, 0.0  # the highest of the values before the last five
         self.last_step = -1
-        self.active: dict[str, float] = {}  # key of a sentence -> the last step in which its rule held
+        self.active: dict[
+            str, float
+        ] = {}  # key of a sentence -> the last step in which its rule held
 
     @property
     def median(self) -> float:
@@ -123,11 +132,17 @@ def not_a_number(key: str, history: History, value: float, limit: float, now: No
     return say(key, value=str(value), word=word, after=after, step=now.step)
 
 
-def spike(key: str, is_each: bool, history: History, value: float, limit: float, now: Now) -> Sentence:
+def spike(
+    key: str, is_each: bool, history: History, value: float, limit: float, now: Now
+) -> Sentence:
     """A value far above those before; where each step is known also by a factor, and above the highest."""
     highest = max(history.recent) if is_each else 0.0
     is_loss = history.kinds == "loss"  # of single samples no spike where others before were as hard
-    if value <= 0 or value <= highest or (is_loss and value <= history.highest and is_rough(history.recent)):
+    if (
+        value <= 0
+        or value <= highest
+        or (is_loss and value <= history.highest and is_rough(history.recent))
+    ):
         return NOTHING
     if is_loss:
         if value > max(2 * limit * highest, 0.5 * history.first):  # of a loss near zero z is small
@@ -165,7 +180,9 @@ def rising(key: str, history: History, value: float, limit: float, now: Now) -> 
     return say(key, value=middle, lowest=lowest, step=now.step)
 
 
-def growing(key: str, above: float, history: History, value: float, limit: float, now: Now) -> Sentence:
+def growing(
+    key: str, above: float, history: History, value: float, limit: float, now: Now
+) -> Sentence:
     """Values that grow in each of five steps, and so many times above the highest before."""
     first = history.recent[max(1 - LEAST_STEPS, -len(history.recent))]
     if first <= 0 or value < limit * first or value < above * history.highest:
@@ -176,7 +193,9 @@ def growing(key: str, above: float, history: History, value: float, limit: float
     return say(key, left=first, right=value, count=LEAST_STEPS, step=now.step)
 
 
-def vanishing(key: str, is_each: bool, history: History, value: float, limit: float, now: Now) -> Sentence:
+def vanishing(
+    key: str, is_each: bool, history: History, value: float, limit: float, now: Now
+) -> Sentence:
     """Five gradients far below the first ones; in a dump, which has few steps, one that is small on average."""
     bound = limit * now.learnt * history.first if is_each else limit
     if not is_each:
@@ -188,7 +207,9 @@ def vanishing(key: str, is_each: bool, history: History, value: float, limit: fl
     return say(key, value=value, first=history.first, step=now.step)
 
 
-def unchanged(key: str, of_zeros: bool, history: History, value: float, limit: float, now: Now) -> Sentence:
+def unchanged(
+    key: str, of_zeros: bool, history: History, value: float, limit: float, now: Now
+) -> Sentence:
     """Equal values: zeros, which were none before, or others."""
     if bool(value) == of_zeros:
         return NOTHING
@@ -196,7 +217,9 @@ def unchanged(key: str, of_zeros: bool, history: History, value: float, limit: f
     last = history.ending(count, value)
     if of_zeros:
         least = now.floor if history.kinds == "update" else 0.0
-        holds = not any(last) and (max(history.recent, default=0.0) > least or history.kinds == "grad_in")
+        holds = not any(last) and (
+            max(history.recent, default=0.0) > least or history.kinds == "grad_in"
+        )
     else:
         holds = 1 < count <= len(last) and len(set(last)) == 1
     return say(key, value=value, count=count, step=now.step) if holds else NOTHING
@@ -221,10 +244,16 @@ def zero_gradient(key: str, history: History, value: float, limit: float, now: N
 
 def missing(key: str, least: int, history: History, gap: float, limit: float, now: Now) -> Sentence:
     """No value in so many steps, after so many in a row."""
-    return say(key, last=history.last_step, step=now.step) if history.streak >= least and gap == limit else NOTHING
+    return (
+        say(key, last=history.last_step, step=now.step)
+        if history.streak >= least and gap == limit
+        else NOTHING
+    )
 
 
-def update_ratio(key: str, is_each: bool, history: History, value: float, limit: float, now: Now) -> Sentence:
+def update_ratio(
+    key: str, is_each: bool, history: History, value: float, limit: float, now: Now
+) -> Sentence:
     """A large update: by the updates before, or in a dump by the norm of the parameter."""
     before, change, least = history.last, abs(value - history.last), 0.0
     if is_each:
@@ -234,9 +263,13 @@ def update_ratio(key: str, is_each: bool, history: History, value: float, limit:
     return say(key, value=value, before=before, step=now.step) if holds else NOTHING
 
 
-def weight_drift(key: str, is_each: bool, history: History, value: float, limit: float, now: Now) -> Sentence:
+def weight_drift(
+    key: str, is_each: bool, history: History, value: float, limit: float, now: Now
+) -> Sentence:
     """A norm so many times that of ten values before, and no longer slow; in a dump that of the first step."""
-    before, least = (history.recent[-10], _DRIFT * history.last) if is_each else (history.first, 0.0)
+    before, least = (
+        (history.recent[-10], _DRIFT * history.last) if is_each else (history.first, 0.0)
+    )
     holds = before > 0 and limit * before <= value >= least
     return say(key, value=value, before=before, step=now.step) if holds else NOTHING
 
@@ -265,7 +298,9 @@ def stuck(key: str, history: History, value: float, limit: float, now: Now) -> S
     return say(key, turns=turned, count=WINDOW, before=before, long=2 * WINDOW, step=now.step)
 
 
-def collapse(key: str, least: float, history: History, value: float, limit: float, now: Now) -> Sentence:
+def collapse(
+    key: str, least: float, history: History, value: float, limit: float, now: Now
+) -> Sentence:
     """A number below ``least`` that fell: so many times, or below 1."""
     highest = max(history.recent)
     is_low = value < least and (value * limit <= highest or value < 1 <= highest)
@@ -290,10 +325,16 @@ def saturation(key: str, history: History, value: float, limit: float, now: Now)
 def swollen(key: str, history: History, value: float, limit: float, now: Now) -> Sentence:
     """A number above a limit, and four times the lowest that was measured."""
     lowest = history.lowest = min(history.lowest, history.recent[0])
-    return say(key, value=value, lowest=lowest, step=now.step) if value >= max(limit, 4 * lowest) else NOTHING
+    return (
+        say(key, value=value, lowest=lowest, step=now.step)
+        if value >= max(limit, 4 * lowest)
+        else NOTHING
+    )
 
 
-def beyond(key: str, count: int, is_above: bool, history: History, value: float, limit: float, now: Now) -> Sentence:
+def beyond(
+    key: str, count: int, is_above: bool, history: History, value: float, limit: float, now: Now
+) -> Sentence:
     """So many values in a row above a limit, or below it."""
     last = history.ending(count, value) if count > 1 else [value]
     nearest = min(last) if is_above else max(last)

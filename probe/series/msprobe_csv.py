@@ -42,7 +42,9 @@ class CsvFiles:
         """Append the rows of one step."""
         first = step - step % self._steps
         for kind, rows in tables.items():
-            path = os.path.join(file_io.make_dirs(self._folder), f"{kind}_{first}-{first + self._steps - 1}.csv")
+            path = os.path.join(
+                file_io.make_dirs(self._folder), f"{kind}_{first}-{first + self._steps - 1}.csv"
+            )
             file_io.append(path, _text({step: rows}, not os.path.exists(path), self._digits))
 
 
@@ -54,7 +56,9 @@ def _text(steps: Mapping[int, Rows], has_header: bool, digits: int | None = None
     for step, rows in steps.items():
         for (name, part), numbers in rows.items():
             if has_header:
-                writer.writerow(["vpp_stage", "name", "step", *(["micro_step"] if parted else []), *numbers])
+                writer.writerow(
+                    ["vpp_stage", "name", "step", *(["micro_step"] if parted else []), *numbers]
+                )
                 has_header = False
             stage, _, own = name.partition(":")
             place = [stage, escape_formula(own), step, *([part] if parted else [])]
@@ -84,7 +88,9 @@ def without_lone_numbers(kind: str, rows: Mapping[Place, Item]) -> Mapping[Place
 
 # -- the series of the monitor ----------------------------------------------------------------------------------------
 
-_Series = dict[str, dict[Place, dict[int, dict[str, float]]]]  # kind -> place -> step -> column -> number
+_Series = dict[
+    str, dict[Place, dict[int, dict[str, float]]]
+]  # kind -> place -> step -> column -> number
 
 
 def write_msprobe_csv(ranks: Iterable[RankSeries], folder: str) -> list[str]:
@@ -93,16 +99,23 @@ def write_msprobe_csv(ranks: Iterable[RankSeries], folder: str) -> list[str]:
     for rank in ranks:
         own = os.path.join(folder, f"rank{rank.rank or 0}")
         tables: _Series = {}
-        for name in sorted(rank.names, key=lambda name: ".grad_in" in name):  # it replaces the one that arrived
+        for name in sorted(
+            rank.names, key=lambda name: ".grad_in" in name
+        ):  # it replaces the one that arrived
             for kind, place, column in _places(name):
                 steps = tables.setdefault(kind, {}).setdefault(place, {})
                 for step, value in zip(*(values.tolist() for values in rank[name])):
                     steps.setdefault(step, {})[column] = value
         try:
             os.makedirs(own, exist_ok=True)
-            written += [_write(own, kind, without_lone_numbers(kind, table)) for kind, table in tables.items()]
+            written += [
+                _write(own, kind, without_lone_numbers(kind, table))
+                for kind, table in tables.items()
+            ]
         except OSError as error:
-            raise UsageError(say("error.unwritable", path=own, reason=str(error.strerror or error))) from error
+            raise UsageError(
+                say("error.unwritable", path=own, reason=str(error.strerror or error))
+            ) from error
     return written
 
 
@@ -127,7 +140,9 @@ def _write(folder: str, kind: str, table: Mapping[Place, dict[int, dict[str, flo
     rows: dict[int, Rows] = {}
     for step in steps:
         found = {place: own[step] for place, own in table.items() if step in own}
-        rows[step] = {place: {column: own.get(column) for column in columns} for place, own in found.items()}
+        rows[step] = {
+            place: {column: own.get(column) for column in columns} for place, own in found.items()
+        }
     path = os.path.join(folder, f"{kind}_{min(steps, default=0)}-{max(steps, default=0)}.csv")
     file_io.write(path, _text(rows, has_header=True).encode())
     return path
@@ -137,10 +152,13 @@ def _write(folder: str, kind: str, table: Mapping[Place, dict[int, dict[str, flo
 
 #: the beginning of a file's name -> the form of the names of series; other files are named by themselves
 _FORMS = {
-    "grad_unreduced": "{name}.grad", "grad_reduced": "{name}.grad_in", "param_updated": "{name}.param",
-    "exp_avg": "optimizer.moment1.{name}", "exp_avg_sq": "optimizer.moment2.{name}",
+    "grad_unreduced": "{name}.grad",
+    "grad_reduced": "{name}.grad_in",
+    "param_updated": "{name}.param",
+    "exp_avg": "optimizer.moment1.{name}",
+    "exp_avg_sq": "optimizer.moment2.{name}",
     **dict.fromkeys((*L2_HOOKS, "tokens_per_expert", "mg_direction"), "{name}"),
-}  # fmt: skip
+}
 _STATISTICS = {"norm": "", "max": ".max", "min": ".min", **{name: f".{name}" for name in FEATURES}}
 
 
@@ -167,15 +185,23 @@ def _add(path: str, kind: str, rows: dict[int, dict[str, float]]) -> None:
     try:
         with open_text(path, "replace", "") as file:
             for row in csv.DictReader(table_lines(file)):
-                name = form.format(name=".".join(filter(None, (row.get("name"), row.get("micro_step")))))
+                name = form.format(
+                    name=".".join(filter(None, (row.get("name"), row.get("micro_step"))))
+                )
                 try:
                     step = int(row["step"])
-                    numbers = {name + end: float(row[key]) for key, end in _STATISTICS.items() if row.get(key)}
+                    numbers = {
+                        name + end: float(row[key])
+                        for key, end in _STATISTICS.items()
+                        if row.get(key)
+                    }
                 except (KeyError, TypeError, ValueError):  # a row that is cut
                     continue
                 if 0 <= step < MOST_STEP:
                     rows.setdefault(step, {}).update(numbers)
     except (OSError, csv.Error) as error:
         raise UsageError(
-            say("error.unreadable", path=path, reason=str(getattr(error, "strerror", None) or error))
+            say(
+                "error.unreadable", path=path, reason=str(getattr(error, "strerror", None) or error)
+            )
         ) from None

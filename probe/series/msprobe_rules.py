@@ -39,5 +39,7 @@ class RunningRules:
         for rule, threshold in self._rules:
             statistics, holds = MSPROBE[rule]
             if (not statistics or op in statistics) and holds(value, mean, threshold):
-                return say("alarm.msprobe", rule=rule, tag=tag, op=op, value=value, mean=mean, step=step)
+                return say(
+                    "alarm.msprobe", rule=rule, tag=tag, op=op, value=value, mean=mean, step=step
+                )
         return NOTHING

@@ -29,9 +29,13 @@ class RankPair:
 
     def __init__(self) -> None:
         self._equal: dict[str, bool] = {}
-        self._linked: dict[str, int] = {}  # parameter that differs -> how often its gradients were equal
+        self._linked: dict[
+            str, int
+        ] = {}  # parameter that differs -> how often its gradients were equal
 
-    def compare(self, step: int, own: Mapping[str, float], others: Mapping[str, float], name: str) -> Iterator[Alarm]:
+    def compare(
+        self, step: int, own: Mapping[str, float], others: Mapping[str, float], name: str
+    ) -> Iterator[Alarm]:
         """Yield the parameters that differ from those of the other rank, whose folder has a name."""
         for series, value in own.items():
             other = others.get(series)
@@ -54,7 +58,9 @@ class RankPair:
             return False
         sides = own[gradient], others[gradient]
         is_same = _is_same(*sides) and min(sides) > 0  # zeros are equal by themselves
-        held: dict[Rank, Held] = {side: Held(side, gradient=0 if is_same else side + 1) for side in (0, 1)}
+        held: dict[Rank, Held] = {
+            side: Held(side, gradient=0 if is_same else side + 1) for side in (0, 1)
+        }
         if not judge(held, {}, False).apart:
             return False
         self._linked[name] = links + 1
@@ -87,7 +93,8 @@ def around(ranks: Sequence[RankSeries]) -> list[list[Alarm]]:
     following = [*ranks[1:], *ranks[:1]]
     is_several = len(ranks) > 1
     return [
-        between(own, other) if is_several and os.path.isfile(own.path) else [] for own, other in zip(ranks, following)
+        between(own, other) if is_several and os.path.isfile(own.path) else []
+        for own, other in zip(ranks, following)
     ]
 
 
@@ -98,7 +105,9 @@ class RankAlarm(NamedTuple):
     alarm: Alarm
 
 
-def alarms_of_all(ranks: Sequence[RankSeries], thresholds: Mapping[str, float] | None = None) -> list[RankAlarm]:
+def alarms_of_all(
+    ranks: Sequence[RankSeries], thresholds: Mapping[str, float] | None = None
+) -> list[RankAlarm]:
     """Return the alarms of all ranks: of the rules over the rows of each, and beside the next rank."""
     return [
         RankAlarm(rank.rank, alarm)

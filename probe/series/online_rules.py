@@ -34,17 +34,23 @@ class OnlineRules:
                 chosen = self._of_kind.setdefault(kind, [])
                 if rule.look:
                     chosen.append(Chosen(name, rule.warm_up, self._limits[name], rule.look))
-        self._apart: dict[str, int] = {}  # gradients -> steps in a row in which another part entered than of the others
+        self._apart: dict[
+            str, int
+        ] = {}  # gradients -> steps in a row in which another part entered than of the others
 
     def feed(self, step: int, values: Mapping[str, float]) -> list[Alarm]:
         """Take the numbers of a step; return the rules that hold from this step on."""
         found: list[Alarm] = []
         floor = 0.0
         if not self._by_kind["update"].keys().isdisjoint(values):
-            floor = _ROUNDING * max(value for name, value in values.items() if name.endswith(".update"))
+            floor = _ROUNDING * max(
+                value for name, value in values.items() if name.endswith(".update")
+            )
         now = Now(step, self._learnt(), floor)
         vanishing = self._limits.get("vanishing", 0.0) * now.learnt
-        if "reset" in self._limits and any(name in values for name in itertools.islice(self._by_kind["state"], 1)):
+        if "reset" in self._limits and any(
+            name in values for name in itertools.islice(self._by_kind["state"], 1)
+        ):
             found += self._reset(step, values)
         for name, value in values.items():
             series = self._series.get(name)
@@ -52,16 +58,24 @@ class OnlineRules:
                 series = self._series[name] = History(kind_of(name))
                 if series.kinds in self._by_kind:
                     self._by_kind[series.kinds][name] = series
-            if vanishing * series.first < value < 2 * series.highest and series.kinds == "grad" and not series.active:
+            if (
+                vanishing * series.first < value < 2 * series.highest
+                and series.kinds == "grad"
+                and not series.active
+            ):
                 series.take(step, value)  # between these no rule of gradients holds
             elif (rules := self._of_kind.get(series.kinds)) is not None:
                 here = now
-                if series.kinds == "update":  # one that the rounding of its parameter takes is noise too
+                if (
+                    series.kinds == "update"
+                ):  # one that the rounding of its parameter takes is noise too
                     lost = _LOST * values.get(f"{name[: -len('update')]}param", 0.0)
                     here = now._replace(floor=max(floor, lost))
                 found += holding(name, series, rules, value, here)
                 if series.active:  # a rule that held a moment ago is not over
-                    series.active = {key: last for key, last in series.active.items() if step - last <= WINDOW}
+                    series.active = {
+                        key: last for key, last in series.active.items() if step - last <= WINDOW
+                    }
                 if math.isfinite(value):
                     series.take(step, value)
         if "missing" in self._limits:
@@ -72,10 +86,18 @@ class OnlineRules:
 
     def _learnt(self) -> float:
         loss = self._series.get("loss")
-        return min(1.0, loss.median / loss.first) if loss is not None and loss.first > 0 and loss.median > 0 else 1.0
+        return (
+            min(1.0, loss.median / loss.first)
+            if loss is not None and loss.first > 0 and loss.median > 0
+            else 1.0
+        )
 
     def _missing(self, now: Now, values: Mapping[str, float]) -> Iterator[Alarm]:
-        limit, warm_up, key = int(self._limits["missing"]), ONLINE["missing"].warm_up, "alarm.missing"
+        limit, warm_up, key = (
+            int(self._limits["missing"]),
+            ONLINE["missing"].warm_up,
+            "alarm.missing",
+        )
         for name, series in self._by_kind["grad"].items():
             if name in values:
                 series.active.pop(key, None)
@@ -98,14 +120,20 @@ class OnlineRules:
             if len(parts) > 2 and 0 <= middle * self._limits["reset"] <= 1:
                 last = self._series[name]
                 numbers = {"value": middle * last.last, "before": last.last, "then": last.last_step}
-                yield Alarm("reset", name, step, say("alarm.reset", step=step, kind=kind, **numbers))
+                yield Alarm(
+                    "reset", name, step, say("alarm.reset", step=step, kind=kind, **numbers)
+                )
 
     def _scaled(self, step: int, values: Mapping[str, float]) -> Iterator[Alarm]:
         """Yield gradients of which another part enters the optimizer than of the others."""
         limit, parts, key = self._limits["scaled"], dict[str, float](), "alarm.scaled"
         for name in self._by_kind["grad"]:
             arrived = values.get(name, 0.0)
-            part = values.get(series_name.entered(name), arrived) / arrived if arrived > 0 else math.nan
+            part = (
+                values.get(series_name.entered(name), arrived) / arrived
+                if arrived > 0
+                else math.nan
+            )
             if math.isfinite(part):
                 parts[name] = part
         middle = statistics.median(parts.values()) if len(parts) > 2 else 0.0
@@ -116,6 +144,9 @@ class OnlineRules:
             if self._apart[name] == 3 and key not in series.active:
                 if series.count >= ONLINE["scaled"].warm_up:
                     yield Alarm(
-                        "scaled", series_name.entered(name), step, say(key, part=part, others=middle, step=step)
+                        "scaled",
+                        series_name.entered(name),
+                        step,
+                        say(key, part=part, others=middle, step=step),
                     )
                 series.active[key] = math.inf  # also where it was so from the first step on

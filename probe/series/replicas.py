@@ -14,7 +14,13 @@ from typing import NamedTuple
 from probe.store.file_names import Rank
 
 #: the reasons why ranks must hold the same value, the best first
-PLACED, REDUCED, GRADIENT, BEFORE, MOST = REASONS = ("placed", "reduced", "gradient", "before", "most")
+PLACED, REDUCED, GRADIENT, BEFORE, MOST = REASONS = (
+    "placed",
+    "reduced",
+    "gradient",
+    "before",
+    "most",
+)
 
 
 class Held(NamedTuple):
@@ -24,11 +30,15 @@ class Held(NamedTuple):
     shape: Hashable = None
     #: whether the value tells something: a constant, such as zeros, is equal on all ranks by itself
     is_telling: bool = False
-    gradient: Hashable = None  # a key of its gradient that enters an optimizer; None for none, and for a constant
+    gradient: Hashable = (
+        None  # a key of its gradient that enters an optimizer; None for none, and for a constant
+    )
     #: the ranks over which a collective reduces its gradient in its own shape, as "0,1" or "world"; "" for none
     reduced: str = ""
     is_gathered: bool = False  # whether a collective gathers it: then the rank holds a part
-    place: Hashable = None  # which part the rank holds, by its recorded placements; None where there are none
+    place: Hashable = (
+        None  # which part the rank holds, by its recorded placements; None where there are none
+    )
 
 
 class Replicas(NamedTuple):
@@ -48,7 +58,9 @@ class Judged:
     """The decision about one parameter on several ranks."""
 
     replicas: list[Replicas] = field(default_factory=list)
-    is_split: bool = False  # whether ranks hold other values, and evidence says that these are parts
+    is_split: bool = (
+        False  # whether ranks hold other values, and evidence says that these are parts
+    )
     #: the ranks by their values, where it cannot be known whether they hold replicas or parts; [] where it is known
     unknown: list[list[Rank]] = field(default_factory=list)
 
@@ -97,7 +109,9 @@ def judge(held: Mapping[Rank, Held], before: Mapping[Rank, Hashable], are_parts:
     if is_alone and _is_most(groups, known):
         return Judged([Replicas(groups, MOST)])
     replicas = [
-        Replicas(groups_of({rank: values[rank] for rank in ranks}), why) for ranks, why in sets if len(ranks) > 1
+        Replicas(groups_of({rank: values[rank] for rank in ranks}), why)
+        for ranks, why in sets
+        if len(ranks) > 1
     ]
     judged = Judged(replicas)
     firsts = [known[ranks[0]] for ranks, _ in sets]
@@ -108,7 +122,9 @@ def judge(held: Mapping[Rank, Held], before: Mapping[Rank, Hashable], are_parts:
     return judged
 
 
-def _linked(known: Mapping[Rank, Held], before: Mapping[Rank, Hashable]) -> list[tuple[list[Rank], str]]:
+def _linked(
+    known: Mapping[Rank, Held], before: Mapping[Rank, Hashable]
+) -> list[tuple[list[Rank], str]]:
     """Return sets of ranks that evidence links, each with the best reason; a rank without a link is alone."""
     owner: dict[tuple[str, Hashable], Rank] = {}
     above: dict[Rank, Rank] = {rank: rank for rank in known}
@@ -158,6 +174,8 @@ def _is_most(groups: list[list[Rank]], known: Mapping[Rank, Held]) -> bool:
 
 
 def _are_parts(firsts: Sequence[Held]) -> bool:
-    is_placed = all(item.place is not None for item in firsts) and len({item.place for item in firsts}) == len(firsts)
+    is_placed = all(item.place is not None for item in firsts) and len(
+        {item.place for item in firsts}
+    ) == len(firsts)
     is_other_shape = len({item.shape for item in firsts}) == len(firsts)
     return is_placed or is_other_shape or all(item.is_gathered for item in firsts)

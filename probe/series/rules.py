@@ -36,81 +36,148 @@ def _kinds(*names: str) -> frozenset[str]:
 RULES = {
     "NaN/Inf": Rule(
         "smdebug ExplodingTensor",
-        dump=Condition(0.0, _kinds("any"), warm_up=0, look=partial(looks.not_a_number, "trend.nan"), least=0),
+        dump=Condition(
+            0.0, _kinds("any"), warm_up=0, look=partial(looks.not_a_number, "trend.nan"), least=0
+        ),
         online=Condition(
             0.0,
-            _kinds("cell", "grad", "grad_in", "logged", "loss", "param", "state", "total", "update"),
+            _kinds(
+                "cell", "grad", "grad_in", "logged", "loss", "param", "state", "total", "update"
+            ),
             warm_up=0,
             look=partial(looks.not_a_number, "alarm.nan"),
         ),
     ),
     "spike": Rule(
         "ZClip, llm.c",
-        dump=Condition(6.0, _kinds("any"), warm_up=4, look=partial(looks.spike, "trend.spike", False)),
+        dump=Condition(
+            6.0, _kinds("any"), warm_up=4, look=partial(looks.spike, "trend.spike", False)
+        ),
         online=Condition(
-            4.0, _kinds("logged", "loss", "total"), warm_up=20, look=partial(looks.spike, "alarm.spike", True)
+            4.0,
+            _kinds("logged", "loss", "total"),
+            warm_up=20,
+            look=partial(looks.spike, "alarm.spike", True),
         ),
     ),
     "gradient spike": Rule(
         "ZClip",
-        online=Condition(30.0, _kinds("grad"), warm_up=20, look=partial(looks.gradient_spike, "alarm.spike")),
+        online=Condition(
+            30.0, _kinds("grad"), warm_up=20, look=partial(looks.gradient_spike, "alarm.spike")
+        ),
     ),
     "rising": Rule(
         "probe",
-        online=Condition(2.0, _kinds("loss"), warm_up=40, look=partial(looks.rising, "alarm.rising")),
+        online=Condition(
+            2.0, _kinds("loss"), warm_up=40, look=partial(looks.rising, "alarm.rising")
+        ),
     ),
     "growing": Rule(
         "probe",
-        dump=Condition(10.0, _kinds("gradient"), warm_up=4, look=partial(looks.growing, "trend.growing", 0.0)),
-        online=Condition(10.0, _kinds("grad", "total"), warm_up=20, look=partial(looks.growing, "alarm.growing", 2.0)),
+        dump=Condition(
+            10.0, _kinds("gradient"), warm_up=4, look=partial(looks.growing, "trend.growing", 0.0)
+        ),
+        online=Condition(
+            10.0,
+            _kinds("grad", "total"),
+            warm_up=20,
+            look=partial(looks.growing, "alarm.growing", 2.0),
+        ),
     ),
     "vanishing": Rule(
         "smdebug VanishingGradient",
-        dump=Condition(1e-07, _kinds("gradient"), warm_up=0, look=partial(looks.vanishing, "trend.vanishing", False)),
-        online=Condition(0.0001, _kinds("grad"), warm_up=20, look=partial(looks.vanishing, "alarm.vanishing", True)),
+        dump=Condition(
+            1e-07,
+            _kinds("gradient"),
+            warm_up=0,
+            look=partial(looks.vanishing, "trend.vanishing", False),
+        ),
+        online=Condition(
+            0.0001,
+            _kinds("grad"),
+            warm_up=20,
+            look=partial(looks.vanishing, "alarm.vanishing", True),
+        ),
     ),
     "update ratio": Rule(
         "smdebug WeightUpdateRatio",
         dump=Condition(
-            10.0, _kinds("parameter"), warm_up=1, look=partial(looks.update_ratio, "trend.update_ratio", False)
+            10.0,
+            _kinds("parameter"),
+            warm_up=1,
+            look=partial(looks.update_ratio, "trend.update_ratio", False),
         ),
         online=Condition(
-            20.0, _kinds("update"), warm_up=4, look=partial(looks.update_ratio, "alarm.update_ratio", True)
+            20.0,
+            _kinds("update"),
+            warm_up=4,
+            look=partial(looks.update_ratio, "alarm.update_ratio", True),
         ),
     ),
     "unchanged": Rule(
         "smdebug UnchangedTensor",
-        dump=Condition(3.0, _kinds("any"), warm_up=0, look=partial(looks.unchanged, "trend.unchanged", False)),
-        online=Condition(2.0, _kinds("update"), warm_up=2, look=partial(looks.unchanged, "alarm.zeros", True)),
+        dump=Condition(
+            3.0, _kinds("any"), warm_up=0, look=partial(looks.unchanged, "trend.unchanged", False)
+        ),
+        online=Condition(
+            2.0, _kinds("update"), warm_up=2, look=partial(looks.unchanged, "alarm.zeros", True)
+        ),
     ),
     "missing": Rule(
         "OLMo issue 266",
-        dump=Condition(1.0, _kinds("gradient"), warm_up=0, look=partial(looks.zero_gradient, "trend.zero_gradient")),
+        dump=Condition(
+            1.0,
+            _kinds("gradient"),
+            warm_up=0,
+            look=partial(looks.zero_gradient, "trend.zero_gradient"),
+        ),
         online=Condition(3.0, _kinds("grad"), warm_up=10, look=None),
     ),
     "zeros": Rule(
         "smdebug DeadRelu",
-        online=Condition(3.0, _kinds("grad", "grad_in"), warm_up=2, look=partial(looks.unchanged, "alarm.zeros", True)),
+        online=Condition(
+            3.0,
+            _kinds("grad", "grad_in"),
+            warm_up=2,
+            look=partial(looks.unchanged, "alarm.zeros", True),
+        ),
     ),
     "never": Rule(
         "probe",
-        online=Condition(20.0, _kinds("grad"), warm_up=19, look=partial(looks.never, "alarm.never")),
+        online=Condition(
+            20.0, _kinds("grad"), warm_up=19, look=partial(looks.never, "alarm.never")
+        ),
     ),
     "no gradient": Rule(
         "probe",
-        online=Condition(1.0, _kinds("total"), warm_up=0, look=partial(looks.no_gradient, "alarm.no_gradient")),
+        online=Condition(
+            1.0, _kinds("total"), warm_up=0, look=partial(looks.no_gradient, "alarm.no_gradient")
+        ),
     ),
     "constant": Rule(
         "probe",
-        online=Condition(10.0, _kinds("loss"), warm_up=9, look=partial(looks.unchanged, "alarm.constant", False)),
+        online=Condition(
+            10.0, _kinds("loss"), warm_up=9, look=partial(looks.unchanged, "alarm.constant", False)
+        ),
     ),
     "dead units": Rule(
         "smdebug DeadRelu",
-        dump=Condition(0.99, _kinds("activation"), warm_up=0, look=partial(looks.dead_units, "trend.dead_units")),
+        dump=Condition(
+            0.99,
+            _kinds("activation"),
+            warm_up=0,
+            look=partial(looks.dead_units, "trend.dead_units"),
+        ),
     ),
     "saturation": Rule(
         "probe",
-        dump=Condition(0.9, _kinds("any"), warm_up=0, look=partial(looks.saturation, "trend.saturation"), least=0),
+        dump=Condition(
+            0.9,
+            _kinds("any"),
+            warm_up=0,
+            look=partial(looks.saturation, "trend.saturation"),
+            least=0,
+        ),
     ),
     "one layer apart": Rule(
         "OLMo issue 266",
@@ -119,15 +186,23 @@ RULES = {
     "weight drift": Rule(
         "probe",
         dump=Condition(
-            2.0, _kinds("parameter"), warm_up=1, look=partial(looks.weight_drift, "trend.weight_drift", False)
+            2.0,
+            _kinds("parameter"),
+            warm_up=1,
+            look=partial(looks.weight_drift, "trend.weight_drift", False),
         ),
         online=Condition(
-            3.0, _kinds("param"), warm_up=10, look=partial(looks.weight_drift, "alarm.weight_drift", True)
+            3.0,
+            _kinds("param"),
+            warm_up=10,
+            look=partial(looks.weight_drift, "alarm.weight_drift", True),
         ),
     ),
     "setting": Rule(
         "probe",
-        online=Condition(5.0, _kinds("scalar"), warm_up=20, look=partial(looks.setting, "alarm.setting")),
+        online=Condition(
+            5.0, _kinds("scalar"), warm_up=20, look=partial(looks.setting, "alarm.setting")
+        ),
     ),
     "reset": Rule(
         "probe",
@@ -143,37 +218,63 @@ RULES = {
     ),
     "collapse": Rule(
         "probe",
-        online=Condition(64.0, _kinds("scale"), warm_up=5, look=partial(looks.collapse, "alarm.collapse", math.inf)),
+        online=Condition(
+            64.0,
+            _kinds("scale"),
+            warm_up=5,
+            look=partial(looks.collapse, "alarm.collapse", math.inf),
+        ),
     ),
     "attention entropy": Rule(
         "arXiv 2303.06296",
         online=Condition(
-            4.0, _kinds("attention_entropy"), warm_up=2, look=partial(looks.collapse, "alarm.collapse", 0.25)
+            4.0,
+            _kinds("attention_entropy"),
+            warm_up=2,
+            look=partial(looks.collapse, "alarm.collapse", 0.25),
         ),
     ),
     "attention logits": Rule(
         "arXiv 2309.14322, 2507.20534",
-        online=Condition(100.0, _kinds("attention_logits"), warm_up=1, look=partial(looks.swollen, "alarm.swollen")),
+        online=Condition(
+            100.0,
+            _kinds("attention_logits"),
+            warm_up=1,
+            look=partial(looks.swollen, "alarm.swollen"),
+        ),
     ),
     "expert": Rule(
         "arXiv 2101.03961",
         online=Condition(
-            0.1, _kinds("expert_smallest"), warm_up=4, look=partial(looks.beyond, "alarm.expert_least", 5, False)
+            0.1,
+            _kinds("expert_smallest"),
+            warm_up=4,
+            look=partial(looks.beyond, "alarm.expert_least", 5, False),
         ),
     ),
     "expert takes all": Rule(
         "arXiv 2101.03961",
         online=Condition(
-            0.9, _kinds("expert_largest"), warm_up=4, look=partial(looks.beyond, "alarm.expert_most", 5, True)
+            0.9,
+            _kinds("expert_largest"),
+            warm_up=4,
+            look=partial(looks.beyond, "alarm.expert_most", 5, True),
         ),
     ),
     "stable rank": Rule(
         "arXiv 2510.04212",
-        online=Condition(5.0, _kinds("stable_rank"), warm_up=2, look=partial(looks.collapse, "alarm.stable_rank", 3.0)),
+        online=Condition(
+            5.0,
+            _kinds("stable_rank"),
+            warm_up=2,
+            look=partial(looks.collapse, "alarm.stable_rank", 3.0),
+        ),
     ),
     "table update": Rule(
         "smdebug WeightUpdateRatio",
-        online=Condition(0.1, _kinds("update_ratio"), warm_up=1, look=partial(looks.swollen, "alarm.table")),
+        online=Condition(
+            0.1, _kinds("update_ratio"), warm_up=1, look=partial(looks.swollen, "alarm.table")
+        ),
     ),
 }
 #: the conditions in dumps, and in the monitor

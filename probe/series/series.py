@@ -24,7 +24,11 @@ def find_series(path: str) -> list[tuple[str, Rank]]:
     for folder in (os.path.join(path, MONITOR), path):
         names = os.listdir(folder) if os.path.isdir(folder) else []
         ranks = {name: rank_of(name) for name in names}
-        found = [(os.path.join(folder, name, SERIES), rank) for name, rank in ranks.items() if name == rank_name(rank)]
+        found = [
+            (os.path.join(folder, name, SERIES), rank)
+            for name, rank in ranks.items()
+            if name == rank_name(rank)
+        ]
         found = [item for item in found if os.path.isfile(item[0])]
         if found:
             return sorted(found, key=lambda item: -1 if item[1] is None else item[1])
@@ -36,13 +40,22 @@ def find_series(path: str) -> list[tuple[str, Rank]]:
 
 def _find_csv(path: str) -> list[tuple[str, Rank]]:
     """Return the folders of TrainerMon in a folder, or itself, with their ranks; of several of a rank the newest."""
-    places = [path, *(os.path.join(path, name) for name in os.listdir(path))] if os.path.isdir(path) else []
+    places = (
+        [path, *(os.path.join(path, name) for name in os.listdir(path))]
+        if os.path.isdir(path)
+        else []
+    )
     newest: dict[int | None, str] = {}
     for folder in sorted(filter(os.path.isdir, places), key=os.path.getmtime):
         if any(map(TRAINER_CSV.fullmatch, os.listdir(folder))):
-            words = os.path.basename(os.path.abspath(folder)).split("-")  # as Nov25_20-12-58-rank0-1ab721d1, or rank0
+            words = os.path.basename(os.path.abspath(folder)).split(
+                "-"
+            )  # as Nov25_20-12-58-rank0-1ab721d1, or rank0
             newest[next((rank for rank in map(rank_of, words) if rank is not None), None)] = folder
-    return [(newest[rank], rank) for rank in sorted(newest, key=lambda rank: -1 if rank is None else rank)]
+    return [
+        (newest[rank], rank)
+        for rank in sorted(newest, key=lambda rank: -1 if rank is None else rank)
+    ]
 
 
 def open_series(path: str) -> list[RankSeries]:

@@ -14,9 +14,19 @@ MECHANISMS = {"entropy": "attention_entropy", "logits": "attention_logits", "lar
               "smallest": "expert_smallest", "per_token_expert_entropy": "expert_entropy",
               "stable_rank": "stable_rank"}  # fmt: skip
 #: the last part of a name -> the kind
-_LAST = {**dict.fromkeys(FEATURES, "feature"), "grad": "grad", "grad_in": "grad_in", "param": "param",
-         "update": "update", "global_norm": "total", **{name: name for name in MECHANISMS.values()},
-         "update_ratio": "update_ratio", "max": "end", "min": "end", "seconds": "seconds"}  # fmt: skip
+_LAST = {
+    **dict.fromkeys(FEATURES, "feature"),
+    "grad": "grad",
+    "grad_in": "grad_in",
+    "param": "param",
+    "update": "update",
+    "global_norm": "total",
+    **{name: name for name in MECHANISMS.values()},
+    "update_ratio": "update_ratio",
+    "max": "end",
+    "min": "end",
+    "seconds": "seconds",
+}
 _FORWARD, _BACKWARD = "forward", "backward"
 
 
@@ -81,7 +91,11 @@ def kind_of(name: str) -> str:
     """
     last = name.rpartition(".")[2]
     if last in _LAST:
-        return "bias" if last == "param" and name.endswith((".bias.param", ".beta.param")) else _LAST[last]
+        return (
+            "bias"
+            if last == "param" and name.endswith((".bias.param", ".beta.param"))
+            else _LAST[last]
+        )
     if name.startswith("Cell.") or name.endswith(f".grad.{last}"):
         return "cell" if _is_number(last) else "end"  # of a statistic of the user's own
     if "loss_scale" in name:
@@ -135,7 +149,11 @@ def slot_of(name: str) -> Slot | None:
         return None
     direction, call, side, place = rest
     is_known = direction in (_FORWARD, _BACKWARD) and side in ("input", "output")
-    return Slot(key, direction, call, f"{side}.{place}") if is_known and _is_number(call + place) else None
+    return (
+        Slot(key, direction, call, f"{side}.{place}")
+        if is_known and _is_number(call + place)
+        else None
+    )
 
 
 def state_kind(name: str) -> str:
@@ -156,7 +174,12 @@ def kinds_of_tensor(name: str) -> frozenset[str]:
     """
     parts = name.split(".")
     ended = parts[:-1] if _is_number(parts[-1]) else parts
-    if ended[-1] == "learning_rate" and len(ended) > 3 and ended[-3] == _FORWARD and _is_number(ended[-2]):
+    if (
+        ended[-1] == "learning_rate"
+        and len(ended) > 3
+        and ended[-3] == _FORWARD
+        and _is_number(ended[-2])
+    ):
         return frozenset()
     inner = parts[1:-1]
     found = {"any"}

@@ -23,7 +23,14 @@ from probe.recording.call import GradientUse, Task
 from probe.recording.call_stacks import CallStacks
 from probe.recording.measurement_queue import MeasurementQueue
 from probe.recording.step_recorder import NameFilter, StepRecorder
-from probe.session.recording import OpenStep, Recording, SessionParts, State, is_notebook, wants_rank
+from probe.session.recording import (
+    OpenStep,
+    Recording,
+    SessionParts,
+    State,
+    is_notebook,
+    wants_rank,
+)
 from probe.store import file_names
 from probe.store.arrays import ArrayWriter, DiskBudget, DumpWriter
 from probe.store.documents import JsonDocuments
@@ -32,16 +39,23 @@ from probe.tasks.nan_check import FirstNonFinite, NanCheck
 from probe.tasks.values import DebugTask, ValuesTask
 
 _log = logging.getLogger("probe")
-Queues = Callable[[DumpWriter], Callable[..., MeasurementQueue]]  # writer of a step -> what makes its queue
+Queues = Callable[
+    [DumpWriter], Callable[..., MeasurementQueue]
+]  # writer of a step -> what makes its queue
 
 
 class DumpRecording(Recording):
     """Makes a dump; see ``Recording``. Its steps share stacks, measurers and disk budget."""
 
-    def __init__(self, settings: Settings, parts: SessionParts, queues: Queues | None = None) -> None:
+    def __init__(
+        self, settings: Settings, parts: SessionParts, queues: Queues | None = None
+    ) -> None:
         super().__init__(settings, parts)
         self.queues: Queues = queues or (lambda writer: MeasurementQueue)
-        self._is_finished, self._hits = False, 0  # task nan_check has reached its goal; its findings
+        self._is_finished, self._hits = (
+            False,
+            0,
+        )  # task nan_check has reached its goal; its findings
         self._stacks, self._budget = CallStacks(), DiskBudget(settings.max_disk)
         self._logged_kinds: set[tuple[str, str]] = set()
         self._measurers: dict[Callable[[Settings], Measurers], Measurers] = {}
@@ -61,13 +75,24 @@ class DumpRecording(Recording):
 
     def start(self, token_range: Any) -> None:
         """Begin to record; see ``Recording``."""
-        settings, parts, report, step = self.settings, self.parts, self.parts.report, self.parts.window.step
+        settings, parts, report, step = (
+            self.settings,
+            self.parts,
+            self.parts.report,
+            self.parts.window.step,
+        )
         if self._is_finished:
-            parts.log_once("nan_check: max_hits is reached, nothing more is watched. A new run watches again")
+            parts.log_once(
+                "nan_check: max_hits is reached, nothing more is watched. A new run watches again"
+            )
         if settings.level == "debug" or self._is_finished:
             return
         if parts.models is None and (settings.cells or token_range is not None):
-            needs = "token_range" if token_range is not None else f'level "{settings.level}" records Cells and'
+            needs = (
+                "token_range"
+                if token_range is not None
+                else f'level "{settings.level}" records Cells and'
+            )
             raise UsageError(f"start(): {needs} needs the model: debugger.start(model)")
         if wants_rank(settings, parts.ranks.rank()):
             parts.backends.prepare(settings, parts.models, token_range)
@@ -75,7 +100,9 @@ class DumpRecording(Recording):
         report.is_reached |= settings.dump_enable and (not wanted or step in wanted)
         runs_again = report.is_made_again or is_notebook()
         if runs_again and isinstance(wanted, frozenset) and wanted and step > max(wanted):
-            parts.log_once(f"the setting step ends with {max(wanted)}: no more is recorded. set_init_step(n) goes back")
+            parts.log_once(
+                f"the setting step ends with {max(wanted)}: no more is recorded. set_init_step(n) goes back"
+            )
         parts.unless_disabled("recording", lambda: self._begin(token_range))
 
     def _begin(self, token_range: Any) -> None:
@@ -150,7 +177,9 @@ class DumpRecording(Recording):
         """Write the documents, unless the step is kept in memory; return whether they are on disk, or may follow."""
         with opened.recorder.guard("writing the documents"):
             if not self.settings.keep_steps and opened.write(end_of_step=True):
-                self.parts.last_folder = opened.writer.folder if self.settings.task == "statistics" else ""
+                self.parts.last_folder = (
+                    opened.writer.folder if self.settings.task == "statistics" else ""
+                )
                 _log.info("step %d is in %s", self.parts.window.step, opened.writer.folder)
             return True
         return False
@@ -162,12 +191,19 @@ class DumpRecording(Recording):
             with recorder.guard("noting the inputs of the model"):
                 recorder.snapshot.end_step()
         unmatched, *others = (tree.close() for tree, _ in opened.trees)
-        unmatched = [name for name in unmatched if name not in logged and all(name in other for other in others)]
+        unmatched = [
+            name
+            for name in unmatched
+            if name not in logged and all(name in other for other in others)
+        ]
         for _, writer in opened.trees:
             writer.close()
         if unmatched and self.settings.level != "debug":
             logged.update(unmatched)
-            _log.warning("nothing matched these names of scope, list, exclude or tensor_list: %s", ", ".join(unmatched))
+            _log.warning(
+                "nothing matched these names of scope, list, exclude or tensor_list: %s",
+                ", ".join(unmatched),
+            )
         for measurers in self._measurers.values():
             measurers.copier.forget()  # and with it the measurer
         if isinstance(recorder.task, NanCheck):
@@ -198,7 +234,11 @@ class DumpRecording(Recording):
             return
         self.parts.unless_disabled("saving", self._open_debug_step)
         opened, capture = self.parts.window.open_step, self._capture
-        if opened is not None and capture is not None and isinstance(opened.recorder.task, DebugTask):
+        if (
+            opened is not None
+            and capture is not None
+            and isinstance(opened.recorder.task, DebugTask)
+        ):
             capture.save(opened.recorder, opened.recorder.task, variable, name, save_backward)
 
     def _open_debug_step(self) -> None:
@@ -226,7 +266,11 @@ class DumpRecording(Recording):
         path, name = settings.dump_path, file_names.rank_name(self.parts.ranks.rank())
         is_new, root = self.parts.choose_root(settings), self.parts.root
         captures: list[CaptureBackend] = [capture, *filter(None, [capture.companion])]
-        roots = [root] if len(captures) == 1 else [os.path.join(root, tree) for tree in file_names.TREES]
+        roots = (
+            [root]
+            if len(captures) == 1
+            else [os.path.join(root, tree) for tree in file_names.TREES]
+        )
         places = [folders.step_folder(place, window.step, name) for place in roots]
         opened = OpenStep([self._new_tree(*pair) for pair in zip(places, captures)])
         try:
@@ -248,19 +292,28 @@ class DumpRecording(Recording):
         measurers = self._measurers.get(capture.select_measurers)
         if measurers is None:
             self._budget.allow(settings.max_disk)
-            measurers = self._measurers[capture.select_measurers] = capture.select_measurers(settings)
+            measurers = self._measurers[capture.select_measurers] = capture.select_measurers(
+                settings
+            )
         is_nan_check = settings.task == "nan_check"
         arrays = ArrayWriter(folder, self._budget, settings.link_equal)
-        saves_arrays = is_nan_check or settings.task == "tensor" or settings.tensor_list or settings.golden
+        saves_arrays = (
+            is_nan_check or settings.task == "tensor" or settings.tensor_list or settings.golden
+        )
         header = {
-            "task": "statistics" if is_nan_check else settings.task, "level": settings.level, "framework": "mindspore",
-            "dump_data_dir": arrays.folder if saves_arrays else None, "run": run_header(self.parts.ranks),
-        }  # fmt: skip
+            "task": "statistics" if is_nan_check else settings.task,
+            "level": settings.level,
+            "framework": "mindspore",
+            "dump_data_dir": arrays.folder if saves_arrays else None,
+            "run": run_header(self.parts.ranks),
+        }
         has_stacks = settings.extra_info and settings.level != "debug"
         errors = ErrorLog(folder, self._logged_kinds)
         each = settings.journal == "each" or settings.level == "debug" or capture.journals_each
         texts = self._stacks.texts()
-        documents = JsonDocuments(folder, header, texts, has_stacks, settings.journaled, errors, each)
+        documents = JsonDocuments(
+            folder, header, texts, has_stacks, settings.journaled, errors, each
+        )
         writer = DumpWriter(documents, arrays, errors)
         name_filter = NameFilter(settings)
         shared = self._stacks, self._hits, self.queues(writer)
@@ -297,9 +350,13 @@ class StepParts(NamedTuple):
     hits: int  # the number of findings in earlier steps
     make_queue: Callable[..., MeasurementQueue]
 
-    def queue(self, accept: Callable[[Entry], None], complete_only: bool = False) -> MeasurementQueue:
+    def queue(
+        self, accept: Callable[[Entry], None], complete_only: bool = False
+    ) -> MeasurementQueue:
         """Return a queue that passes entries on to ``accept``."""
-        return self.make_queue(*self.measurers, self.wait, accept, self.writer.errors.guard, complete_only)
+        return self.make_queue(
+            *self.measurers, self.wait, accept, self.writer.errors.guard, complete_only
+        )
 
 
 def _values(parts: StepParts) -> tuple[Task, MeasurementQueue]:
@@ -332,5 +389,9 @@ def _debug(parts: StepParts) -> tuple[Task, MeasurementQueue]:
 
 
 _BUILDERS: Mapping[str, Callable[[StepParts], tuple[Task, MeasurementQueue]]] = {
-    "statistics": _values, "tensor": _values, "structure": _structure, "nan_check": _nan_check, "debug": _debug,
-}  # fmt: skip
+    "statistics": _values,
+    "tensor": _values,
+    "structure": _structure,
+    "nan_check": _nan_check,
+    "debug": _debug,
+}

@@ -30,7 +30,9 @@ class KernelRecording(Recording):
     def start(self, token_range: Any) -> None:
         """Let MindSpore dump kernels; see ``Recording``."""
         if token_range is not None:
-            raise UsageError('start(): token_range is not allowed at level "L2"; MindSpore\'s dump has no such choice')
+            raise UsageError(
+                'start(): token_range is not allowed at level "L2"; MindSpore\'s dump has no such choice'
+            )
         settings, parts, dump = self.settings, self.parts, self._dump
         rank, is_wanted = parts.ranks.rank(), parts.window.wants(settings, parts.ranks.rank())
         parts.report.is_reached |= settings.dump_enable and is_wanted
@@ -43,7 +45,9 @@ class KernelRecording(Recording):
             )
         if not dump.is_configured:
             parts.unless_disabled("configuring the kernel dump", lambda: self._configure(rank))
-        parts.unless_disabled("describing the model", lambda: dump.describe(parts.models, parts.ranks, iter_cells))
+        parts.unless_disabled(
+            "describing the model", lambda: dump.describe(parts.models, parts.ranks, iter_cells)
+        )
         if is_wanted:
             self.parts.window.state = State.RECORDING
             parts.unless_disabled("dumping kernels", lambda: dump.begin(parts.window.step))

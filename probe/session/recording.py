@@ -73,7 +73,9 @@ def serialized(method: Method) -> Method:
     def run(self: Any, *args: Any) -> Any:
         with self._lock, self.busy:
             if self.state is State.CLOSED:
-                raise UsageError("this PrecisionDebugger is closed. Make a new one: PrecisionDebugger(config_path=...)")
+                raise UsageError(
+                    "this PrecisionDebugger is closed. Make a new one: PrecisionDebugger(config_path=...)"
+                )
             return None if self.state is State.DETACHED else method(self, *args)
 
     return cast(Method, run)
@@ -187,7 +189,10 @@ class RunReport:
         ``last_line`` is that of a recording which has one of its own.
         """
         if self._lost:
-            _log.warning("these steps have no documents, they could not be written: %s", ", ".join(ranges(self._lost)))
+            _log.warning(
+                "these steps have no documents, they could not be written: %s",
+                ", ".join(ranges(self._lost)),
+            )
             self._lost = []
         if self.said or settings.quiet or rank:
             return
@@ -227,30 +232,46 @@ class RunReport:
         entries = f"{_count(forward, 'forward entry', 'forward entries')} and {backward} backward"
         if any(look.saw_nonfinite for look in self._looks):
             found = (
-                "no call turned finite inputs into NaN/Inf, but there was NaN/Inf: a mask of -inf, or see the warnings"
+                "no call turned finite inputs into NaN/Inf, but there was NaN/Inf: "
+                "a mask of -inf, or see the warnings"
             )
         else:
             found = "no NaN/Inf"
-        later = ". NaN/Inf in a later step is told at once" if is_notebook() and not self._is_over else ""
+        later = (
+            ". NaN/Inf in a later step is told at once"
+            if is_notebook() and not self._is_over
+            else ""
+        )
         return f"{steps} looked at, {entries}: {found}{later}"
 
     def _reason(self, settings: Settings, rank: int | None) -> str:
-        has_no_cells = settings.level == "L0" and not (settings.scope or settings.list or settings.exclude)
+        has_no_cells = settings.level == "L0" and not (
+            settings.scope or settings.list or settings.exclude
+        )
         if settings.level == "debug":
             return "save() was never called in a step of the setting step"
         reasons = {
             "the documents could not be written": self._has_lost,
             "start() was never called": not self.starts,
             '"dump_enable" is false': not settings.dump_enable,
-            f"rank {rank} is not in the setting rank": settings.rank and rank is not None and rank not in settings.rank,
-            "step() was never called, and step 0 is not in the setting step": not (self.steps or self.is_reached),
+            f"rank {rank} is not in the setting rank": settings.rank
+            and rank is not None
+            and rank not in settings.rank,
+            "step() was never called, and step 0 is not in the setting step": not (
+                self.steps or self.is_reached
+            ),
             f"the training had {self.steps} steps, and none is in the setting step": not self.is_reached,
-            f"the model did not reach the forwards of token_range {self.token_range}": self.token_range is not None,
+            f"the model did not reach the forwards of token_range {self.token_range}": self.token_range
+            is not None,
             "the model has no Cells below it; record level L1 or mix, or put it into a Cell": has_no_cells,
             "no listed API was called; start(model) records the Primitives of Cells too": not self.has_model,
         }
         found = [reason for reason, holds in reasons.items() if holds]
-        return found[0] if found else "no call was made between start() and stop(), or scope and list matched none"
+        return (
+            found[0]
+            if found
+            else "no call was made between start() and stop(), or scope and list matched none"
+        )
 
 
 class SessionParts:
@@ -260,7 +281,9 @@ class SessionParts:
     ``continues`` that session, which is not closed, this one goes on with its report, snapshot and functions.
     """
 
-    def __init__(self, root: str, sigterm: SigtermHandler, before: SessionParts | None, continues: bool) -> None:
+    def __init__(
+        self, root: str, sigterm: SigtermHandler, before: SessionParts | None, continues: bool
+    ) -> None:
         self.folders: RunFolders = before.folders if before else RunFolders(last_step)
         #: the kernel dump of this process, or None: MindSpore reads its dump configuration once
         self.kernels: KernelDump | None = before.kernels if before else None
@@ -283,7 +306,12 @@ class SessionParts:
         path, window = settings.dump_path, self.window
         name = file_names.rank_name(self.ranks.rank())
         self.root, is_new = self.folders.root(
-            path, name, window.step, window.init_step, settings.overwrite, steps_aside=not has_siblings()
+            path,
+            name,
+            window.step,
+            window.init_step,
+            settings.overwrite,
+            steps_aside=not has_siblings(),
         )
         if is_new and self.root != path:
             _log.warning("%s", aside(path, self.root))
@@ -292,7 +320,12 @@ class SessionParts:
     def has_other_model(self) -> bool:
         """Return whether the model shares no Cell with that of the start before. A warning tells how to give both."""
         before, self.recorded = self.recorded, self.models
-        if before is None or self.models is None or before is self.models or not are_others(self.models, before):
+        if (
+            before is None
+            or self.models is None
+            or before is self.models
+            or not are_others(self.models, before)
+        ):
             return False
         self.log_once(
             "start(): this model is another one than before. "
@@ -310,7 +343,12 @@ class SessionParts:
             kind = f"{doing} {type(error).__name__}"
             if kind not in self.logged:
                 self.logged.add(kind)
-                _log.error("%s failed and is off for this step; training continues: %s", doing, error, exc_info=error)
+                _log.error(
+                    "%s failed and is off for this step; training continues: %s",
+                    doing,
+                    error,
+                    exc_info=error,
+                )
         finally:
             installed_parts().tell(_log.warning)
 

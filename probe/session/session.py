@@ -37,7 +37,11 @@ class Session:
     """Implements start, stop and step for one set of settings, as the session ``before`` did. Thread-safe."""
 
     def __init__(
-        self, settings: Settings, source: ConfigFile, kind: type[Recording], before: Session | None = None
+        self,
+        settings: Settings,
+        source: ConfigFile,
+        kind: type[Recording],
+        before: Session | None = None,
     ) -> None:
         self.source = source  # reads new settings, if their file is edited while the training runs
         self._lock, self.busy = threading.RLock(), Busy()
@@ -94,7 +98,9 @@ class Session:
             return
         problem = file_io.why_unwritable(path)
         if problem:
-            raise SettingsError(f"dump_path: {path!r} cannot be written: {problem}. Choose another folder.")
+            raise SettingsError(
+                f"dump_path: {path!r} cannot be written: {problem}. Choose another folder."
+            )
         if has_siblings() and not settings.overwrite:
             self._parts.folders.refuse_other_runs(path, file_names.rank_name(rank))
 
@@ -108,7 +114,11 @@ class Session:
         if model is not None:
             parts.models = model
         parts.ranks.given = rank_id
-        report.starts, report.has_model, report.token_range = report.starts + 1, parts.models is not None, token_range
+        report.starts, report.has_model, report.token_range = (
+            report.starts + 1,
+            parts.models is not None,
+            token_range,
+        )
         try:
             self._with_reloaded_settings(lambda: self._recording.start(token_range))
         except ProbeError:
@@ -231,7 +241,10 @@ class Session:
                 action()
                 return
             except ProbeError as error:
-                _log.warning("config file changed but cannot be applied; keeping the previous settings: %s", error)
+                _log.warning(
+                    "config file changed but cannot be applied; keeping the previous settings: %s",
+                    error,
+                )
                 self._recording, self._parts.backends.current = before, None
         action()
 
@@ -241,7 +254,9 @@ class Session:
         try:
             settings = self.source.changed()
         except SettingsError as error:
-            _log.warning("config file changed but is invalid; keeping the previous settings: %s", error)
+            _log.warning(
+                "config file changed but is invalid; keeping the previous settings: %s", error
+            )
             return None
         old = self.settings
         if settings is None or settings == old:
@@ -288,13 +303,17 @@ def check_start(model: Any, token_range: Any, rank_id: Any) -> None:
             f"start(): model is {type(model).__name__}. Allowed: a mindspore.nn.Cell, or a list or tuple of Cells."
         )
     if rank_id is not None and not _is_number(rank_id):
-        raise UsageError(f"start(): rank_id {rank_id!r} is not allowed. Allowed: a whole number from 0.")
+        raise UsageError(
+            f"start(): rank_id {rank_id!r} is not allowed. Allowed: a whole number from 0."
+        )
 
 
 def check_init_step(step: Any) -> None:
     """Check the argument of ``set_init_step``."""
     if not _is_number(step):
-        raise UsageError(f"set_init_step(): {step!r} is not allowed. Allowed: a whole number from 0.")
+        raise UsageError(
+            f"set_init_step(): {step!r} is not allowed. Allowed: a whole number from 0."
+        )
 
 
 def check_save(name: Any, save_backward: Any) -> None:
@@ -302,14 +321,18 @@ def check_save(name: Any, save_backward: Any) -> None:
     if not isinstance(name, str) or not name:
         raise UsageError(f"save(): name {name!r} is not allowed. Allowed: a text.")
     if not isinstance(save_backward, bool):
-        raise UsageError(f"save(): save_backward {save_backward!r} is not allowed. Allowed: True, False.")
+        raise UsageError(
+            f"save(): save_backward {save_backward!r} is not allowed. Allowed: True, False."
+        )
 
 
 def custom_api(owner: Any, name: Any, prefix: Any) -> SupportedApi:
     """Return the function that the arguments of ``register_custom_api`` name."""
     prefix = getattr(owner, "__name__", "Custom") if prefix is None else prefix
     if not isinstance(prefix, str) or not prefix:
-        raise UsageError(f"register_custom_api(): api_prefix {prefix!r} is not allowed. Allowed: a text.")
+        raise UsageError(
+            f"register_custom_api(): api_prefix {prefix!r} is not allowed. Allowed: a text."
+        )
     function = getattr(owner, name, None) if isinstance(name, str) else None
     if not callable(function) or isinstance(function, type) or is_cell_or_cells(function):
         raise UsageError(f"register_custom_api(): {owner!r} has no function {name!r}.")

@@ -12,7 +12,9 @@ from probe.pytree import MAX_ITEMS, is_mapping, items_of
 
 CUT = "***"
 #: short names of secrets are words of their own: "passes" and "author" are no secrets
-_WORD = r"(?<![A-Za-z])(?:PWD|PASS|AUTH|CREDS?|COOKIES?|SAS|JWT|(?:AMZ|GOOG)[-_]SIGNATURE)(?![A-Za-z])"
+_WORD = (
+    r"(?<![A-Za-z])(?:PWD|PASS|AUTH|CREDS?|COOKIES?|SAS|JWT|(?:AMZ|GOOG)[-_]SIGNATURE)(?![A-Za-z])"
+)
 #: names of secrets that may be numbers, and of those that are texts: "tokenizer" is no secret, nor are 512 tokens
 _STRICT = rf"SECRET|PASSW|PASSPHRASE|CREDENTIAL|{_WORD}"
 _NAME = re.compile(rf"{_STRICT}|KEY|TOKEN(?!IZER)", re.IGNORECASE)
@@ -31,14 +33,16 @@ _IN_TEXTS = re.compile(
     r"|\b(?=[a-z0-9]*\d)(?=[a-z0-9]*[a-z])[a-z0-9]{32,}\b|\b(?=[A-F0-9]*[A-F])[A-F0-9]{32,}\b"
     r"|\b(?=\w*[a-z])(?=\w*[A-Z])(?=[A-Za-z]*\d)[A-Za-z0-9]{20,}\b"
     r"|(?<![\w/.~+-])(?=[A-Za-z0-9+/]*[a-z])(?=[a-z0-9+/]*[A-Z])(?=[A-Za-z+/]*\d)[A-Za-z0-9+/]{40}=*(?![\w/.+])"
-)  # fmt: skip
+)
 #: name=value and name: value inside of a text, as in an option or the query of an address
 _NAMED = re.compile(
     rf"""((?<![\w.-])[\w.-]{{0,60}}(?:{_NAME.pattern}|(?<=[?&])sig(?:nature)?)[\w.-]{{0,60}}\s{{0,3}}["']?[=:]\s*["']?)([^\s&"',;\0]+)""",
     re.IGNORECASE,
 )
 #: an option and its value, in words that are joined by null
-_OPTION = re.compile(rf"((?:^|\0)-[^\0=]*(?:{_NAME.pattern})[^\0=]*[=\0])((?!--)[^\0]+)", re.IGNORECASE)
+_OPTION = re.compile(
+    rf"((?:^|\0)-[^\0=]*(?:{_NAME.pattern})[^\0=]*[=\0])((?!--)[^\0]+)", re.IGNORECASE
+)
 _MOST_DEPTH = 20
 _NUMBERS = (bool, int, float)
 
@@ -52,7 +56,9 @@ def _cut(match: re.Match[str]) -> str:
     """Return a name with its value cut, unless the value is harmless under this name."""
     name, value = match[1], match[2]
     is_switch = _SWITCH.fullmatch(value)
-    if is_switch or (not _ALWAYS.search(name) and (_HARMLESS.fullmatch(value) or value.startswith("-"))):
+    if is_switch or (
+        not _ALWAYS.search(name) and (_HARMLESS.fullmatch(value) or value.startswith("-"))
+    ):
         return match[0]
     return f"{name}{CUT}"
 
@@ -106,5 +112,9 @@ def to_json(value: Any, name: str = "", depth: int = 0) -> Any:
     if items is not None:
         made = [(key, to_json(item, f"{name} {key}", depth + 1)) for key, item in items[:MAX_ITEMS]]
         return dict(made) if is_mapping(value) else [item for _, item in made]
-    text = os.fspath(value) if isinstance(value, os.PathLike) else getattr(value, "__qualname__", None) or str(value)
+    text = (
+        os.fspath(value)
+        if isinstance(value, os.PathLike)
+        else getattr(value, "__qualname__", None) or str(value)
+    )
     return to_json(re.sub(r" at 0x[0-9a-f]+", "", str(text)), name)

@@ -36,7 +36,9 @@ from probe.store.error_log import ErrorGuard
 Header = Callable[[], Mapping[str, Any]]
 NamedCells = Iterable[tuple[str, Any]]
 _PLAIN = frozenset((bool, int, float, str))  # the types of a Cell's values that are noted
-_WORDS = {width: np.dtype(f"u{width}") for width in (1, 2, 4, 8)}  # the unsigned numbers of so many bytes
+_WORDS = {
+    width: np.dtype(f"u{width}") for width in (1, 2, 4, 8)
+}  # the unsigned numbers of so many bytes
 _MOST_NOTE = 1_000_000  # most characters of a note
 
 
@@ -70,7 +72,9 @@ class Snapshot:
         self._outside: set[str] = set()  # the parameters outside of the models that were noted
         self._modes = _Modes()
         self._surroundings: Surroundings | None = None
-        self._found: dict[str, Any] = {}  # what run.json says, and the Cells in it, until the first step ends
+        self._found: dict[
+            str, Any
+        ] = {}  # what run.json says, and the Cells in it, until the first step ends
         self._cells: set[int] = set()
         #: of the parameters in run.json, which are held until then: their values; the names of those that are trained
         self._values: dict[int, tuple[Any, Any]] = {}
@@ -83,24 +87,44 @@ class Snapshot:
             self._surroundings = self._surroundings or Surroundings()
 
     def begin(
-        self, queue: Any, folder: str, step: int, read: Callable[[Any], Array], header: Header, cells: NamedCells
+        self,
+        queue: Any,
+        folder: str,
+        step: int,
+        read: Callable[[Any], Array],
+        header: Header,
+        cells: NamedCells,
     ) -> None:
         """Begin a step with its queue and folder. The first one writes run.json."""
         if queue is self._queue():
             if self._found:
                 self._modes.live = list(cells)
                 is_new = self._cells < {id(cell) for _, cell in self._modes.live}
-                if is_new or not self._found["parameters"]:  # `probe run` finds a model, or the rest of it, by its call
+                if (
+                    is_new or not self._found["parameters"]
+                ):  # `probe run` finds a model, or the rest of it, by its call
                     self._write_run(self._folder, self._found, self._modes.live)
             return
-        self._queue, self._read, self._step, self.wants_inputs = weakref.ref(queue), read, step, True
+        self._queue, self._read, self._step, self.wants_inputs = (
+            weakref.ref(queue),
+            read,
+            step,
+            True,
+        )
         self._modes.live = list(cells)
         root = os.path.dirname(os.path.dirname(folder))
-        if self._folder.startswith(f"{root}{os.sep}") and os.path.exists(os.path.join(self._folder, file_names.RUN)):
+        if self._folder.startswith(f"{root}{os.sep}") and os.path.exists(
+            os.path.join(self._folder, file_names.RUN)
+        ):
             return
         self._folder, self._modes.evaluating = "", []
         self._forget_parameters()
-        found = {**header(), **(self._surroundings or Surroundings()).now(), "first_step": step, "dump_path": root}
+        found = {
+            **header(),
+            **(self._surroundings or Surroundings()).now(),
+            "first_step": step,
+            "dump_path": root,
+        }
         file_io.make_dirs(folder)
         file_io.write(os.path.join(folder, file_names.RUN_LINES))  # another run's lines go
         self._write_run(folder, found, self._modes.live)
@@ -129,7 +153,11 @@ class Snapshot:
             known = self._values.get(id(parameter))
             if known is None:
                 known = self._values[id(parameter)] = parameter, self._described(parameter, name)
-            found[name] = {"cell": path, "trainable": bool(parameter.requires_grad), "values": known[1]}
+            found[name] = {
+                "cell": path,
+                "trainable": bool(parameter.requires_grad),
+                "values": known[1],
+            }
         return found
 
     def _described(self, parameter: Any, name: str) -> Any:
@@ -142,7 +170,12 @@ class Snapshot:
             return queue.measure(tensor, place, None, Role.INPUT)
         local = local_tensor(tensor)
         array, dtype = self._read(local), str(local.dtype)
-        known = {"dtype": dtype, "shape": list(array.shape), "crc": crc32(array), "sum": sum_of_bits(array)}
+        known = {
+            "dtype": dtype,
+            "shape": list(array.shape),
+            "crc": crc32(array),
+            "sum": sum_of_bits(array),
+        }
         return known if local is tensor else {**known, "layout": layout_of(tensor)}
 
     def _text(self, found: dict[str, Any]) -> str:
@@ -151,7 +184,11 @@ class Snapshot:
         if queue is not None and not queue.may_read:
             queue.flush()
         made = json.JSONEncoder(default=lambda record: json.loads(record.text(""))).encode
-        return "{" + ",\n ".join(f"{json.dumps(key)}: {made(value)}" for key, value in found.items()) + "}\n"
+        return (
+            "{"
+            + ",\n ".join(f"{json.dumps(key)}: {made(value)}" for key, value in found.items())
+            + "}\n"
+        )
 
     def inputs(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         """Note the values that enter the model, once in a step."""
@@ -227,9 +264,17 @@ class Snapshot:
         """Return the parameters of optimizers that have not updated them in this step."""
         from mindspore import experimental, nn
 
-        left = {identity: name for identity, name in self._trained.items() if identity not in self._updated}
+        left = {
+            identity: name
+            for identity, name in self._trained.items()
+            if identity not in self._updated
+        }
         optimizers = living(nn.Optimizer, experimental.optim.Optimizer) if left else []
-        held = {id(parameter) for optimizer in optimizers for parameter in getattr(optimizer, "parameters", ())}
+        held = {
+            id(parameter)
+            for optimizer in optimizers
+            for parameter in getattr(optimizer, "parameters", ())
+        }
         return [name for identity, name in left.items() if identity in held]
 
     def _append(self, line: dict[str, Any]) -> None:
@@ -287,31 +332,52 @@ class Surroundings:
         self._folder, self._modules = str(script.parent), set(sys.modules)
         self._files = _checksums(self._folder, self._modules)
         self._fixed = {
-            "command": words_without_secrets(sys.argv), "host": platform.node(), "python": platform.python_version(),
-            "packages": _packages(), "commit": next(filter(None, map(_commit, script.parents)), None),
-        }  # fmt: skip
+            "command": words_without_secrets(sys.argv),
+            "host": platform.node(),
+            "python": platform.python_version(),
+            "packages": _packages(),
+            "commit": next(filter(None, map(_commit, script.parents)), None),
+        }
 
     def now(self) -> dict[str, Any]:
         """Return the circumstances, without secrets. Modules that came later are looked at now."""
         import mindspore
 
-        fixed, names = dict(self._fixed), [name for name in sorted(os.environ) if name.startswith(_PREFIXES)]
+        fixed, names = (
+            dict(self._fixed),
+            [name for name in sorted(os.environ) if name.startswith(_PREFIXES)],
+        )
         self._files.update(_checksums(self._folder, sys.modules.keys() - self._modules))
         self._modules.update(sys.modules)
         return {
-            "folder": without_secrets(os.getcwd()), "process": os.getpid(),
-            "code": {"commit": fixed.pop("commit"), "files": dict(sorted(self._files.items())[:_MOST_FILES])}, **fixed,
+            "folder": without_secrets(os.getcwd()),
+            "process": os.getpid(),
+            "code": {
+                "commit": fixed.pop("commit"),
+                "files": dict(sorted(self._files.items())[:_MOST_FILES]),
+            },
+            **fixed,
             "context": {key: mindspore.get_context(key) for key in _CONTEXT},
-            "environment": {name: without_secrets(os.environ[name]) for name in names if not is_secret(name)},
-        }  # fmt: skip
+            "environment": {
+                name: without_secrets(os.environ[name]) for name in names if not is_secret(name)
+            },
+        }
 
 
 def _checksums(folder: str, names: Iterable[str]) -> dict[str, str]:
     """Return a checksum of the file of each module that lies in a folder, by the file's path there."""
     beginning, modules = f"{folder}{os.sep}", [sys.modules.get(name) for name in names]
     files = [vars(module).get("__file__") for module in modules if isinstance(module, ModuleType)]
-    own = sorted(file for file in files if type(file) is str and file.startswith(beginning) and _SITE not in file)
-    paths = {os.path.relpath(file, folder): Path(file) for file in own[:_MOST_FILES] if os.path.isfile(file)}
+    own = sorted(
+        file
+        for file in files
+        if type(file) is str and file.startswith(beginning) and _SITE not in file
+    )
+    paths = {
+        os.path.relpath(file, folder): Path(file)
+        for file in own[:_MOST_FILES]
+        if os.path.isfile(file)
+    }
     return {name: f"{zlib.crc32(path.read_bytes()):08x}" for name, path in paths.items()}
 
 

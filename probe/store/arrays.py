@@ -94,7 +94,9 @@ def _header(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
     """Return the first bytes of a file, which arrays of one dtype and shape share."""
     text = io.BytesIO()
     descr = np.lib.format.dtype_to_descr(dtype)  # type: ignore[no-untyped-call]
-    np.lib.format.write_array_header_1_0(text, {"descr": descr, "fortran_order": False, "shape": shape})  # type: ignore[no-untyped-call]
+    np.lib.format.write_array_header_1_0(
+        text, {"descr": descr, "fortran_order": False, "shape": shape}
+    )  # type: ignore[no-untyped-call]
     return text.getvalue()
 
 
@@ -130,7 +132,10 @@ class EqualArrays:
     def __init__(self) -> None:
         self._files: dict[tuple[bytes, bytes], list[WrittenFile]] = {}
         self._works = True
-        self._kept, self._bytes = deque[WrittenFile](), 0  # those with a copy, the oldest first; bytes of the copies
+        self._kept, self._bytes = (
+            deque[WrittenFile](),
+            0,
+        )  # those with a copy, the oldest first; bytes of the copies
 
     def add(self, header: bytes, content: _Bytes, file: WrittenFile) -> None:
         """Remember a file, its first bytes and the others."""
@@ -148,13 +153,17 @@ class EqualArrays:
     def link(self, header: bytes, content: _Bytes, path: str) -> WrittenFile | None:
         """Make ``path`` a name of an equal file and return this; None where there is none, or links are impossible."""
         files = self._files.get(_key(header, content), ()) if self._works else ()
-        return next((file for file in files[-_MOST_FILES:] if self._link(file, header, content, path)), None)
+        return next(
+            (file for file in files[-_MOST_FILES:] if self._link(file, header, content, path)), None
+        )
 
     def _link(self, file: WrittenFile, header: bytes, content: _Bytes, path: str) -> bool:
         copy = file.copy
         try:
             # a bytearray is compared at the speed of memory, an array or bytes several times slower
-            if not (_is_equal(file, len(header), content) if copy is None else copy == content.data):
+            if not (
+                _is_equal(file, len(header), content) if copy is None else copy == content.data
+            ):
                 return False
             if file.path != path:
                 _name_too(file.path, path)
@@ -240,7 +249,9 @@ class DiskBudget:
         """Return whether a file may be made in this folder, or a further name of one. A look may raise OSError."""
         # a further name is a file on some disks
         if not self.exhausted_reason and not self._files.take(1, lambda: _free_files(folder)):
-            self.exhausted_reason = f"the disk of {folder} has room for only {self._files.found} more files"
+            self.exhausted_reason = (
+                f"the disk of {folder} has room for only {self._files.found} more files"
+            )
         return not self.exhausted_reason
 
     def reserve(self, folder: str, size: int) -> bool:
@@ -253,7 +264,9 @@ class DiskBudget:
             return False
         taken = -(-size // _BLOCK) * _BLOCK + _INODE
         if not self._bytes.take(taken, lambda: _free_bytes(folder)):
-            self.exhausted_reason = f"the disk of {folder} is nearly full, {self._bytes.found} bytes are free"
+            self.exhausted_reason = (
+                f"the disk of {folder} is nearly full, {self._bytes.found} bytes are free"
+            )
             return False
         self._used += size
         return True
@@ -285,7 +298,9 @@ class DumpWriter:
 
     def draft(self, entry: Entry) -> None:
         """Append an entry that is not finished to the journal."""
-        self.documents.draft(entry.name, entry.parts, -1 if entry.is_backward else entry.stack, entry.parents)
+        self.documents.draft(
+            entry.name, entry.parts, -1 if entry.is_backward else entry.stack, entry.parents
+        )
 
     def array(self, name: str, array: Any) -> tuple[str, object]:
         """Write an array; see ``ArrayWriter.save``. One that cannot be written leaves its numbers."""
@@ -299,7 +314,9 @@ class DumpWriter:
             if error.errno in (errno.ENOSPC, errno.EDQUOT):
                 budget.exhausted_reason = "the disk is full"
         if not was_exhausted and budget.exhausted_reason:
-            self.errors.warn(f"{budget.exhausted_reason}: no more arrays are written; everything else continues")
+            self.errors.warn(
+                f"{budget.exhausted_reason}: no more arrays are written; everything else continues"
+            )
         return saved
 
     def tell(self, said: Sentence) -> None:

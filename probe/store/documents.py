@@ -37,18 +37,32 @@ class JsonDocuments:
     """
 
     def __init__(
-        self, folder: str, header: Mapping[str, Any], stack_texts: Sequence[Sequence[str]], extra: bool, journal: bool,
-        errors: ErrorLog | None = None, each: bool = False,
-    ) -> None:  # fmt: skip
-        self.folder, self._errors, self._waiting = folder, errors, WaitingEntries(1 if each else MOST_WAITING)
+        self,
+        folder: str,
+        header: Mapping[str, Any],
+        stack_texts: Sequence[Sequence[str]],
+        extra: bool,
+        journal: bool,
+        errors: ErrorLog | None = None,
+        each: bool = False,
+    ) -> None:
+        self.folder, self._errors, self._waiting = (
+            folder,
+            errors,
+            WaitingEntries(1 if each else MOST_WAITING),
+        )
         self._header, self._stack_texts, self._extra = dict(header), stack_texts, extra
         self._debug = header.get("level") == "debug"
         first = {"header": self._header, "extra_info": extra, "debug": self._debug}
         self.journal = Journal(folder, json.dumps(first), stack_texts, journal)
-        self._entries: dict[str, dict[str, str]] = {}  # a value of debug.json has one text, under ""
+        self._entries: dict[
+            str, dict[str, str]
+        ] = {}  # a value of debug.json has one text, under ""
         self._stacks: dict[int, list[str]] = {}
         self._construct: dict[str, str | None] = {}
-        self._unwritten = 1  # changes since the documents were written; they are written once without any
+        self._unwritten = (
+            1  # changes since the documents were written; they are written once without any
+        )
 
     @property
     def is_empty(self) -> bool:
@@ -62,7 +76,9 @@ class JsonDocuments:
             self._stacks.setdefault(stack, []).append(entry.name)
         self.entry(entry.name, entry.parts, stack, entry.parents)
 
-    def entry(self, name: str, parts: Any, stack: int = -1, construct: Iterable[Parent] = ()) -> None:
+    def entry(
+        self, name: str, parts: Any, stack: int = -1, construct: Iterable[Parent] = ()
+    ) -> None:
         """Add an entry, or further keys to the entry of this name.
 
         ``parts`` has its keys and values; None for one that only construct.json and stack.json will name. In debug.json
@@ -106,12 +122,20 @@ class JsonDocuments:
     def _texts(self, parts: Any) -> dict[str, str] | None:
         if self._debug:
             return {"": encode(parts, _ENTRY)}
-        return None if parts is None else {key: f"{_label(key)}{_values(item)}" for key, item in parts.items()}
+        return (
+            None
+            if parts is None
+            else {key: f"{_label(key)}{_values(item)}" for key, item in parts.items()}
+        )
 
-    def draft(self, name: str, parts: Mapping[str, Any], stack: int, construct: Iterable[Parent]) -> None:
+    def draft(
+        self, name: str, parts: Mapping[str, Any], stack: int, construct: Iterable[Parent]
+    ) -> None:
         """Append an entry that goes on to the journal, now: a later record of its name replaces it."""
         self._settle()
-        self.journal.append(self._record(name, self._texts(parts), stack, construct, ',"draft":true'))
+        self.journal.append(
+            self._record(name, self._texts(parts), stack, construct, ',"draft":true')
+        )
 
     def _record(self, name: str, texts: dict[str, str] | None, *more: Any) -> str:
         return self.journal.record(name, None if texts is None else self._text(texts), *more)
@@ -138,8 +162,14 @@ class JsonDocuments:
     def held(self) -> tuple[dict[str, Any], str, dict[str, list[str]], dict[str, str | None]]:
         """Return the header, the text of all entries, and the frames and the Cell of each: as the documents have it."""
         self._settle()
-        stacks = {name: [*self._stack_texts[number]] for number, names in self._stacks.items() for name in names}
-        entries = ",".join(f"{_quote(name)}: {self._text(texts)}" for name, texts in self._entries.items())
+        stacks = {
+            name: [*self._stack_texts[number]]
+            for number, names in self._stacks.items()
+            for name in names
+        }
+        entries = ",".join(
+            f"{_quote(name)}: {self._text(texts)}" for name, texts in self._entries.items()
+        )
         return dict(self._header), f"{{{entries}}}", stacks, dict(self._construct)
 
     def begin_journal(self) -> None:
@@ -147,8 +177,14 @@ class JsonDocuments:
         self._settle()
         self.journal.is_wanted = True
         numbers = {name: number for number, names in self._stacks.items() for name in names}
-        entries = [self._record(name, texts, numbers.get(name, -1), ()) for name, texts in self._entries.items()]
-        places = [self._record(name, None, -1, [(name, parent)]) for name, parent in self._construct.items()]
+        entries = [
+            self._record(name, texts, numbers.get(name, -1), ())
+            for name, texts in self._entries.items()
+        ]
+        places = [
+            self._record(name, None, -1, [(name, parent)])
+            for name, parent in self._construct.items()
+        ]
         self.journal.append(*entries, *places)
 
     def write(self, ends: bool = True) -> bool:
@@ -168,16 +204,25 @@ class JsonDocuments:
 
     def _write(self) -> None:
         file_io.make_dirs(self.folder)
-        with file_io.atomic_write(os.path.join(self.folder, names.DEBUG if self._debug else names.DUMP)) as file:
-            head = "".join(f" {_quote(key)}: {encode(value, ' ')},\n" for key, value in self._header.items())
+        with file_io.atomic_write(
+            os.path.join(self.folder, names.DEBUG if self._debug else names.DUMP)
+        ) as file:
+            head = "".join(
+                f" {_quote(key)}: {encode(value, ' ')},\n" for key, value in self._header.items()
+            )
             file.write("{\n" + head + ' "data": ')
             items = progress(list(self._entries.items()), "writing")
             entries = [f"{_ENTRY}{_quote(name)}: {self._text(texts)}" for name, texts in items]
             file.write("{\n" + ",\n".join(entries) + "\n }" if entries else "{}")
             file.write("\n}")
         if self._extra:
-            stacks = [[calls, self._stack_texts[number]] for number, calls in sorted(self._stacks.items())]
-            for name, content in ((names.STACK, dict(enumerate(stacks))), (names.CONSTRUCT, dict(self._construct))):
+            stacks = [
+                [calls, self._stack_texts[number]] for number, calls in sorted(self._stacks.items())
+            ]
+            for name, content in (
+                (names.STACK, dict(enumerate(stacks))),
+                (names.CONSTRUCT, dict(self._construct)),
+            ):
                 with file_io.atomic_write(os.path.join(self.folder, name)) as file:
                     file.write(encode(content, ""))
 
@@ -192,7 +237,9 @@ class WaitingEntries:
     """Entries that are no text yet, at most so many."""
 
     def __init__(self, most: int) -> None:
-        self.entries: list[tuple[str, Any, int, Iterable[Parent]]] = []  # as ``JsonDocuments.entry`` was given them
+        self.entries: list[
+            tuple[str, Any, int, Iterable[Parent]]
+        ] = []  # as ``JsonDocuments.entry`` was given them
         self._most, self._since = most, 0.0  # the time when the first of them came
 
     def add(self, entry: tuple[str, Any, int, Iterable[Parent]]) -> bool:

@@ -28,7 +28,11 @@ class ErrorLog:
         The operation is in words of the user; ``name`` is the entry that lacks something.
         """
         error_type = type(error).__name__
-        kind = ("files", f"{error_type} {error.errno}") if isinstance(error, OSError) else (operation, error_type)
+        kind = (
+            ("files", f"{error_type} {error.errno}")
+            if isinstance(error, OSError)
+            else (operation, error_type)
+        )
         if kind in self._reported:
             return
         self._reported.add(kind)

@@ -9,20 +9,51 @@ import re
 from typing import Union
 
 #: the documents, and the end of the name of a file that is being written beside its place
-DUMP, DEBUG, STACK, CONSTRUCT, TEMP_SUFFIX = "dump.json", "debug.json", "stack.json", "construct.json", ".tmp"
-ARRAYS, MAPPING, JOURNAL, ERRORS = "dump_tensor_data", "mapping.csv", "dump.journal", "dump_error_info.log"
+DUMP, DEBUG, STACK, CONSTRUCT, TEMP_SUFFIX = (
+    "dump.json",
+    "debug.json",
+    "stack.json",
+    "construct.json",
+    ".tmp",
+)
+ARRAYS, MAPPING, JOURNAL, ERRORS = (
+    "dump_tensor_data",
+    "mapping.csv",
+    "dump.journal",
+    "dump_error_info.log",
+)
 #: the snapshot of the run, in the folder of its first step; the folder of task monitor, and its files of each rank
-RUN, RUN_LINES, MONITOR, SERIES, ALARMS = "run.json", "run.jsonl", "monitor", "series.bin", "alarms.jsonl"
+RUN, RUN_LINES, MONITOR, SERIES, ALARMS = (
+    "run.json",
+    "run.jsonl",
+    "monitor",
+    "series.bin",
+    "alarms.jsonl",
+)
 MONITOR_FILES = (SERIES, ALARMS, ERRORS)
 KERNEL_RUN = "kernel_run.json"  # describes a kernel dump of this tool, in the folder of its rank
 FINDINGS = "findings.jsonl"  # findings that are known while the training runs, one a line
 GOLDEN = "golden.json"  # the comparison with the golden run, of a step that differs
-DUMP_FILES = (DUMP, DEBUG, STACK, CONSTRUCT, ERRORS, ARRAYS, JOURNAL, RUN, RUN_LINES, FINDINGS, GOLDEN)
+DUMP_FILES = (
+    DUMP,
+    DEBUG,
+    STACK,
+    CONSTRUCT,
+    ERRORS,
+    ARRAYS,
+    JOURNAL,
+    RUN,
+    RUN_LINES,
+    FINDINGS,
+    GOLDEN,
+)
 
 #: a rank's number; None where communication was not initialised; the folder's name where it has no number
 Rank = Union[int, str, None]
 
-TRAINER_CSV = re.compile(r"([a-z_]+)_\d+-\d+\.csv")  # a file of msprobe's TrainerMon: kind, first step, last step
+TRAINER_CSV = re.compile(
+    r"([a-z_]+)_\d+-\d+\.csv"
+)  # a file of msprobe's TrainerMon: kind, first step, last step
 
 #: folders above those of the steps: the first and the second repeat of a step that is beside its dump
 REPEATS = ("repeat1", "repeat2")
@@ -82,7 +113,9 @@ def number_of(name: str, *words: str) -> int | None:
     (12, 3, None)
     """
     ends = (name[len(word) :] for word in words if name.startswith(word))
-    return next((int(end) for end in ends if end.isascii() and end.isdigit() and len(end) < 19), None)
+    return next(
+        (int(end) for end in ends if end.isascii() and end.isdigit() and len(end) < 19), None
+    )
 
 
 def step_of(name: str) -> int | None:

@@ -31,7 +31,11 @@ class Journal:
     """Appends to the journal of one rank folder. One process writes it: others find it locked."""
 
     def __init__(
-        self, folder: str, header: str, stack_texts: Sequence[Sequence[str]] = (), is_wanted: bool = True
+        self,
+        folder: str,
+        header: str,
+        stack_texts: Sequence[Sequence[str]] = (),
+        is_wanted: bool = True,
     ) -> None:
         self._path = os.path.join(folder, file_names.JOURNAL)
         self._header, self.is_wanted = header, is_wanted  # the text of the first record
@@ -55,7 +59,9 @@ class Journal:
             self.append(self._header)
             cleanup.pop_all()
 
-    def record(self, name: str, entry: str | None, stack: int, construct: Iterable[Parent], mark: str = "") -> str:
+    def record(
+        self, name: str, entry: str | None, stack: int, construct: Iterable[Parent], mark: str = ""
+    ) -> str:
         """Return the record of an entry, whose text is that of dump.json. A stack that is new has its lines."""
         body = mark if entry is None else f'{mark},"entry":{entry}'
         if stack >= 0:
@@ -73,7 +79,9 @@ class Journal:
         if self._file < 0:
             self.open()
         payloads = [text.encode() for text in texts]
-        data = b"".join([FRAME.pack(len(payload), zlib.crc32(payload)) + payload for payload in payloads])
+        data = b"".join(
+            [FRAME.pack(len(payload), zlib.crc32(payload)) + payload for payload in payloads]
+        )
         for _ in range(2):  # a disk that was full for a moment
             if os.write(self._file, data) == len(data):
                 self.size += len(data)

@@ -22,12 +22,20 @@ class RunFolders:
 
     def __init__(self, last_row: Callable[[str], int]) -> None:
         self._last_row = last_row
-        self._roots: dict[tuple[str, str], str] = {}  # dump_path, name of the rank folder -> where this run writes
+        self._roots: dict[
+            tuple[str, str], str
+        ] = {}  # dump_path, name of the rank folder -> where this run writes
         self._written: set[str] = set()
         self._locks: list[int] = []
 
     def root(
-        self, dump_path: str, name: str, step: int, first_step: int, overwrite: bool, steps_aside: bool
+        self,
+        dump_path: str,
+        name: str,
+        step: int,
+        first_step: int,
+        overwrite: bool,
+        steps_aside: bool,
     ) -> tuple[str, bool]:
         """Return the folder that this run writes in place of ``dump_path``, and whether it is chosen just now.
 
@@ -67,8 +75,13 @@ class RunFolders:
             if not is_ours and os.path.isfile(os.path.join(folder, names.KERNEL_RUN)):
                 shutil.rmtree(folder)
         monitor = names.monitor_folder(root, name)
-        if monitor not in self._written and not any(map(os.path.islink, (monitor, os.path.dirname(monitor)))):
-            _remove_files(monitor, [file for file in names.MONITOR_FILES if os.path.lexists(f"{monitor}/{file}")])
+        if monitor not in self._written and not any(
+            map(os.path.islink, (monitor, os.path.dirname(monitor)))
+        ):
+            _remove_files(
+                monitor,
+                [file for file in names.MONITOR_FILES if os.path.lexists(f"{monitor}/{file}")],
+            )
 
     def refuse_other_runs(self, dump_path: str, name: str) -> None:
         """Raise a UsageError if there is the dump of another run."""
@@ -111,8 +124,12 @@ class RunFolders:
     def _of_other_runs(self, root: str, name: str) -> dict[str, int]:
         """Return the folders of a rank that this process has not written, each with its last step."""
         found = {}
-        roots = [os.path.join(glob.escape(root), tree) for tree in ("", *names.TREES, *names.REPEATS)]
-        for folder in itertools.chain(*(glob.glob(names.rank_folder(root, "*", name)) for root in roots)):
+        roots = [
+            os.path.join(glob.escape(root), tree) for tree in ("", *names.TREES, *names.REPEATS)
+        ]
+        for folder in itertools.chain(
+            *(glob.glob(names.rank_folder(root, "*", name)) for root in roots)
+        ):
             step = names.step_of(os.path.basename(os.path.dirname(folder)))
             if step is None or not self._may_be_of_other_run(folder):
                 continue
@@ -128,7 +145,9 @@ class RunFolders:
             if os.path.isfile(rows):
                 found[monitor] = self._last_row(rows)
         for folder in names.kernel_folders(root, name):
-            if self._may_be_of_other_run(folder) and os.path.isfile(os.path.join(folder, names.KERNEL_RUN)):
+            if self._may_be_of_other_run(folder) and os.path.isfile(
+                os.path.join(folder, names.KERNEL_RUN)
+            ):
                 found[folder] = max(names.kernel_steps(folder), default=-1)
         return found
 
@@ -144,7 +163,11 @@ def refusal(folder: str) -> str:
     return (
         f"{folder} holds {_content(folder)} of another run. Choose another dump_path, remove the folder, or set "
         '"overwrite": true: it replaces the dump, or with set_init_step() above its last step continues it.'
-        + (" That run was killed: run `probe recover` to complete its last step." if crashed else "")
+        + (
+            " That run was killed: run `probe recover` to complete its last step."
+            if crashed
+            else ""
+        )
     )
 
 
@@ -153,7 +176,8 @@ def aside(dump_path: str, root: str) -> str:
     has_dump = bool(glob.glob(names.rank_folder(glob.escape(dump_path), "*", "*")))
     content = "the dump" if has_dump else "files"
     return (
-        f'{dump_path} holds {content} of another run; this run writes into {root} ("overwrite": true would replace it)'
+        f"{dump_path} holds {content} of another run; "
+        f'this run writes into {root} ("overwrite": true would replace it)'
     )
 
 
@@ -179,7 +203,11 @@ def _is_locked(path: str) -> bool:
 
 
 def _dump_files(folder: str) -> list[str]:
-    return [name for name in os.listdir(folder) if name in names.DUMP_FILES or name.endswith(names.TEMP_SUFFIX)]
+    return [
+        name
+        for name in os.listdir(folder)
+        if name in names.DUMP_FILES or name.endswith(names.TEMP_SUFFIX)
+    ]
 
 
 def _remove_dump(folder: str) -> None:

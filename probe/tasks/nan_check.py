@@ -26,7 +26,9 @@ _log = logging.getLogger("probe")
 _INPUTS = ("input_args", "input_kwargs", "parameters"), ("input",)
 _OUTPUTS = ("output",), ("output", "output_kwargs")
 #: these make -inf of masks whose elements are large negative numbers
-_MASK_APIS = re.compile(r"(?i)\.(_{0,2}[ri]?(add|sub|mul)_{0,2}|cast|astype|to|type_as|half|float|bfloat16)$")
+_MASK_APIS = re.compile(
+    r"(?i)\.(_{0,2}[ri]?(add|sub|mul)_{0,2}|cast|astype|to|type_as|half|float|bfloat16)$"
+)
 
 
 class LookedAt(NamedTuple):
@@ -43,7 +45,13 @@ class NanCheck(ValuesTask):
     records_updates = False
     needs_complete_entries = True
 
-    def __init__(self, finder: FirstNonFinite, queue: MeasurementQueue, sink: ArraySink, modes: frozenset[str]) -> None:
+    def __init__(
+        self,
+        finder: FirstNonFinite,
+        queue: MeasurementQueue,
+        sink: ArraySink,
+        modes: frozenset[str],
+    ) -> None:
         super().__init__(queue, lambda name: sink, modes)
         self._finder = finder
 
@@ -93,16 +101,31 @@ class FirstNonFinite:
     queue: MeasurementQueue  # hands entries to this object, and takes an error for the training
 
     def __init__(
-        self, measurer: ExtremaMeasurer, writer: DumpWriter, stacks: CallStacks, settings: Settings, hits: int
+        self,
+        measurer: ExtremaMeasurer,
+        writer: DumpWriter,
+        stacks: CallStacks,
+        settings: Settings,
+        hits: int,
     ) -> None:
         self._measurer, self._writer, self._stacks = measurer, writer, stacks
         self._raises = settings.on_nan == "raise" and hits + 1 == settings.max_hits
         self._kept = _LastEntries(settings.last_calls)
-        self._nonfinite_inputs: set[str] = set()  # forward entries with NaN/Inf inputs, and the Cells that contain them
-        self._pending_parameter_gradients: dict[str, Entry] = {}  # by Cell, until the Cell's backward comes
-        self._backward_was_clean: dict[str, bool] = {}  # by Cell: its backward received finite values only
-        self._cell_stacks: dict[str, int] = {}  # by Cell: it explains the gradients of its parameters
-        self._first_inf: Entry | None = None  # the first that made Inf on purpose, as far as is known
+        self._nonfinite_inputs: set[str] = (
+            set()
+        )  # forward entries with NaN/Inf inputs, and the Cells that contain them
+        self._pending_parameter_gradients: dict[
+            str, Entry
+        ] = {}  # by Cell, until the Cell's backward comes
+        self._backward_was_clean: dict[
+            str, bool
+        ] = {}  # by Cell: its backward received finite values only
+        self._cell_stacks: dict[
+            str, int
+        ] = {}  # by Cell: it explains the gradients of its parameters
+        self._first_inf: Entry | None = (
+            None  # the first that made Inf on purpose, as far as is known
+        )
         self._warnings: list[str] = []
         self.found = ""  # the name of the entry that was found
         self._counts = {False: 0, True: 0}  # entries that came, by is_backward
@@ -148,19 +171,30 @@ class FirstNonFinite:
         if entry.kind is Kind.PARAMETER_GRADIENT:
             return self._check_parameter_gradient(entry)
         outputs = [parts.get(key) for key in _OUTPUTS[entry.is_backward]]
-        gradient = self._pending_parameter_gradients.pop(entry.key, None) if entry.is_backward else None
+        gradient = (
+            self._pending_parameter_gradients.pop(entry.key, None) if entry.is_backward else None
+        )
         written = None if entry.is_backward else written_outputs(entry.key)
         after = _worst([part if written is None else part[:written] for part in outputs if part])
         if gradient is None and after is Severity.FINITE:
             return False
         inputs = [parts.get(key) for key in _INPUTS[entry.is_backward]]
         before = _worst(inputs)
-        if before >= after > max((leaf.severity for leaf in _extrema_in(inputs)), default=Severity.FINITE):
+        if (
+            before
+            >= after
+            > max((leaf.severity for leaf in _extrema_in(inputs)), default=Severity.FINITE)
+        ):
             self._first_inf = self._first_inf or entry  # a number of the user made it
             return False
         given = entry.forward in self._nonfinite_inputs or (before >= after and gradient is None)
         arrived = before is not Severity.FINITE and entry.is_backward
-        if given or arrived or before is Severity.NAN or (before is Severity.INF and self._nonfinite_inputs):
+        if (
+            given
+            or arrived
+            or before is Severity.NAN
+            or (before is Severity.INF and self._nonfinite_inputs)
+        ):
             return self._check_arrival(entry, before)
         may_be_mask = entry.kind is Kind.CELL or _MASK_APIS.search(entry.key)
         if after is Severity.NEGATIVE_INF and not entry.is_backward and may_be_mask:
@@ -171,7 +205,9 @@ class FirstNonFinite:
         found, of_inf = gradient or entry, before is not Severity.FINITE
         message = f"First NaN/Inf: {found.name}. Its inputs are finite, its output is not."
         if of_inf and after is Severity.NAN:
-            message = f"First NaN: {found.name}. Its inputs have Inf and no NaN, its output has NaN."
+            message = (
+                f"First NaN: {found.name}. Its inputs have Inf and no NaN, its output has NaN."
+            )
         elif of_inf:
             message = f"First NaN/Inf: {found.name}. Its inputs have -inf, its output has inf."
         self._write(found, message, of_inf)
@@ -187,13 +223,16 @@ class FirstNonFinite:
         unexplained = entry.forward not in self._nonfinite_inputs and not self._nonfinite_inputs
         if entry.is_backward and unexplained and clean and all(clean.values()):
             self._write(
-                entry, f"First NaN/Inf in the gradient that arrives at {entry.name}, after an unrecorded operation."
+                entry,
+                f"First NaN/Inf in the gradient that arrives at {entry.name}, after an unrecorded operation.",
             )
             return True
         if not self._nonfinite_inputs:
             self._warn_unexplained(entry)
         names = [name for parent in entry.parents for name in parent if name is not None]
-        self._nonfinite_inputs.update(name.replace(".backward", ".forward") for name in (entry.name, *names))
+        self._nonfinite_inputs.update(
+            name.replace(".backward", ".forward") for name in (entry.name, *names)
+        )
         return False
 
     def _check_parameter_gradient(self, entry: Entry) -> bool:
@@ -201,7 +240,10 @@ class FirstNonFinite:
         if not _worst(entry.parts) or not self._backward_was_clean.get(entry.key, True):
             return False
         if entry.key in self._backward_was_clean:
-            self._write(entry, f"First NaN/Inf: {entry.name}. The gradients that arrive at its Cell are finite.")
+            self._write(
+                entry,
+                f"First NaN/Inf: {entry.name}. The gradients that arrive at its Cell are finite.",
+            )
         else:
             self._pending_parameter_gradients.setdefault(entry.key, entry)
         return True
@@ -231,7 +273,9 @@ class FirstNonFinite:
     def _write(self, entry: Entry, message: str, of_inf: bool = False) -> None:
         self.found = entry.name
         if [leaf for leaf in _extrema_in(entry.parts) if not leaf.complete(self._measurer.host)]:
-            entry.parts["error"] = "a tensor was modified in place during the call; only its Max and Min are known"
+            entry.parts["error"] = (
+                "a tensor was modified in place during the call; only its Max and Min are known"
+            )
         for kept in (*self._kept.values(), entry):
             self._writer.accept(kept)
             if kept.is_backward and kept.stack >= 0 and kept.forward not in self._kept:
@@ -242,8 +286,12 @@ class FirstNonFinite:
             message += " (a collective: the value came from another rank or from the reduction)"
         message += self._reason(entry.name) + self._line(entry)
         if of_inf and self._first_inf is not None:
-            message += f" (the first Inf is of {self._first_inf.name}:{self._line(self._first_inf)})"
-        _log.warning("%s; its record and the calls before it are in %s", message, self._writer.folder)
+            message += (
+                f" (the first Inf is of {self._first_inf.name}:{self._line(self._first_inf)})"
+            )
+        _log.warning(
+            "%s; its record and the calls before it are in %s", message, self._writer.folder
+        )
         if self._raises:
             self.queue.pending_error = NonFiniteError(f"{message} ({self._writer.folder})")
 

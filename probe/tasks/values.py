@@ -20,7 +20,9 @@ from probe.recording.call import Call, GradientUse, ReadNumber, Task
 from probe.recording.measurement_queue import MeasurementQueue
 
 #: attributes of a Primitive that change no number
-_NOT_NUMERIC = frozenset(("input_names", "output_names", "side_effect_mem", "side_effect_hidden", "side_effect_io"))
+_NOT_NUMERIC = frozenset(
+    ("input_names", "output_names", "side_effect_mem", "side_effect_hidden", "side_effect_io")
+)
 
 
 class ValuesTask(Task):
@@ -29,14 +31,20 @@ class ValuesTask(Task):
     has_values = True
 
     def __init__(
-        self, queue: MeasurementQueue, sink_of: Callable[[str], ArraySink | None], modes: frozenset[str],
+        self,
+        queue: MeasurementQueue,
+        sink_of: Callable[[str], ArraySink | None],
+        modes: frozenset[str],
         notes: StorageNotes | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         from mindspore import get_context
 
         super().__init__(modes, GradientUse.VALUES)
         self._on_cpu = get_context("device_target") == "CPU"
-        self._queue, self._sink_of = queue, sink_of  # gives the sink of an entry's arrays; None where none is written
+        self._queue, self._sink_of = (
+            queue,
+            sink_of,
+        )  # gives the sink of an entry's arrays; None where none is written
         #: notes add the memory to the records
         self._notes, self._measure = notes, queue.measure if notes is None else notes.measure
         self._describe = ValueDescriber(self._measure).value
@@ -46,39 +54,64 @@ class ValuesTask(Task):
         """Return the role of the inputs of a call."""
         return Role.INPUT
 
-    def inputs(self, call: Call, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    def inputs(
+        self, call: Call, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> dict[str, Any]:
         """Return the described inputs; see ``Task``."""
         if not self._has_inputs:
             return {}
         describe, name, role = self._describe, call.forward, self.input_role(call)
         sink = self._sink_of(name)
         if sink is None and not kwargs:
-            return {"input_args": [describe(arg, name, None, role) for arg in args], "input_kwargs": {}}
+            return {
+                "input_args": [describe(arg, name, None, role) for arg in args],
+                "input_kwargs": {},
+            }
         return {
-            "input_args": [describe(arg, f"{name}.input.{i}", sink, role) for i, arg in enumerate(args)],
-            "input_kwargs": {key: describe(arg, f"{name}.kwargs.{key}", sink, role) for key, arg in kwargs.items()},
+            "input_args": [
+                describe(arg, f"{name}.input.{i}", sink, role) for i, arg in enumerate(args)
+            ],
+            "input_kwargs": {
+                key: describe(arg, f"{name}.kwargs.{key}", sink, role)
+                for key, arg in kwargs.items()
+            },
         }
 
     def attributes(self, attributes: Mapping[str, Any]) -> dict[str, Any]:
         """Return the described attributes; see ``Task``."""
-        kept = {key: value for key, value in attributes.items() if key not in _NOT_NUMERIC} if self._has_inputs else {}
+        kept = (
+            {key: value for key, value in attributes.items() if key not in _NOT_NUMERIC}
+            if self._has_inputs
+            else {}
+        )
         return {"attributes": self._describe(kept, "", None, Role.INPUT)} if kept else {}
 
-    def named(self, call: Call, part: str, tensors: Mapping[str, Any], role: Role) -> dict[str, Any]:
+    def named(
+        self, call: Call, part: str, tensors: Mapping[str, Any], role: Role
+    ) -> dict[str, Any]:
         """Return the records of parameters or states; see ``Task``."""
         if not (self._has_outputs if role is Role.OUTPUT else self._has_inputs):
             return {}
         measure, name, sink = self._measure, call.forward, self._sink_of(call.forward)
-        return {part: {key: measure(value, f"{name}.{part}.{key}", sink, role) for key, value in tensors.items()}}
+        return {
+            part: {
+                key: measure(value, f"{name}.{part}.{key}", sink, role)
+                for key, value in tensors.items()
+            }
+        }
 
-    def scalars(self, call: Call, numbers: Callable[[ReadNumber], Mapping[str, Any]]) -> dict[str, Any]:
+    def scalars(
+        self, call: Call, numbers: Callable[[ReadNumber], Mapping[str, Any]]
+    ) -> dict[str, Any]:
         """Return the described numbers of an update; see ``Task``. On a device a tensor stays a record."""
         if not self._has_inputs:
             return {}
         read = to_number if self._queue.may_read else lambda tensor: tensor
         return {"input_kwargs": self._describe(dict(numbers(read)), call.forward, None, Role.INPUT)}
 
-    def outputs(self, call: Call, result: Any, parameters: Mapping[str, Any] | None) -> dict[str, Any]:
+    def outputs(
+        self, call: Call, result: Any, parameters: Mapping[str, Any] | None
+    ) -> dict[str, Any]:
         """Return the described outputs and parameters; see ``Task``."""
         if not self._has_outputs:
             return {}
@@ -93,7 +126,9 @@ class ValuesTask(Task):
                 for i, item in enumerate(items)
             ]
         else:
-            outputs = [describe(item, f"{name}.output.{i}", sink, role) for i, item in enumerate(items)]
+            outputs = [
+                describe(item, f"{name}.output.{i}", sink, role) for i, item in enumerate(items)
+            ]
         used = {} if parameters is None else self.named(call, "parameters", parameters, role)
         return {"output": outputs, **used}
 
@@ -107,15 +142,21 @@ class ValuesTask(Task):
         if not (self._has_inputs if slot.is_input else self._has_outputs):
             return None
         role = self.input_role(call) if slot.is_input else Role.OUTPUT
-        return self._measure(tensor, f"{call.backward}.{slot.place}", self._sink_of(call.backward), role)
+        return self._measure(
+            tensor, f"{call.backward}.{slot.place}", self._sink_of(call.backward), role
+        )
 
     def gradient_sum(self, call: Call, slot: Slot, total: GradientSum) -> Any:
         """Return the record of a summed gradient; see ``Task``."""
         if not total or not (self._has_inputs if slot.is_input else self._has_outputs):
             return None
-        return self._queue.measure_sum(total, f"{call.backward}.{slot.place}", self._sink_of(call.backward))
+        return self._queue.measure_sum(
+            total, f"{call.backward}.{slot.place}", self._sink_of(call.backward)
+        )
 
-    def backward(self, inputs: list[Any], outputs: list[Any], keywords: Mapping[str, Any]) -> dict[str, Any]:
+    def backward(
+        self, inputs: list[Any], outputs: list[Any], keywords: Mapping[str, Any]
+    ) -> dict[str, Any]:
         """Return the parts of a backward entry; see ``Task``."""
         parts: dict[str, Any] = {}
         if self._has_inputs:
@@ -128,7 +169,11 @@ class ValuesTask(Task):
 
     def parameter_gradient(self, name: str, parameter: str, gradient: Any) -> dict[str, Any]:
         """Return the parts of an entry of a parameter's gradient; see ``Task``."""
-        return {parameter: [self._measure(gradient, f"{name}.{parameter}", self._sink_of(name), Role.OUTPUT)]}
+        return {
+            parameter: [
+                self._measure(gradient, f"{name}.{parameter}", self._sink_of(name), Role.OUTPUT)
+            ]
+        }
 
 
 class DebugTask(Task):

@@ -90,7 +90,11 @@ def _longest(measure: str, sizes: Iterator[tuple[int, str]]) -> Number:
 
 def _attributes(modules: list[Module]) -> Number:
     table = ClassTable(modules)
-    sizes = ((len(table.attributes(node)), f"{it.path}: {node.name}") for it in modules for node in it.classes)
+    sizes = (
+        (len(table.attributes(node)), f"{it.path}: {node.name}")
+        for it in modules
+        for node in it.classes
+    )
     return _longest("largest object, attributes through self", sizes)
 
 
@@ -103,7 +107,9 @@ def _rebound(modules: list[Module]) -> Iterator[str]:
     table = ClassTable(modules)
     for module in modules:
         for node in module.classes:
-            yield from (f"{module.path}: {node.name}.{name}" for name in sorted(table.rebound(node)))
+            yield from (
+                f"{module.path}: {node.name}.{name}" for name in sorted(table.rebound(node))
+            )
 
 
 def _broad(modules: list[Module]) -> Iterator[str]:
@@ -112,7 +118,9 @@ def _broad(modules: list[Module]) -> Iterator[str]:
         for node in ast.walk(module.tree):
             if isinstance(node, ast.ExceptHandler):
                 caught = node.type.elts if isinstance(node.type, ast.Tuple) else [node.type]
-            elif isinstance(node, ast.Call) and "suppress" in (getattr(node.func, key, "") for key in ("id", "attr")):
+            elif isinstance(node, ast.Call) and "suppress" in (
+                getattr(node.func, key, "") for key in ("id", "attr")
+            ):
                 caught = node.args
             else:
                 continue
@@ -129,17 +137,23 @@ def _over_names(modules: list[Module]) -> Iterator[str]:
             if not isinstance(function, ast.Attribute) or function.attr not in _OF_PATTERNS:
                 continue
             if isinstance(function.value, ast.Name) and function.value.id == "re":
-                texts = (part.value for part in ast.walk(node.args[0]) if isinstance(part, ast.Constant))
+                texts = (
+                    part.value for part in ast.walk(node.args[0]) if isinstance(part, ast.Constant)
+                )
                 if any(isinstance(text, str) and _OUR_WORDS.search(text) for text in texts):
                     yield f"{module.path}:{node.lineno}"
 
 
 def _what(modules: list[Module]) -> Number:
-    found = {module.path: sum(word.lower() == "what" for word in module.prose) for module in modules}
+    found = {
+        module.path: sum(word.lower() == "what" for word in module.prose) for module in modules
+    }
     words = sum(len(module.prose) for module in modules)
     ranked = sorted(((count, path) for path, count in found.items() if count), reverse=True)
     value = round(1000 * sum(found.values()) / max(words, 1), 1)
-    return Number('"what" per 1,000 words of prose', value, 2, [f"{path}: {count}" for count, path in ranked])
+    return Number(
+        '"what" per 1,000 words of prose', value, 2, [f"{path}: {count}" for count, path in ranked]
+    )
 
 
 def _cyclic(modules: list[Module]) -> Iterator[str]:
@@ -161,7 +175,9 @@ def show(found: list[Number]) -> int:
     width = max(len(number.measure) for number in found)
     print(f"{'measure':{width}}  {'limit':>7}  {'value':>7}")
     for number in found:
-        print(f"{number.measure:{width}}  {number.limit:7g}  {number.value:7g}{'  broken' * number.is_broken}")
+        print(
+            f"{number.measure:{width}}  {number.limit:7g}  {number.value:7g}{'  broken' * number.is_broken}"
+        )
     broken = [number for number in found if number.is_broken]
     for number in broken:
         print("", f"{number.measure}:", *(f"  {place}" for place in number.places[:20]), sep="\n")

@@ -27,7 +27,10 @@ class ClassTable:
             if id(node) not in seen:
                 seen.add(id(node))
                 yield node
-                names = (base.attr if isinstance(base, ast.Attribute) else _name(base) for base in node.bases)
+                names = (
+                    base.attr if isinstance(base, ast.Attribute) else _name(base)
+                    for base in node.bases
+                )
                 waiting += [self._classes[name] for name in names if name in self._classes]
 
     def attributes(self, node: ast.ClassDef) -> set[str]:
@@ -50,12 +53,16 @@ class ClassTable:
         These are methods that an attribute of the same name covers, and attributes that are given another method of
         the object after ``__init__``.
         """
-        bodies = [item for one in self._lineage(node) for item in one.body if isinstance(item, FUNCTIONS)]
+        bodies = [
+            item for one in self._lineage(node) for item in one.body if isinstance(item, FUNCTIONS)
+        ]
         methods = {item.name for item in bodies if not item.decorator_list}
         found = set()
         for function, target, value in _assignments(node):
             covers = target.attr in methods
-            swaps = function != "__init__" and any(_own(part) in methods for part in _alternatives(value))
+            swaps = function != "__init__" and any(
+                _own(part) in methods for part in _alternatives(value)
+            )
             if covers or swaps:
                 found.add(target.attr)
         return found
@@ -68,7 +75,9 @@ def _name(node: ast.expr) -> str:
 def _dataclass(node: ast.ClassDef) -> ast.expr | None:
     for decorator in node.decorator_list:
         function = decorator.func if isinstance(decorator, ast.Call) else decorator
-        if _name(function) == "dataclass" or (isinstance(function, ast.Attribute) and function.attr == "dataclass"):
+        if _name(function) == "dataclass" or (
+            isinstance(function, ast.Attribute) and function.attr == "dataclass"
+        ):
             return decorator
     return None
 
@@ -77,14 +86,20 @@ def _is_frozen(node: ast.ClassDef) -> bool:
     decorator = _dataclass(node)
     if isinstance(decorator, ast.Call):
         return any(
-            keyword.arg == "frozen" and isinstance(keyword.value, ast.Constant) and keyword.value.value is True
+            keyword.arg == "frozen"
+            and isinstance(keyword.value, ast.Constant)
+            and keyword.value.value is True
             for keyword in decorator.keywords
         )
     return any(_name(base) == "NamedTuple" for base in node.bases)
 
 
 def _is_field(item: ast.stmt) -> bool:
-    return isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name) and "ClassVar" not in ast.dump(item)
+    return (
+        isinstance(item, ast.AnnAssign)
+        and isinstance(item.target, ast.Name)
+        and "ClassVar" not in ast.dump(item)
+    )
 
 
 def _assignments(node: ast.ClassDef) -> Iterator[tuple[str, ast.Attribute, ast.expr | None]]:
@@ -102,7 +117,9 @@ def _assignments(node: ast.ClassDef) -> Iterator[tuple[str, ast.Attribute, ast.e
 def _pairs(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr | None]]:
     """Yield (target, value) for all that a statement assigns; sequences of the same length are paired."""
     if isinstance(node, ast.Assign):
-        waiting: list[tuple[ast.expr, ast.expr | None]] = [(target, node.value) for target in node.targets]
+        waiting: list[tuple[ast.expr, ast.expr | None]] = [
+            (target, node.value) for target in node.targets
+        ]
     elif isinstance(node, (ast.AnnAssign, ast.AugAssign)):
         waiting = [(node.target, node.value)]
     elif isinstance(node, (ast.For, ast.AsyncFor, ast.comprehension)):

@@ -75,11 +75,22 @@ def sentences(text: str) -> list[str]:
 def messages(module: Module) -> Iterator[tuple[int, str]]:
     """Yield the strings of a module that have several words and are no docstrings, with their lines."""
     docstrings = {id(node) for node in module.docstrings}
-    inside = {id(part) for node in ast.walk(module.tree) if isinstance(node, ast.JoinedStr) for part in node.values}
+    inside = {
+        id(part)
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.JoinedStr)
+        for part in node.values
+    }
     for node in ast.walk(module.tree):
         if isinstance(node, ast.JoinedStr):
-            text = "".join(part.value if isinstance(part, ast.Constant) else "value" for part in node.values)
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings | inside:
+            text = "".join(
+                part.value if isinstance(part, ast.Constant) else "value" for part in node.values
+            )
+        elif (
+            isinstance(node, ast.Constant)
+            and isinstance(node.value, str)
+            and id(node) not in docstrings | inside
+        ):
             text = re.sub(r"%[sdr]", "value", node.value)
         else:
             continue
@@ -95,7 +106,9 @@ def numbers(root: Path) -> list[Number]:
         for path in documents(root)
         for line, text in paragraphs(path.read_text("utf-8"))
     ]
-    told = [(f"{module.path}:{line}", text) for module in read(root) for line, text in messages(module)]
+    told = [
+        (f"{module.path}:{line}", text) for module in read(root) for line, text in messages(module)
+    ]
     docstrings = [
         (f"{module.path}:{node.lineno}", " ".join(text.split()))
         for module in read(root)
@@ -121,12 +134,19 @@ def _long(kind: str, texts: list[tuple[str, str]]) -> Number:
 def _what(texts: list[tuple[str, str]]) -> Number:
     words = [(place, word) for place, text in texts for word in _WORD.findall(text)]
     places = [place for place, word in words if word.lower() == "what"]
-    return Number('"what" per 1,000 words of texts', round(1000 * len(places) / max(len(words), 1), 1), 2, places)
+    return Number(
+        '"what" per 1,000 words of texts',
+        round(1000 * len(places) / max(len(words), 1), 1),
+        2,
+        places,
+    )
 
 
 def _opening(texts: list[tuple[str, str]]) -> Number:
     found = [(place, it) for place, text in texts for it in sentences(text) if _OPENING.match(it)]
-    places = [f"{place}: {sentence[:60]}" for place, sentence in found if not sentence.endswith("?")]
+    places = [
+        f"{place}: {sentence[:60]}" for place, sentence in found if not sentence.endswith("?")
+    ]
     return Number('sentences that begin with "What" or "Where"', len(places), 0, places)
 
 

@@ -57,7 +57,11 @@ class Module:
     @cached_property
     def docstrings(self) -> list[ast.Constant]:
         """The docstrings in it."""
-        nodes = [node for node in ast.walk(self.tree) if isinstance(node, _DOCUMENTED) and ast.get_docstring(node)]
+        nodes = [
+            node
+            for node in ast.walk(self.tree)
+            if isinstance(node, _DOCUMENTED) and ast.get_docstring(node)
+        ]
         return [node.body[0].value for node in nodes]  # type: ignore[attr-defined]
 
     @cached_property
@@ -72,7 +76,9 @@ class Module:
             if token.type not in _NO_CODE:
                 lines.update(range(token.start[0], token.end[0] + 1))
         for docstring in self.docstrings:
-            lines.difference_update(range(docstring.lineno, (docstring.end_lineno or docstring.lineno) + 1))
+            lines.difference_update(
+                range(docstring.lineno, (docstring.end_lineno or docstring.lineno) + 1)
+            )
         return len(lines)
 
     @property

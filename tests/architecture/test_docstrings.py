@@ -25,8 +25,16 @@ def test_the_examples_in_docstrings_hold(module: Module):
 def test_every_public_name_has_a_docstring(module: Module):
     kinds = (ast.FunctionDef, ast.ClassDef)
     tree = module.tree
-    owners = [tree, *(node for node in tree.body if isinstance(node, ast.ClassDef) and node.name[0] != "_")]
-    public = [node for owner in owners for node in owner.body if isinstance(node, kinds) and node.name[0] != "_"]
+    owners = [
+        tree,
+        *(node for node in tree.body if isinstance(node, ast.ClassDef) and node.name[0] != "_"),
+    ]
+    public = [
+        node
+        for owner in owners
+        for node in owner.body
+        if isinstance(node, kinds) and node.name[0] != "_"
+    ]
     assert ast.get_docstring(tree)
     assert [node.name for node in public if not ast.get_docstring(node)] == []
 
@@ -38,7 +46,11 @@ def broken_claims(modules: list[Module]) -> list[str]:
         for module in modules
         if "Knows no MindSpore" in (ast.get_docstring(module.tree) or "")
     ]
-    return [module.path for module in modules if module.path.startswith(tuple(claims)) and imports_mindspore(module)]
+    return [
+        module.path
+        for module in modules
+        if module.path.startswith(tuple(claims)) and imports_mindspore(module)
+    ]
 
 
 def imports_mindspore(module: Module) -> bool:
@@ -60,6 +72,7 @@ def test_a_room_that_knows_no_mindspore_does_not_import_it():
 def test_a_room_that_only_says_that_it_knows_no_mindspore_is_found():
     claim = '"""The files of a dump. Knows no MindSpore."""\n'
     modules = [
-        dataclasses.replace(module, text=claim) if module.name == "probe.process" else module for module in read(ROOT)
+        dataclasses.replace(module, text=claim) if module.name == "probe.process" else module
+        for module in read(ROOT)
     ]
     assert broken_claims(modules) == ["probe/process/rank.py"]

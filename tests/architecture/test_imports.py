@@ -21,7 +21,9 @@ CHECK = "from importlinter.cli import lint_imports_command; lint_imports_command
 @pytest.fixture
 def copy(tmp_path):
     """A copy of probe/ and its rules."""
-    shutil.copytree(ROOT / "probe", tmp_path / "probe", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(
+        ROOT / "probe", tmp_path / "probe", ignore=shutil.ignore_patterns("__pycache__")
+    )
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
     return tmp_path
 
@@ -29,14 +31,20 @@ def copy(tmp_path):
 def check(folder):
     """Return the exit code of the check, and its text with single spaces."""
     command = [sys.executable, "-c", CHECK, "--no-cache", "--no-logo"]
-    done = processes.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=100)
+    done = processes.run(
+        command, cwd=folder, capture_output=True, text=True, check=False, timeout=100
+    )
     return done.returncode, re.sub(r"\s+", " ", done.stdout)
 
 
 @pytest.mark.parametrize(
     ("module", "line", "broken"),
     [
-        ("errors.py", "from probe.session.session import Session", "probe.errors -> probe.session.session"),
+        (
+            "errors.py",
+            "from probe.session.session import Session",
+            "probe.errors -> probe.session.session",
+        ),
         (
             "store/file_names.py",
             "def late():\n    import probe.recording.call",
@@ -47,8 +55,16 @@ def check(folder):
             "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from probe.measure import describe",
             "probe.naming -> probe.measure.describe",
         ),
-        ("reading/dumps/load.py", "import mindspore", "probe.reading is not allowed to import mindspore"),
-        ("store/arrays.py", "from probe.config import settings", "probe.store.arrays -> probe.config.settings"),
+        (
+            "reading/dumps/load.py",
+            "import mindspore",
+            "probe.reading is not allowed to import mindspore",
+        ),
+        (
+            "store/arrays.py",
+            "from probe.config import settings",
+            "probe.store.arrays -> probe.config.settings",
+        ),
         (
             "reading/dumps/load.py",
             "import probe.replaying.judging",

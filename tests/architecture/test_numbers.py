@@ -33,7 +33,10 @@ def assigning(count, first=0):
 
 
 def lines(*parts):
-    return "\n".join(line for part in parts for line in ([part] if isinstance(part, str) else part)) + "\n"
+    return (
+        "\n".join(line for part in parts for line in ([part] if isinstance(part, str) else part))
+        + "\n"
+    )
 
 
 INIT = "    def __init__(self):"
@@ -55,13 +58,40 @@ ATTRIBUTES = "largest object, attributes through self"
     ("text", "count"),
     [
         (lines("class Fat:", INIT, assigning(13)), 13),
-        (lines("class Fat:", INIT, assigning(12), "    def later(self):", "        self.b, self.a0 = 1, 2"), 13),
+        (
+            lines(
+                "class Fat:",
+                INIT,
+                assigning(12),
+                "    def later(self):",
+                "        self.b, self.a0 = 1, 2",
+            ),
+            13,
+        ),
         (lines("class Base:", INIT, assigning(7), "class Fat(Base):", INIT, assigning(6, 7)), 13),
-        (lines("class Fat:", INIT, assigning(12), "        with open('x') as self.file:", "            pass"), 13),
+        (
+            lines(
+                "class Fat:",
+                INIT,
+                assigning(12),
+                "        with open('x') as self.file:",
+                "            pass",
+            ),
+            13,
+        ),
         (lines("@dataclass", "class Fat:", [f"    a{i}: int" for i in range(13)]), 13),
         (lines("@dataclass(frozen=True)", "class Fine:", [f"    a{i}: int" for i in range(13)]), 0),
         (lines("class Fine(NamedTuple):", [f"    a{i}: int" for i in range(13)]), 0),
-        (lines("class Fine:", INIT, assigning(12), "    def later(self, other):", "        other.b = 1"), 12),
+        (
+            lines(
+                "class Fine:",
+                INIT,
+                assigning(12),
+                "    def later(self, other):",
+                "        other.b = 1",
+            ),
+            12,
+        ),
     ],
 )
 def test_attributes_of_an_object_are_counted_with_those_of_its_bases(tmp_path, text, count):
@@ -78,7 +108,14 @@ REBOUND = "methods re-bound at run time"
     [
         (["def put(self): ...", "def close(self):", "    self.put = print"], "put"),
         (["def _other(self): ...", "def close(self):", "    self.put = self._other"], "put"),
-        (["def _a(self): ...", "def close(self):", "    self.x, self.put = 1, print if self.x else self._a"], "put"),
+        (
+            [
+                "def _a(self): ...",
+                "def close(self):",
+                "    self.x, self.put = 1, print if self.x else self._a",
+            ],
+            "put",
+        ),
         (["def put(self): ...", "def __init__(self):", "    self.put = print"], "put"),
         (["def _other(self): ...", "def __init__(self):", "    self._call = self._other"], None),
         (
@@ -101,7 +138,10 @@ def test_a_method_that_is_re_bound_is_found(tmp_path, body, name):
 
 def test_a_method_of_a_base_class_that_is_re_bound_is_found(tmp_path):
     base = lines("class Base:", "    def put(self): ...")
-    tree(tmp_path, {"base": base, "pace": lines("class Pace(base.Base):", INIT, "        self.put = print")})
+    tree(
+        tmp_path,
+        {"base": base, "pace": lines("class Pace(base.Base):", INIT, "        self.put = print")},
+    )
     assert broken(tmp_path) == {REBOUND: ["probe/pace.py: Pace.put"]}
 
 
@@ -143,7 +183,9 @@ def test_a_pattern_over_a_name_that_probe_makes_is_found(tmp_path, pattern, coun
     assert values(tmp_path)["regular expressions over names that probe makes"] == count
 
 
-@pytest.mark.parametrize("form", ['"""{}"""\n', "# {}\n", 'def function():\n    """{}"""\n', "#: {}\nx = 1\n"])
+@pytest.mark.parametrize(
+    "form", ['"""{}"""\n', "# {}\n", 'def function():\n    """{}"""\n', "#: {}\nx = 1\n"]
+)
 def test_what_in_docstrings_and_comments_is_counted(tmp_path, form):
     tree(tmp_path, {"prose": form.format("word " * 999 + "what is that")})
     assert broken(tmp_path) == {}  # 1 in 1,003
@@ -152,7 +194,9 @@ def test_what_in_docstrings_and_comments_is_counted(tmp_path, form):
 
 
 def test_what_in_code_and_in_the_licence_is_not_counted(tmp_path):
-    tree(tmp_path, {"prose": '# Copyright what\nwhat = "what what"\nwhatever = what  # noqa: what\n'})
+    tree(
+        tmp_path, {"prose": '# Copyright what\nwhat = "what what"\nwhatever = what  # noqa: what\n'}
+    )
     assert values(tmp_path)[WHAT] == 0
 
 
@@ -178,9 +222,22 @@ def test_sizes_are_shown_and_have_no_limit(tmp_path):
     ],
 )
 def test_an_import_cycle_is_found_over_functions_types_and_packages(tmp_path, back):
-    tree(tmp_path, {"store/__init__": "from probe.store.a import name\n", "store/a": "name = 1\n", "store/b": back})
+    tree(
+        tmp_path,
+        {
+            "store/__init__": "from probe.store.a import name\n",
+            "store/a": "name = 1\n",
+            "store/b": back,
+        },
+    )
     assert broken(tmp_path) == {}
-    tree(tmp_path, {"store/a": "from probe.store import c\nname = 1\n", "store/c": "from probe.store import b\n"})
+    tree(
+        tmp_path,
+        {
+            "store/a": "from probe.store import c\nname = 1\n",
+            "store/c": "from probe.store import b\n",
+        },
+    )
     expected = ["probe/store/a.py", "probe/store/b.py", "probe/store/c.py"]
     if back == "from probe.store import name\n":
         expected.insert(0, "probe/store/__init__.py")

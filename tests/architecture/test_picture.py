@@ -33,7 +33,9 @@ def _room(module: str) -> str:
 def test_the_arrows_are_the_imports_between_rooms():
     modules = read(ROOT)
     names = frozenset(module.name for module in modules)
-    imports = {(_room(module.name), _room(name)) for module in modules for name in module.imports(names)}
+    imports = {
+        (_room(module.name), _room(name)) for module in modules for name in module.imports(names)
+    }
     imports = {(a, b) for a, b in imports if a and b and a != b and not {a, b} & GROUND}
     text = (ROOT / "docs" / "how-it-works.md").read_text("utf-8")
     picture = re.findall(r"^ +(\w+)(?:\[.*?\])? --> (\w+)$", text, re.MULTILINE)
@@ -48,7 +50,9 @@ def test_the_room_table_names_files_that_exist():
     missing = {
         name
         for name in named
-        if not (ROOT / name).exists() and name.removeprefix("probe/") not in modules and name not in files
+        if not (ROOT / name).exists()
+        and name.removeprefix("probe/") not in modules
+        and name not in files
     }
     assert named
     assert not missing

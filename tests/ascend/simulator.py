@@ -25,10 +25,12 @@ from tests.ascend import generate
 HERE = Path(__file__).resolve().parent
 #: names under which CANN's parts are loaded; all are one library
 _NAMES = (
-    "ascendcl ge_runner graph msprofiler hccl runtime platform c_sec nnopbase ascend_hal opapi profapi "
-    "acl_op_compiler acl_tdt_channel acl_tdt_queue "
-    "error_manager cann_kb aoe_executor opskernel slice compress d_collective host_cpu_engine"  # of MindSpore 2.7
-).split()
+    (
+        "ascendcl ge_runner graph msprofiler hccl runtime platform c_sec nnopbase ascend_hal opapi profapi "
+        "acl_op_compiler acl_tdt_channel acl_tdt_queue "
+        "error_manager cann_kb aoe_executor opskernel slice compress d_collective host_cpu_engine"  # of MindSpore 2.7
+    ).split()
+)
 _LIBRARY = "libsimulated_cann.so"
 _MARK = "ASCEND_SIM_ROOT"
 
@@ -37,8 +39,12 @@ def build() -> Path:
     """Build the simulator for the MindSpore of this interpreter, unless it is there; return its folder."""
     library = Path(importlib.util.find_spec("mindspore").origin).parent / "lib"
     if not (library / "plugin" / "ascend").is_dir():
-        raise SystemExit("this MindSpore has no Ascend backend: the simulator needs the Linux wheel for x86-64")
-    root = HERE / "built" / _fingerprint(library) / "latest"  # MindSpore looks for this name in the path
+        raise SystemExit(
+            "this MindSpore has no Ascend backend: the simulator needs the Linux wheel for x86-64"
+        )
+    root = (
+        HERE / "built" / _fingerprint(library) / "latest"
+    )  # MindSpore looks for this name in the path
     if not (root / "ready").exists():
         shutil.rmtree(root, ignore_errors=True)  # others stay: a program may run on them
         _compile(library, root)
@@ -47,7 +53,9 @@ def build() -> Path:
 
 
 def _sources() -> list[Path]:
-    return sorted(path for path in (HERE / "source").rglob("*") if path.suffix in (".c", ".h", ".cc"))
+    return sorted(
+        path for path in (HERE / "source").rglob("*") if path.suffix in (".c", ".h", ".cc")
+    )
 
 
 def _fingerprint(library: Path) -> str:
@@ -68,14 +76,26 @@ def _compile(library: Path, root: Path) -> None:
         _compile_file(source, compiled[-1])
     count = generate.write(library, compiled, objects / "generated.c")
     _compile_file(objects / "generated.c", objects / "generated.o")
-    command = ["g++", "-shared", "-o", links / _LIBRARY, *compiled, objects / "generated.o", "-lpthread", "-lm"]
+    command = [
+        "g++",
+        "-shared",
+        "-o",
+        links / _LIBRARY,
+        *compiled,
+        objects / "generated.o",
+        "-lpthread",
+        "-lm",
+    ]
     subprocess.run(command, check=True)
     for name in _NAMES:
         (links / f"lib{name}.so").symlink_to(_LIBRARY)
     (links / "driver" / "libascend_hal.so").symlink_to(Path("..") / _LIBRARY)
     (root / "compiler" / "version.info").write_text("Version=8.5.0\n")
     shutil.copytree(HERE / "packages", packages)
-    print(f"the simulated CANN has {count[0]} operators of MindSpore, and {count[1]} stubs: {root}", file=sys.stderr)
+    print(
+        f"the simulated CANN has {count[0]} operators of MindSpore, and {count[1]} stubs: {root}",
+        file=sys.stderr,
+    )
 
 
 def _compile_file(source: Path, target: Path) -> None:
@@ -127,7 +147,9 @@ class Device:
     def plan(self, text: str = "") -> None:
         """Plan failures and delays from now on; a device that has failed works again."""
         rules = [rule for rule in text.split(";") if rule.strip()]
-        assert self._library.sim_plan(text.encode()) == len(rules), f"this plan cannot be read: {text}"
+        assert self._library.sim_plan(text.encode()) == len(rules), (
+            f"this plan cannot be read: {text}"
+        )
 
     @contextlib.contextmanager
     def record(self):

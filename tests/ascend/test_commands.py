@@ -76,9 +76,15 @@ def made(tmp_path_factory):
     program.write_text(PROGRAM)
     printed = {}
     for name, (options, rate) in {"bare": (None, 0.01), **RUNS}.items():
-        launcher = [] if options is None else ["-m", "probe", "run", "--level", "mix", "--dump-path", name, *options]
+        launcher = (
+            []
+            if options is None
+            else ["-m", "probe", "run", "--level", "mix", "--dump-path", name, *options]
+        )
         command = [sys.executable, *launcher, str(program), str(rate)]
-        done = processes.run(command, cwd=folder, env=environment(), capture_output=True, text=True, timeout=200)
+        done = processes.run(
+            command, cwd=folder, env=environment(), capture_output=True, text=True, timeout=200
+        )
         assert done.returncode == 0, done.stderr[-3000:]
         printed[name] = done.stdout.splitlines()[-1]
     return folder, printed
@@ -123,7 +129,9 @@ def test_calls_of_the_device_are_replayed_on_the_cpu(made, capsys):
     path.unlink()  # equal arrays are one file
     np.save(path, values * np.float32(1.001))
     assert main([*words, str(found)]) == 1
-    assert chosen in [call["name"] for call in json.loads(found.read_text()) if call["verdict"] == "wrong"]
+    assert chosen in [
+        call["name"] for call in json.loads(found.read_text()) if call["verdict"] == "wrong"
+    ]
 
 
 @pytest.mark.parametrize("measure", ["host", "device"])

@@ -106,7 +106,14 @@ def test_the_statistics_of_a_tensor_take_at_most_four_operations_and_no_wait(tmp
     found = run("statistics", tmp_path)
     lengths = {dtype: len(launches) for dtype, launches in found.items()}
     # of input and output: Max, Min, Mean, Norm; whole numbers are cast first
-    assert lengths == {"float32": 8, "float16": 8, "bfloat16": 8, "int32": 10, "int64": 10, "bool_": 2}, found
+    assert lengths == {
+        "float32": 8,
+        "float16": 8,
+        "bfloat16": 8,
+        "int32": 10,
+        "int64": 10,
+        "bool_": 2,
+    }, found
 
 
 def test_a_recorded_step_waits_for_nothing_and_fetches_once(tmp_path):
@@ -115,7 +122,9 @@ def test_a_recorded_step_waits_for_nothing_and_fetches_once(tmp_path):
     assert recorded["waits"] == bare["waits"]
     assert recorded["inside"].get("copy", 0) == bare["inside"].get("copy", 0)
     assert recorded["streams"] == bare["streams"]
-    assert len(recorded["back"]) <= 4, recorded["back"]  # floats, wholes, small floats, small wholes
+    assert len(recorded["back"]) <= 4, recorded[
+        "back"
+    ]  # floats, wholes, small floats, small wholes
 
 
 def test_the_device_holds_no_more_memory_after_200_recorded_steps(tmp_path):

@@ -77,7 +77,9 @@ def train(folder, plan, measure, mode):
     command = [sys.executable, "-c", PROGRAM, plan, measure, mode, str(folder)]
     done = processes.run(command, capture_output=True, text=True, env=environment(), timeout=100)
     assert done.returncode == 0, done.stderr[-3000:]
-    assert "Exception ignored" not in done.stderr and "Fatal" not in done.stderr, done.stderr[-3000:]
+    assert "Exception ignored" not in done.stderr and "Fatal" not in done.stderr, done.stderr[
+        -3000:
+    ]
     return json.loads(done.stdout.splitlines()[-1])
 
 
@@ -97,11 +99,15 @@ def test_an_error_reaches_the_training_and_what_was_recorded_stays(tmp_path, hea
     bare = train(tmp_path / "bare", plan, "bare", mode)
     recorded = train(tmp_path / "recorded", plan, measure, mode)
     logs = list((tmp_path / "recorded").rglob("dump_error_info.log"))
-    if bare["raised"] and not recorded["raised"]:  # an operation of probe failed instead of one of the training
+    if (
+        bare["raised"] and not recorded["raised"]
+    ):  # an operation of probe failed instead of one of the training
         assert "once" in plan and logs, (bare, recorded)
     elif bare["raised"]:
         assert recorded["is_planned"], (bare, recorded)
     folder = tmp_path / "recorded" / "dump" / "step0" / "rank"
-    assert list(json.loads((folder / "dump.json").read_text())["data"]) == healthy  # the step before is whole
+    assert (
+        list(json.loads((folder / "dump.json").read_text())["data"]) == healthy
+    )  # the step before is whole
     second = tmp_path / "recorded" / "dump" / "step1" / "rank" / "dump.json"
     assert second.exists() and isinstance(json.loads(second.read_text())["data"], dict)

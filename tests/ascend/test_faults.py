@@ -31,7 +31,9 @@ def test_half_floats_have_the_norm_of_the_host(debug, dtype, precision):
         found[measure] = dump.data["Tensor.reshape.0.forward"]["output"][0]
     assert found["device"]["Norm"] == pytest.approx(found["host"]["Norm"], rel=1e-6)
     largest = found["host"]["Max"]
-    assert found["device"]["Mean"] == pytest.approx(found["host"]["Mean"], rel=0, abs=1e-6 * largest)
+    assert found["device"]["Mean"] == pytest.approx(
+        found["host"]["Mean"], rel=0, abs=1e-6 * largest
+    )
 
 
 def test_setitem_records_the_tensor_that_it_changed(debug):
@@ -65,12 +67,16 @@ def test_a_gradient_that_the_backward_changes_in_place_is_read_before(debug):
 
 
 @pytest.mark.parametrize("measure", ["host", "device"])
-def test_a_seed_that_shares_memory_with_the_generator_is_only_read(debug, device, measure, monkeypatch):
+def test_a_seed_that_shares_memory_with_the_generator_is_only_read(
+    debug, device, measure, monkeypatch
+):
     """An operation on it frees memory that the generator writes later: MindSpore does so without probe too."""
     monkeypatch.setenv("ASCEND_SIM_UNKNOWN", "fill")
     ms.manual_seed(7)
     x = ms.Tensor(VALUES[:4, :8].reshape(1, 4, 8), ms.float16)
-    outputs, dump = debug.record(lambda: ops.speed_fusion_attention(x, x, x, 2, "BSH"), task="tensor", measure=measure)
+    outputs, dump = debug.record(
+        lambda: ops.speed_fusion_attention(x, x, x, 2, "BSH"), task="tensor", measure=measure
+    )
     with device.record() as lines:
         seed = int(outputs[4].asnumpy())
     assert lines == [], "it stands in the memory of the host, as without probe"
@@ -118,7 +124,9 @@ def fail(tmp_path, plan, measure, mode="asynchronous"):
 def test_an_error_of_the_device_is_raised_once_and_the_entries_are_on_disk(tmp_path, plan, measure):
     done = fail(tmp_path, plan, measure)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.count("raised") == 1 and done.stdout.endswith("the program goes on\n"), done.stdout
+    assert done.stdout.count("raised") == 1 and done.stdout.endswith("the program goes on\n"), (
+        done.stdout
+    )
     assert "Exception ignored" not in done.stderr and "Traceback" not in done.stderr
     dump = Dump(tmp_path / "dump" / "step0" / "rank")
     names = ["Tensor.__mul__.0.forward", "Functional.relu.0.forward", "Functional.tanh.0.forward"]

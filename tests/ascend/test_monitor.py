@@ -123,7 +123,9 @@ def found(tmp_path_factory):
 
 def added(found, name, step):
     """Return the launches of a step under the monitor that the bare one has not: within it, and at its end."""
-    inside = found[name]["inside"][step].get("launch", 0) - found["bare"]["inside"][step].get("launch", 0)
+    inside = found[name]["inside"][step].get("launch", 0) - found["bare"]["inside"][step].get(
+        "launch", 0
+    )
     return inside, found[name]["end"][step].get("launch", 0)
 
 
@@ -137,12 +139,16 @@ def test_the_monitor_runs_on_the_device_and_changes_no_bit(found):
 def test_the_rows_have_the_numbers_of_the_training(found):
     rows = found["always_rows"]
     assert [
-        rows["loss"][str(float(step))] if str(float(step)) in rows["loss"] else rows["loss"][str(step)]
+        rows["loss"][str(float(step))]
+        if str(float(step)) in rows["loss"]
+        else rows["loss"][str(step)]
         for step in range(6)
     ] == pytest.approx(found["bare"]["losses"], rel=1e-5)
     for place, name in enumerate(found["bare"]["names"]):
         values = list(rows[f"{name}.grad"].values())
-        assert values == pytest.approx([norms[place] for norms in found["bare"]["norms"]], rel=1e-4, abs=1e-7)
+        assert values == pytest.approx(
+            [norms[place] for norms in found["bare"]["norms"]], rel=1e-4, abs=1e-7
+        )
         assert len(rows[f"{name}.param"]) == len(rows[f"{name}.update"]) == 6
 
 
@@ -170,13 +176,31 @@ def test_trainer_mon_writes_the_numbers_of_the_training_and_changes_no_bit(found
     trainer, names = found["trainer"], found["bare"]["names"]
     assert trainer["parameters"] == found["bare"]["parameters"]
     kinds = {row["kind"] for row in trainer["rows"]}
-    params = {"grad_unreduced", "grad_reduced", "param_origin", "param_updated", "exp_avg", "exp_avg_sq"}
+    params = {
+        "grad_unreduced",
+        "grad_reduced",
+        "param_origin",
+        "param_updated",
+        "exp_avg",
+        "exp_avg_sq",
+    }
     assert kinds == {*params, "actv", "actv_grad"}
     for kind in ("grad_unreduced", "grad_reduced"):
-        rows = {(row["name"], int(row["step"])): float(row["norm"]) for row in trainer["rows"] if row["kind"] == kind}
-        wanted = {(name, step): trainer["norms"][step][place] for step in range(6) for place, name in enumerate(names)}
+        rows = {
+            (row["name"], int(row["step"])): float(row["norm"])
+            for row in trainer["rows"]
+            if row["kind"] == kind
+        }
+        wanted = {
+            (name, step): trainer["norms"][step][place]
+            for step in range(6)
+            for place, name in enumerate(names)
+        }
         assert rows == pytest.approx(wanted, rel=1e-4, abs=2e-6)
-    assert all(float(row["nans"]) == 0 and float(row["min"]) <= float(row["mean"]) for row in trainer["rows"])
+    assert all(
+        float(row["nans"]) == 0 and float(row["min"]) <= float(row["mean"])
+        for row in trainer["rows"]
+    )
 
 
 FAILING = """

@@ -20,7 +20,13 @@ pytestmark = [pytest.mark.slow, pytest.mark.ascend]
 def test_faults_behind_the_backward_are_named_and_harmless_changes_are_not():
     command = [*program("optimizers.planted"), "--device", "Ascend", "--kinds", "mint.AdamW"]
     done = processes.run(
-        command, fresh="the device is another", capture_output=True, text=True, cwd=ROOT, env=environment(), check=False
+        command,
+        fresh="the device is another",
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        env=environment(),
+        check=False,
     )
     lines = [line for line in done.stdout.splitlines() if line.startswith("mint.AdamW | ")]
     assert len(lines) > 15, done.stderr[-2000:]
@@ -88,7 +94,9 @@ def test_adam_weight_decay_has_the_losses_of_cpu_and_its_bits_with_probe(tmp_pat
     found = {}
     for device in ("CPU", "Ascend"):
         command = [sys.executable, "-c", ADAM_WEIGHT_DECAY, device, str(tmp_path / device)]
-        done = processes.run(command, capture_output=True, text=True, env=environment(), timeout=200)
+        done = processes.run(
+            command, capture_output=True, text=True, env=environment(), timeout=200
+        )
         assert done.returncode == 0, done.stderr[-2000:]
         found[device] = json.loads(done.stdout.splitlines()[-1])
     assert not list(tmp_path.rglob("dump_error_info.log"))

@@ -19,7 +19,9 @@ COLLECTIVES = ("AllReduce", "AllGather", "ReduceScatter", "broadcast", "all_redu
 
 def run(folder, ranks, measure, **options):
     folder.mkdir()
-    (folder / "config.json").write_text(json.dumps({"measure": "host" if measure == "host" else "device"}))
+    (folder / "config.json").write_text(
+        json.dumps({"measure": "host" if measure == "host" else "device"})
+    )
     launch("on_ascend.py", ranks, folder, measure, **options)
 
 

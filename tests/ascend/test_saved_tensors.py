@@ -49,7 +49,9 @@ WRITES = {
 @pytest.mark.parametrize("way", WRITES)
 def test_a_written_weight_is_found(debug, way):
     write, count, name = WRITES[way]
-    bare = outcome(lambda: train(write))  # MindSpore itself refuses add_ and mul_ when the backward comes
+    bare = outcome(
+        lambda: train(write)
+    )  # MindSpore itself refuses add_ and mul_ when the backward comes
     debugger = debug(saved_tensors=True)
     debugger.start()
     watched = outcome(lambda: train(write))
@@ -59,7 +61,9 @@ def test_a_written_weight_is_found(debug, way):
     assert watched == bare
     found = [finding["sentence"] for finding in findings(debug)]
     assert len(found) == count
-    assert all(f"written by {name}.0.forward (test_saved_tensors.py:" in sentence for sentence in found)
+    assert all(
+        f"written by {name}.0.forward (test_saved_tensors.py:" in sentence for sentence in found
+    )
 
 
 #: prints the launches that the guard adds, and the waits and copies of a step without and with it, before its end

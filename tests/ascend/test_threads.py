@@ -59,9 +59,14 @@ def test_numbers_of_two_threads_are_right_if_mindspore_keeps_no_executors(tmp_pa
     assert done.returncode == 0, done.stderr[-3000:]
     wrong, *calls = map(int, done.stdout.splitlines()[-1].split())
     dump = Dump(tmp_path / "step0" / "rank")
-    assert (wrong, [len(dump.names(f"Functional.{name}.")) for name in ("relu", "abs")]) == (0, calls)
+    assert (wrong, [len(dump.names(f"Functional.{name}.")) for name in ("relu", "abs")]) == (
+        0,
+        calls,
+    )
     for name, count in zip(("relu", "abs"), calls):
         for number in range(count):
             entry = dump.data[f"Functional.{name}.{number}.forward"]
-            seen = [[entry[part][0][key] for key in ("Min", "Max")] for part in ("input_args", "output")]
+            seen = [
+                [entry[part][0][key] for key in ("Min", "Max")] for part in ("input_args", "output")
+            ]
             assert seen == [[number, number + 3]] * 2, (name, number)

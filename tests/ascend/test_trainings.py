@@ -32,8 +32,17 @@ def folders(tmp_path_factory):
     made = {}
     for device in ("CPU", "Ascend"):
         made[device] = tmp_path_factory.mktemp(device)
-        command = [sys.executable, "-m", "tests.ascend.trainings", device, str(made[device]), *["--all"] * ALL]
-        subprocess.run(command, cwd=ROOT, env=environment(), check=True, timeout=1800 if ALL else 300)
+        command = [
+            sys.executable,
+            "-m",
+            "tests.ascend.trainings",
+            device,
+            str(made[device]),
+            *["--all"] * ALL,
+        ]
+        subprocess.run(
+            command, cwd=ROOT, env=environment(), check=True, timeout=1800 if ALL else 300
+        )
     return made
 
 
@@ -50,7 +59,10 @@ def test_probe_changes_no_bit(folders, name):
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in ("adamw", "model")])
 def test_losses_are_those_of_cpu(folders, name):
-    ours, theirs = (json.loads((folders[device] / name / "results.json").read_text()) for device in ("Ascend", "CPU"))
+    ours, theirs = (
+        json.loads((folders[device] / name / "results.json").read_text())
+        for device in ("Ascend", "CPU")
+    )
     assert ours["bare"][1] == pytest.approx(theirs["bare"][1], rel=1e-4)
 
 
@@ -65,23 +77,39 @@ def test_entries_are_those_of_cpu(folders, name, way):
     if "structure" in way or "md5" in way:
         return
     bound = BOUNDS.get(name, 1e-4)
-    found = [text for key in theirs.data for text in differences(ours.data[key], theirs.data[key], bound, key, 1e-6)]
+    found = [
+        text
+        for key in theirs.data
+        for text in differences(ours.data[key], theirs.data[key], bound, key, 1e-6)
+    ]
     if name == "amp":  # numbers near zero are rounding errors of half floats
-        found = [text for text in found if "Mean" not in text and "Min" not in text and "backward" not in text]
+        found = [
+            text
+            for text in found
+            if "Mean" not in text and "Min" not in text and "backward" not in text
+        ]
     assert found == []
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_numbers_of_device_and_host_agree(folders, name):
-    host, device = (dump(folders, "Ascend", name, f"mix-{measure}") for measure in ("host", "device"))
+    host, device = (
+        dump(folders, "Ascend", name, f"mix-{measure}") for measure in ("host", "device")
+    )
     assert list(host.data) == list(device.data)
     compared = 0
     for key, entry in host.data.items():
         for (place, ours), (other, theirs) in zip(records_of(entry), records_of(device.data[key])):
             compared += 1
-            assert place == other and (ours["Max"], ours["Min"]) == (theirs["Max"], theirs["Min"]), (key, place)
+            assert place == other and (ours["Max"], ours["Min"]) == (
+                theirs["Max"],
+                theirs["Min"],
+            ), (key, place)
             if ours["Mean"] is not None:
                 largest = max(abs(ours["Max"]), abs(ours["Min"]))
-                assert theirs["Mean"] == pytest.approx(ours["Mean"], rel=0, abs=1e-6 * largest), (key, place)
+                assert theirs["Mean"] == pytest.approx(ours["Mean"], rel=0, abs=1e-6 * largest), (
+                    key,
+                    place,
+                )
                 assert theirs["Norm"] == pytest.approx(ours["Norm"], rel=1e-6), (key, place)
     assert compared > 40

@@ -66,7 +66,10 @@ class BrainMlp(Mlp):
 def _data():
     rng = np.random.RandomState(2)
     return [
-        (Tensor(rng.randn(16, 12).astype(np.float32)), Tensor(rng.randint(0, 5, 16).astype(np.int32)))
+        (
+            Tensor(rng.randn(16, 12).astype(np.float32)),
+            Tensor(rng.randint(0, 5, 16).astype(np.int32)),
+        )
         for _ in range(STEPS)
     ]
 
@@ -90,14 +93,18 @@ def mlp(optimizer=nn.Momentum, make=Mlp, amp="", parts=1, **options):
         options = {"learning_rate": 0.1, "momentum": 0.9}
     net.set_train()
     update = optimizer(net.trainable_params(), **options)
-    gradient = ms.value_and_grad(lambda x, y: loss(net(x).astype(ms.float32), y), None, update.parameters)
+    gradient = ms.value_and_grad(
+        lambda x, y: loss(net(x).astype(ms.float32), y), None, update.parameters
+    )
 
     def step(i):
         x, y = data[i % STEPS]
         size = len(x) // parts
         value, grads = gradient(x[:size], y[:size])
         for part in range(1, parts):
-            more = gradient(x[part * size : (part + 1) * size], y[part * size : (part + 1) * size])[1]
+            more = gradient(x[part * size : (part + 1) * size], y[part * size : (part + 1) * size])[
+                1
+            ]
             grads = tuple(ops.add(one, other) for one, other in zip(grads, more))
         update(grads)
         return value, grads
@@ -149,7 +156,9 @@ def train_by_model(folder, settings):
     if settings:
         callbacks = [MsprobeStep(PrecisionDebugger(write_settings(folder, settings)))]
     model.train(1, data, callbacks=callbacks, dataset_sink_mode=False)
-    return hashlib.sha256(b"".join(p.asnumpy().tobytes() for p in net.get_parameters())).hexdigest(), []
+    return hashlib.sha256(
+        b"".join(p.asnumpy().tobytes() for p in net.get_parameters())
+    ).hexdigest(), []
 
 
 def write_settings(folder, settings):
@@ -159,7 +168,9 @@ def write_settings(folder, settings):
     task = settings.get("task", "statistics")
     own = {key: settings.pop(key) for key in ("summary_mode",) if key in settings}
     path = folder / "config.json"
-    path.write_text(json.dumps({**settings, "dump_path": str(folder), "overwrite": True, task: own}))
+    path.write_text(
+        json.dumps({**settings, "dump_path": str(folder), "overwrite": True, task: own})
+    )
     return str(path)
 
 

@@ -51,7 +51,10 @@ def test_an_asynchronous_error_reaches_the_training_and_is_not_logged_as_probes(
     if level != "L0":
         assert "'input_indices'" in data["Functional.gather.0.forward"]["raised"]
     else:
-        assert "Cell.d.Dense.forward.0" not in data or "'input_indices'" in data["Cell.d.Dense.forward.0"]["raised"]
+        assert (
+            "Cell.d.Dense.forward.0" not in data
+            or "'input_indices'" in data["Cell.d.Dense.forward.0"]["raised"]
+        )
 
 
 SYNCHRONIZE = """
@@ -75,7 +78,9 @@ except Exception as error:
 @pytest.mark.parametrize("synchronize", [True, False])
 def test_an_error_comes_with_its_call_where_pynative_was_made_synchronous(tmp_path, synchronize):
     config = tmp_path / "config.json"
-    config.write_text(json.dumps({"synchronize": synchronize, "dump_path": str(tmp_path / "dump"), "quiet": True}))
+    config.write_text(
+        json.dumps({"synchronize": synchronize, "dump_path": str(tmp_path / "dump"), "quiet": True})
+    )
     command = [sys.executable, "-c", SYNCHRONIZE, str(config)]
     done = processes.run(command, capture_output=True, text=True, check=True, timeout=100)
     returned = [] if synchronize else ["the call returned"]
@@ -109,5 +114,7 @@ def test_a_step_ends_although_step_raises_a_pending_error_of_the_training(tmp_pa
     command = [sys.executable, "-c", PENDING, str(tmp_path)]
     done = processes.run(command, capture_output=True, text=True, check=True, timeout=100)
     assert done.stdout.split() == ["raised"]
-    calls = [list(json.loads((tmp_path / f"step{i}/rank/dump.json").read_text())["data"]) for i in (0, 1)]
+    calls = [
+        list(json.loads((tmp_path / f"step{i}/rank/dump.json").read_text())["data"]) for i in (0, 1)
+    ]
     assert calls == [["Functional.relu.0.forward"], ["Functional.exp.0.forward"]]

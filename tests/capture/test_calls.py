@@ -37,7 +37,9 @@ X = tensor([[1.0, -2.0], [3.0, 4.0]])
         ("MintFunctional.relu", lambda: mint.nn.functional.relu(X)),
     ],
 )
-def test_a_call_is_recorded_under_the_name_it_was_called_by_and_the_calls_inside_it_are_not(debug, name, call):
+def test_a_call_is_recorded_under_the_name_it_was_called_by_and_the_calls_inside_it_are_not(
+    debug, name, call
+):
     expected = call().asnumpy()
     result, dump = debug.record(call)
     np.testing.assert_array_equal(result.asnumpy(), expected)
@@ -135,12 +137,16 @@ def test_arguments_of_every_kind_are_recorded(debug, monkeypatch):
         ((), []),
     ],
 )
-def test_results_of_every_kind_are_recorded_and_returned_unchanged(debug, monkeypatch, value, kinds):
+def test_results_of_every_kind_are_recorded_and_returned_unchanged(
+    debug, monkeypatch, value, kinds
+):
     monkeypatch.setattr(ops, "relu", lambda x: value)
     result, dump = debug.record(lambda: ops.relu(X))
     assert result is value
     output = dump.data["Functional.relu.0.forward"]["output"]
-    assert [item.get("type", dict) if isinstance(item, dict) else item and type(item) for item in output] == kinds
+    assert [
+        item.get("type", dict) if isinstance(item, dict) else item and type(item) for item in output
+    ] == kinds
 
 
 def test_a_function_that_the_user_puts_in_place_of_an_api_runs(debug, monkeypatch):
@@ -178,7 +184,10 @@ def test_an_array_of_an_unusual_kind_loses_nothing_else(debug, kind, task):
     net.append(Second())
     _, dump = debug.record(lambda: net[1](X, KINDS[kind]), net, level="L0", task=task)
     entry = dump.data["Cell.1.Second.forward.0"]
-    assert (entry["input_args"][0]["Max"], entry["output"][0]["Max"]) == (X.asnumpy().max(), X.asnumpy().max())
+    assert (entry["input_args"][0]["Max"], entry["output"][0]["Max"]) == (
+        X.asnumpy().max(),
+        X.asnumpy().max(),
+    )
     record = entry["input_args"][1]
     expected = {"masked": 5**0.5, "matrix": 5.0, "longdouble": 5.0, "clongdouble": 5.0}
     assert record["Norm"] == (pytest.approx(expected[kind]) if kind in expected else None)
@@ -196,7 +205,9 @@ def test_a_static_method_of_tensor_is_called_through_a_tensor_as_without_probe(d
 
 
 def test_the_file_of_a_keyword_argument_is_named_by_its_keyword(debug):
-    _, dump = debug.record(lambda: ops.clamp(X, min=tensor([[0.0, 0.0], [0.0, 0.0]])), task="tensor")
+    _, dump = debug.record(
+        lambda: ops.clamp(X, min=tensor([[0.0, 0.0], [0.0, 0.0]])), task="tensor"
+    )
     record = dump.data["Functional.clamp.0.forward"]["input_kwargs"]["min"]
     assert record["data_name"] == "Functional.clamp.0.forward.kwargs.min.npy"
     assert dump.array(record["data_name"]).tolist() == [[0, 0], [0, 0]]
@@ -204,7 +215,9 @@ def test_the_file_of_a_keyword_argument_is_named_by_its_keyword(debug):
 
 def test_the_file_of_a_tensor_in_a_list_is_named_by_its_index(debug):
     _, dump = debug.record(lambda: ops.concat([X, X]), task="tensor")
-    names = [record["data_name"] for record in dump.data["Functional.concat.0.forward"]["input_args"][0]]
+    names = [
+        record["data_name"] for record in dump.data["Functional.concat.0.forward"]["input_args"][0]
+    ]
     assert names == [f"Functional.concat.0.forward.input.0.{i}.npy" for i in range(2)]
 
 
@@ -257,9 +270,14 @@ def test_list_with_a_cell_records_everything_inside_it(debug):
     run = ms.value_and_grad(lambda x: net(x).sum(), None, net.trainable_params())
     _, dump = debug.record(lambda: run(X), net, level="mix", list=["second"])
     assert {name.split(".")[0] for name in dump.data} == {"Cell", "Primitive"}
-    assert "Cell.second.Dense.forward.0" in dump.data and "Cell.second.Dense.backward.0" in dump.data
+    assert (
+        "Cell.second.Dense.forward.0" in dump.data and "Cell.second.Dense.backward.0" in dump.data
+    )
     assert "Cell.second.Dense.parameters_grad.0" in dump.data
-    assert "Primitive.matmul.MatMul.1.backward" in dump.data and "Primitive.matmul.MatMul.0.forward" not in dump.data
+    assert (
+        "Primitive.matmul.MatMul.1.backward" in dump.data
+        and "Primitive.matmul.MatMul.0.forward" not in dump.data
+    )
     assert not [name for name in dump.data if "first" in name or "tanh" in name]
     assert all(parent is None or parent in dump.construct for parent in dump.construct.values())
 
@@ -267,7 +285,10 @@ def test_list_with_a_cell_records_everything_inside_it(debug):
 def test_scope_may_begin_with_a_cell(debug):
     net = Pair()
     _, dump = debug.record(
-        lambda: net(X), net, level="mix", scope=["Cell.first.Dense.forward.0", "Functional.tanh.0.forward"]
+        lambda: net(X),
+        net,
+        level="mix",
+        scope=["Cell.first.Dense.forward.0", "Functional.tanh.0.forward"],
     )
     assert "Cell.first.Dense.forward.0" in dump.data and "Functional.tanh.0.forward" in dump.data
     assert not [name for name in dump.data if "second" in name or "MatMul.1" in name]
@@ -280,7 +301,10 @@ def test_scope_may_begin_with_a_cell(debug):
         (["backward"], {"Functional.exp.0.backward": ["input", "output"]}),
         (
             ["input"],
-            {"Functional.exp.0.forward": ["input_args", "input_kwargs"], "Functional.exp.0.backward": ["input"]},
+            {
+                "Functional.exp.0.forward": ["input_args", "input_kwargs"],
+                "Functional.exp.0.backward": ["input"],
+            },
         ),
         (["forward", "output"], {"Functional.exp.0.forward": ["output"]}),
     ],
@@ -302,11 +326,18 @@ def test_the_stack_names_the_users_frames_innermost_first(debug):
     _, dump = debug.record(lambda: ops.exp(X) + ops.exp(X))
     names, frames = dump.stack["0"]
     assert list(dump.stack) == ["0"]
-    assert names == ["Functional.exp.0.forward", "Functional.exp.1.forward", "Tensor.__add__.0.forward"]
+    assert names == [
+        "Functional.exp.0.forward",
+        "Functional.exp.1.forward",
+        "Tensor.__add__.0.forward",
+    ]
     assert re.fullmatch(
-        rf"File {re.escape(__file__)}, line \d+, in <lambda>, \n _, dump = debug\.record\(.*", frames[0]
+        rf"File {re.escape(__file__)}, line \d+, in <lambda>, \n _, dump = debug\.record\(.*",
+        frames[0],
     )
-    assert not [frame for frame in frames if "/probe/" in frame.split(",")[0] and "/tests/" not in frame]
+    assert not [
+        frame for frame in frames if "/probe/" in frame.split(",")[0] and "/tests/" not in frame
+    ]
 
 
 def test_a_file_name_that_is_too_long_is_shortened_and_mapped(debug, monkeypatch):

@@ -60,7 +60,9 @@ def record(debug, function, call, **settings):
 
 
 def test_a_dict_that_a_cell_returns_is_recorded_with_its_keys(debug):
-    dump = record(debug, lambda x: {"a": x * 2.0, "b": x * 3.0}, lambda inner, x: sum(inner(x).values()).sum())
+    dump = record(
+        debug, lambda x: {"a": x * 2.0, "b": x * 3.0}, lambda inner, x: sum(inner(x).values()).sum()
+    )
     assert set(dump.data["Cell.inner.Inner.forward.0"]["output"][0]) == {"a", "b"}
     backward = dump.data["Cell.inner.Inner.backward.0"]
     assert backward["input"][0]["a"]["Max"] == 1.0
@@ -79,7 +81,11 @@ def test_a_cell_that_returns_none_has_no_backward_entry(debug):
 
 
 def test_keyword_inputs_of_a_cell_are_recorded_apart(debug):
-    dump = record(debug, lambda x, y, scale=1: x * y * scale, lambda inner, x: inner(x, y=x + 1, scale=2.0).sum())
+    dump = record(
+        debug,
+        lambda x, y, scale=1: x * y * scale,
+        lambda inner, x: inner(x, y=x + 1, scale=2.0).sum(),
+    )
     forward = dump.data["Cell.inner.Inner.forward.0"]
     assert set(forward["input_kwargs"]) == {"y", "scale"}
     backward = dump.data["Cell.inner.Inner.backward.0"]
@@ -96,14 +102,19 @@ def test_the_last_forward_of_a_shared_cell_has_the_first_backward(debug):
     ]
 
 
-def test_a_cell_that_raises_has_an_entry_with_its_error_and_later_calls_have_the_right_parent(debug):
+def test_a_cell_that_raises_has_an_entry_with_its_error_and_later_calls_have_the_right_parent(
+    debug,
+):
     def fails(x):
         raise ValueError("planted")
 
     class Net(nn.Cell):
         def __init__(self):
             super().__init__()
-            self.bad, self.good = Outer(fails, lambda inner, x: inner(x)), Inner(lambda x: ops.exp(x))
+            self.bad, self.good = (
+                Outer(fails, lambda inner, x: inner(x)),
+                Inner(lambda x: ops.exp(x)),
+            )
 
         def construct(self, x):
             with pytest.raises(ValueError, match="planted"):
@@ -118,7 +129,9 @@ def test_a_cell_that_raises_has_an_entry_with_its_error_and_later_calls_have_the
     assert dump.construct["Cell.bad.inner.Inner.forward.0"] == "Cell.bad.Outer.forward.0"
 
 
-def test_a_cell_that_is_interrupted_has_an_entry_with_its_error_and_later_calls_have_the_right_parent(debug):
+def test_a_cell_that_is_interrupted_has_an_entry_with_its_error_and_later_calls_have_the_right_parent(
+    debug,
+):
     def interrupt(x):
         raise KeyboardInterrupt
 
@@ -173,7 +186,9 @@ class CopiesItself(nn.Cell):
 
 def test_a_primitive_that_is_copied_while_recording_has_its_own_class(debug):
     net = nn.SequentialCell(CopiesItself())
-    made, dump = debug.record(lambda: [copy.deepcopy(net)[0](X), copy.deepcopy(net[0]), net(X)], net, level="mix")
+    made, dump = debug.record(
+        lambda: [copy.deepcopy(net)[0](X), copy.deepcopy(net[0]), net(X)], net, level="mix"
+    )
     assert type(made[1].multiply) is ops.MatMul
     assert dump.names("MatMul", "forward") == [
         "Primitive.fn:CopiesItself.MatMul.0.forward",
@@ -262,7 +277,9 @@ def test_parameter_gradients_are_recorded_while_the_scope_is_open(debug, scope, 
     net = nn.SequentialCell(nn.Dense(3, 2), nn.Dense(2, 1))
     run = ms.value_and_grad(lambda x: net(x).sum(), None, net.trainable_params())
     _, dump = debug.record(lambda: run(X), net, level="L0", scope=scope)
-    assert sorted(dump.names("parameters_grad")) == [f"{name}.parameters_grad.0" for name in parameters]
+    assert sorted(dump.names("parameters_grad")) == [
+        f"{name}.parameters_grad.0" for name in parameters
+    ]
     assert set(scope) <= set(dump.data)
 
 
@@ -289,7 +306,10 @@ def test_each_backward_has_its_own_parameter_gradients(debug):
     net = nn.SequentialCell(nn.Dense(3, 2))
     run = ms.value_and_grad(lambda x: net(x).sum(), None, net.trainable_params())
     _, dump = debug.record(lambda: (run(X), run(X)), net, level="L0")
-    assert dump.names("parameters_grad") == ["Cell.0.Dense.parameters_grad.0", "Cell.0.Dense.parameters_grad.1"]
+    assert dump.names("parameters_grad") == [
+        "Cell.0.Dense.parameters_grad.0",
+        "Cell.0.Dense.parameters_grad.1",
+    ]
 
 
 def test_an_optimizer_inside_the_model_is_one_entry_below_its_path(debug):
@@ -311,8 +331,14 @@ def test_every_parent_in_construct_json_is_a_key_and_the_tree_is_that_of_the_mod
     _, dump = debug.record(lambda: train(0), net, level=level)
     tree = dump.construct
     assert all(parent is None or parent in tree for parent in tree.values())
-    assert tree["Cell.blocks.0.attention.q.Dense.forward.0"] == "Cell.blocks.0.attention.Attention.forward.0"
-    assert tree["Cell.blocks.0.attention.q.Dense.backward.0"] == "Cell.blocks.0.attention.Attention.backward.0"
+    assert (
+        tree["Cell.blocks.0.attention.q.Dense.forward.0"]
+        == "Cell.blocks.0.attention.Attention.forward.0"
+    )
+    assert (
+        tree["Cell.blocks.0.attention.q.Dense.backward.0"]
+        == "Cell.blocks.0.attention.Attention.backward.0"
+    )
     assert tree["Cell.blocks.0.Block.backward.0"] is None
     expected = {name for name in dump.data if "parameters_grad" not in name}
     assert expected <= set(tree)
@@ -331,8 +357,14 @@ def test_the_second_forward_of_recompute_has_no_entries_and_the_first_has_its_ba
     build = interference.NETS["recomputed"]
     net, step = build()
     _, dump = debug.record(lambda: step(0), net, level="mix", task="tensor")
-    assert not [name for name in [*dump.data, *dump.construct] if "ecompute" in name or "WrapCell" in name]
-    assert len(dump.names("Cell.heavy.Gate.forward")) == len(dump.names("Functional.sigmoid", "forward")) == 1
+    assert not [
+        name for name in [*dump.data, *dump.construct] if "ecompute" in name or "WrapCell" in name
+    ]
+    assert (
+        len(dump.names("Cell.heavy.Gate.forward"))
+        == len(dump.names("Functional.sigmoid", "forward"))
+        == 1
+    )
     for name in ("Cell.heavy.Gate", "Cell.heavy.value.Dense"):
         assert f"{name}.backward.0" in dump.data
     assert dump.construct["Functional.sigmoid.0.backward"] == "Cell.heavy.Gate.backward.0"
@@ -343,8 +375,14 @@ def test_the_second_forward_of_recompute_has_no_entries_and_the_first_has_its_ba
     step(0)
     debugger.step()
     plain = Dump(debug.path / "plain" / "step0" / "rank")
-    for name in ("Cell.heavy.Gate.backward.0", "Functional.sigmoid.0.backward", "Cell.heavy.gate.Dense.backward.0"):
-        ours, expected = (each.array(each.data[name]["output"][0]["data_name"]) for each in (dump, plain))
+    for name in (
+        "Cell.heavy.Gate.backward.0",
+        "Functional.sigmoid.0.backward",
+        "Cell.heavy.gate.Dense.backward.0",
+    ):
+        ours, expected = (
+            each.array(each.data[name]["output"][0]["data_name"]) for each in (dump, plain)
+        )
         np.testing.assert_allclose(ours, expected, rtol=1e-6)
 
 
@@ -367,7 +405,10 @@ def test_a_cell_with_two_names_is_recorded_under_the_first_without_a_warning(deb
     net, step = interference.NETS["shared"]()
     _, dump = debug.record(lambda: step(0), net, level="L0")
     names = [name for name in dump.data if ".forward." in name]
-    assert names == [*(f"Cell.one.Dense.forward.{i}" for i in range(3)), "Cell.optimizer.Adam.forward.0"]
+    assert names == [
+        *(f"Cell.one.Dense.forward.{i}" for i in range(3)),
+        "Cell.optimizer.Adam.forward.0",
+    ]
     assert caplog.messages == []
 
 
@@ -393,8 +434,12 @@ def test_the_backward_of_a_cell_with_bprop_is_recorded(debug):
     _, dump = debug.record(lambda: step(0), net, level="mix", task="tensor")
     assert dump.construct["Cell.own.OwnBackward.forward.0"] is None
     assert dump.construct["Tensor.__add__.0.forward"] is None
-    given, got = (dump.data["Cell.own.OwnBackward.backward.0"][key][0] for key in ("input", "output"))
-    np.testing.assert_array_equal(dump.array(got["data_name"]), dump.array(given["data_name"]) * 3.0)
+    given, got = (
+        dump.data["Cell.own.OwnBackward.backward.0"][key][0] for key in ("input", "output")
+    )
+    np.testing.assert_array_equal(
+        dump.array(got["data_name"]), dump.array(given["data_name"]) * 3.0
+    )
 
 
 #: of which nothing may be left when the step is over
@@ -449,4 +494,8 @@ def test_a_thousand_steps_take_no_more_memory_than_without_probe(capsys):
     with capsys.disabled():
         print(f"\n{grown}")
     assert grown["probe"]["memory"] - grown["bare"]["memory"] <= 2e6
-    assert (grown["probe"]["objects"], grown["probe"]["files"], grown["probe"]["threads"]) == (0, 0, 0)
+    assert (grown["probe"]["objects"], grown["probe"]["files"], grown["probe"]["threads"]) == (
+        0,
+        0,
+        0,
+    )

@@ -61,7 +61,9 @@ def test_a_parameter_that_is_replaced_between_two_calls_has_its_values_and_gradi
             gradients(net, [net[0].weight])
 
     _, dump = debug.record(train, net, level="L0")
-    recorded = [dump.data[name]["parameters"]["weight"]["Norm"] for name in dump.names("Dense.forward")]
+    recorded = [
+        dump.data[name]["parameters"]["weight"]["Norm"] for name in dump.names("Dense.forward")
+    ]
     assert recorded == pytest.approx([np.linalg.norm(weight.asnumpy()) for weight in held])
     assert len(dump.names("parameters_grad")) == 2
 
@@ -90,10 +92,13 @@ def test_parameters_of_one_cell_whose_names_end_alike_have_their_whole_names(deb
     _, dump = debug.record(lambda: gradients(net, net.trainable_params()), net, level="L0")
     recorded = dump.data["Cell.penalty.Penalty.forward.0"]["parameters"]
     assert {name: record["Norm"] for name, record in recorded.items()} == {
-        parameter.name: pytest.approx(np.linalg.norm(parameter.asnumpy())) for parameter in net.trainable_params()
+        parameter.name: pytest.approx(np.linalg.norm(parameter.asnumpy()))
+        for parameter in net.trainable_params()
     }
     assert len(recorded) == 4
-    found = dict(item for name in dump.names("Penalty.parameters_grad") for item in dump.data[name].items())
+    found = dict(
+        item for name in dump.names("Penalty.parameters_grad") for item in dump.data[name].items()
+    )
     assert found.keys() == recorded.keys()
 
 

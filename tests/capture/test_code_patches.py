@@ -62,7 +62,14 @@ def state_of(places):
     for owner, name in places:
         value = vars(owner).get(name)
         code = getattr(value, "__code__", None)
-        seen.append((value, code, [*vars(value).items()] if code else None, getattr(value, "__defaults__", None)))
+        seen.append(
+            (
+                value,
+                code,
+                [*vars(value).items()] if code else None,
+                getattr(value, "__defaults__", None),
+            )
+        )
     return seen, gc.get_threshold()
 
 
@@ -73,10 +80,18 @@ def test_a_name_taken_before_start_is_recorded_under_its_api_name_and_numbers_ri
     act, method = ops.relu, Tensor.astype
 
     def work():
-        return ops.relu(early_relu(X)), act(X), ops.relu(X), method(X, ms.float16), list(map(early_tanh, [X]))
+        return (
+            ops.relu(early_relu(X)),
+            act(X),
+            ops.relu(X),
+            method(X, ms.float16),
+            list(map(early_tanh, [X])),
+        )
 
     _, dump = debug.record(work)
-    assert [name for name in dump.data if "relu" in name] == [f"Functional.relu.{i}.forward" for i in range(4)]
+    assert [name for name in dump.data if "relu" in name] == [
+        f"Functional.relu.{i}.forward" for i in range(4)
+    ]
     assert "Tensor.to.0.forward" in dump.data and "Functional.tanh.0.forward" in dump.data
     assert not [name for name in dump.data if name.startswith("Primitive.fn")]
     frames = [frame for _, frames in dump.stack.values() for frame in frames[:1]]
@@ -98,7 +113,9 @@ def test_compare_pairs_calls_whose_numbers_have_shifted(debug):
     folders = []
     for early_names, scale in [(False, 1.0), (True, 1.0), (True, 1.5)]:
         debug.dump_path = debug.path / f"dump{len(folders)}"
-        debug.record(lambda scale=scale: ms.grad(lambda x: work(scale) + x.sum())(X), early_names=early_names)
+        debug.record(
+            lambda scale=scale: ms.grad(lambda x: work(scale) + x.sum())(X), early_names=early_names
+        )
         folders.append(debug.dump_path)
     before, after, wrong = folders
     for one, other in [(before, after), (after, before)]:
@@ -113,7 +130,11 @@ def test_of_two_keys_of_one_function_each_is_recorded_by_its_attribute(debug):
     assert mint.abs is ops.abs
     early = mint.abs
     _, dump = debug.record(lambda: (ops.abs(X), mint.abs(X), early(X)))
-    assert list(dump.data) == ["Functional.abs.0.forward", "Mint.abs.0.forward", "Functional.abs.1.forward"]
+    assert list(dump.data) == [
+        "Functional.abs.0.forward",
+        "Mint.abs.0.forward",
+        "Functional.abs.1.forward",
+    ]
 
 
 # -- every order, every ending ----------------------------------------------------------------------------------------
@@ -146,7 +167,14 @@ def interrupt_at(number, action):
 @pytest.mark.parametrize("ends", [False, True], ids=["start", "stop"])
 def test_an_interrupt_at_any_bytecode_leaves_every_function_the_original(debug, small, ends):
     net, interrupts = nn.SequentialCell(nn.Dense(3, 3)), 0
-    places = [(ops, "relu"), (ops, "tanh"), (ops, "conv2d"), (Tensor, "abs"), (Tensor, "astype"), (mint, "abs")]
+    places = [
+        (ops, "relu"),
+        (ops, "tanh"),
+        (ops, "conv2d"),
+        (Tensor, "abs"),
+        (Tensor, "astype"),
+        (mint, "abs"),
+    ]
     places += [(nn.Cell, "__call__"), (nn.Cell, "_run_forward_pre_hook"), (Tensor, "from_numpy")]
     debugger = debug(support_ops=small, level="mix")
     before = state_of(places)
@@ -161,7 +189,9 @@ def test_an_interrupt_at_any_bytecode_leaves_every_function_the_original(debug, 
         if not interrupted:
             break
         interrupts += 1
-        if state_of(places) != before:  # after an interrupt at the first or the last bytecodes of our method
+        if (
+            state_of(places) != before
+        ):  # after an interrupt at the first or the last bytecodes of our method
             assert number < 30 or debugger._session.state.value == "recording", number
             debugger.step()
             assert state_of(places) == before, number
@@ -230,7 +260,11 @@ def test_two_captures_on_one_function_may_be_removed_in_any_order(order):
     assert seen == ["second"]
     for index in order:
         captures[index].remove()
-    assert ops.relu.__code__ is code and not vars(ops.relu) and inspect.signature(ops.relu) == signature
+    assert (
+        ops.relu.__code__ is code
+        and not vars(ops.relu)
+        and inspect.signature(ops.relu) == signature
+    )
     ops.relu(X)
     assert seen == ["second"]
 
@@ -301,7 +335,11 @@ def test_threads_inside_a_function_while_its_code_is_replaced_finish_their_call(
 
 @pytest.mark.slow
 def test_a_compiled_listed_function_is_compiled_once_and_keeps_its_phase(debug):
-    name = "mindspore.graph.api" if importlib.util.find_spec("mindspore.graph.api") else "mindspore.common.api"
+    name = (
+        "mindspore.graph.api"
+        if importlib.util.find_spec("mindspore.graph.api")
+        else "mindspore.common.api"
+    )
     api = importlib.import_module(name)  # the one since 2.9, then the one before
     compiled, (x, y) = jit(ops.addcmul), (X, X + 1.0)
     bare = compiled(x, y, y, value=2.0).asnumpy()
@@ -329,7 +367,10 @@ def test_a_compiled_listed_function_is_called_for_the_first_time_while_it_is_rec
 @pytest.mark.slow
 def test_tables_of_functions_that_are_made_while_recording_find_the_functions_later(debug):
     import_errors = []
-    for name in ("mindspore.graph._pijit.pijit_func_white_list", "mindspore._extends.pijit.pijit_func_white_list"):
+    for name in (
+        "mindspore.graph._pijit.pijit_func_white_list",
+        "mindspore._extends.pijit.pijit_func_white_list",
+    ):
         with contextlib.suppress(ImportError):
             known = sys.modules.pop(name, None)
             debugger = debug()
@@ -340,7 +381,12 @@ def test_tables_of_functions_that_are_made_while_recording_find_the_functions_la
                 debugger.close()
                 if known is not None:
                     sys.modules[name] = known
-            for function in (ops.functional.assign, Tensor.astype, Tensor.assign_value, Tensor.tolist):
+            for function in (
+                ops.functional.assign,
+                Tensor.astype,
+                Tensor.assign_value,
+                Tensor.tolist,
+            ):
                 assert ms._c_expression.function_id(function) in table
             return
         import_errors.append(name)
@@ -358,7 +404,12 @@ def test_arguments_errors_and_frames_are_those_of_the_original(debug):
             return str(error)
         return ""
 
-    calls = [lambda: ops.relu(), lambda: ops.relu(X, 1, 2), lambda: ops.softmax(X, wrong=1), lambda: ops.dense(X)]
+    calls = [
+        lambda: ops.relu(),
+        lambda: ops.relu(X, 1, 2),
+        lambda: ops.softmax(X, wrong=1),
+        lambda: ops.dense(X),
+    ]
     bare = [message(call) for call in calls]
     assert all(bare)
     debugger = debug()
@@ -370,7 +421,11 @@ def test_arguments_errors_and_frames_are_those_of_the_original(debug):
         frames = traceback.extract_tb(error.__traceback__)
     debugger.stop()
     code = ops.concat.__code__
-    assert (frames[1].filename, frames[1].name, frames[1].lineno) == (code.co_filename, "concat", code.co_firstlineno)
+    assert (frames[1].filename, frames[1].name, frames[1].lineno) == (
+        code.co_filename,
+        "concat",
+        code.co_firstlineno,
+    )
 
 
 def test_defaults_that_the_user_changes_between_steps_are_used(debug):
@@ -393,7 +448,9 @@ def test_defaults_that_the_user_changes_between_steps_are_used(debug):
         ops.elu.__defaults__ = before
 
 
-def test_code_that_the_user_gives_a_function_while_it_is_recorded_stays_and_is_recorded_later(debug):
+def test_code_that_the_user_gives_a_function_while_it_is_recorded_stays_and_is_recorded_later(
+    debug,
+):
     original = ops.relu6.__code__
 
     def doubled(x):
@@ -416,7 +473,11 @@ def test_code_that_the_user_gives_a_function_while_it_is_recorded_stays_and_is_r
 
 
 def test_the_frames_of_a_closure_can_be_read(debug):
-    closures = [f for f in map(value_of, load_supported_apis(None)) if isinstance(f, FunctionType) and f.__closure__]
+    closures = [
+        f
+        for f in map(value_of, load_supported_apis(None))
+        if isinstance(f, FunctionType) and f.__closure__
+    ]
     assert closures
     seen = []
 

@@ -83,7 +83,9 @@ def test_a_tensor_that_a_collective_changes_is_its_output(debug, monkeypatch, se
     install(monkeypatch, module, name, stand_in)
 
     def call():
-        handle = getattr(module, name)(*arguments, **({} if name in NEVER + ALWAYS else {"async_op": True}))
+        handle = getattr(module, name)(
+            *arguments, **({} if name in NEVER + ALWAYS else {"async_op": True})
+        )
         if handle is None:
             return
         between = ops.relu(tensor(-1.0))
@@ -103,10 +105,18 @@ def test_a_tensor_that_a_collective_changes_is_its_output(debug, monkeypatch, se
 
 
 @pytest.mark.parametrize(
-    "name", ["all_reduce", "all_gather_into_tensor", "reduce_scatter_tensor", "all_to_all_single_with_output_shape"]
+    "name",
+    [
+        "all_reduce",
+        "all_gather_into_tensor",
+        "reduce_scatter_tensor",
+        "all_to_all_single_with_output_shape",
+    ],
 )
 @pytest.mark.parametrize("waits", [True, False])
-def test_a_result_beside_a_handle_is_recorded_when_it_was_waited_for(debug, monkeypatch, name, waits):
+def test_a_result_beside_a_handle_is_recorded_when_it_was_waited_for(
+    debug, monkeypatch, name, waits
+):
     made = []
 
     def stand_in(given, group=None, async_op=False):
@@ -129,16 +139,24 @@ def test_a_result_beside_a_handle_is_recorded_when_it_was_waited_for(debug, monk
     assert entry["output"][1] is None
 
 
-@pytest.mark.parametrize("name", ["reduce", "scatter_tensor", "gather_into_tensor", "broadcast", "recv"])
+@pytest.mark.parametrize(
+    "name", ["reduce", "scatter_tensor", "gather_into_tensor", "broadcast", "recv"]
+)
 def test_a_result_without_a_handle_is_the_output(debug, monkeypatch, name):
     install(monkeypatch, comm_func, name, lambda given, *args, **kwargs: given * 2.0)
     dump = recorded(debug, lambda: getattr(comm_func, name)(tensor(), 0))
-    assert numbers(dump, dump.data[f"Distributed.{name}.0.forward"]["output"][0]) == [0.0, 2.0, 4.0, 6.0]
+    assert numbers(dump, dump.data[f"Distributed.{name}.0.forward"]["output"][0]) == [
+        0.0,
+        2.0,
+        4.0,
+        6.0,
+    ]
 
 
 @pytest.mark.parametrize("section", SECTIONS)
 @pytest.mark.parametrize(
-    "name", ["send", "isend", "recv", "all_to_all_v_c", "reduce", "barrier", "broadcast_object_list"]
+    "name",
+    ["send", "isend", "recv", "all_to_all_v_c", "reduce", "barrier", "broadcast_object_list"],
 )
 def test_a_collective_that_raises_has_an_entry_with_its_error_and_the_next_call_is_recorded(
     debug, monkeypatch, section, name
@@ -162,9 +180,15 @@ def test_a_collective_that_raises_has_an_entry_with_its_error_and_the_next_call_
     assert "Functional.relu.0.forward" in dump.data
 
 
-def test_point_to_point_operations_are_described_and_have_their_outputs_after_one_wait(debug, monkeypatch):
+def test_point_to_point_operations_are_described_and_have_their_outputs_after_one_wait(
+    debug, monkeypatch
+):
     def stand_in(operations):
-        return [comm_func.CommHandle(Sent([item.tensor for item in operations if name_of(item) == "irecv"]))]
+        return [
+            comm_func.CommHandle(
+                Sent([item.tensor for item in operations if name_of(item) == "irecv"])
+            )
+        ]
 
     def name_of(operation):
         return getattr(operation.op, "__name__", operation.op)
@@ -175,7 +199,10 @@ def test_point_to_point_operations_are_described_and_have_their_outputs_after_on
 
     def call():
         # what it is called now and what it was called before start() are both taken for the real one
-        operations = [distributed.P2POp(distributed.isend, tensor(4), 1), distributed.P2POp(before, tensor(4), 1)]
+        operations = [
+            distributed.P2POp(distributed.isend, tensor(4), 1),
+            distributed.P2POp(before, tensor(4), 1),
+        ]
         operations.append(distributed.P2POp("irecv", received, 1))
         (handle,) = distributed.batch_isend_irecv(operations)
         handle.wait()
@@ -200,7 +227,9 @@ def test_every_task_reads_outputs_after_the_wait(debug, monkeypatch, task):
         def wait(self):
             write(self.target, float("nan"))
 
-    install(monkeypatch, distributed, "irecv", lambda given, src: comm_func.CommHandle(Spoiled(given)))
+    install(
+        monkeypatch, distributed, "irecv", lambda given, src: comm_func.CommHandle(Spoiled(given))
+    )
 
     def call():
         handle = distributed.irecv(target, 1)

@@ -66,7 +66,9 @@ def test_gradients_that_arrive_during_a_communication_are_right(debug, monkeypat
 
     def dump(name, on_its_way):
         stand_in = comm_func.CommHandle(Sent(buffer) if on_its_way else None)
-        monkeypatch.setattr(distributed, "irecv", lambda given, src: stand_in if on_its_way else None)
+        monkeypatch.setattr(
+            distributed, "irecv", lambda given, src: stand_in if on_its_way else None
+        )
         debugger = debug(task="tensor", level="mix", dump_path=str(debug.path / name))
         debugger.start(net)
         gradient = ms.grad(net)(tensor(0.5))
@@ -148,7 +150,11 @@ def test_entries_are_in_the_dump_before_their_outputs_are_known(debug, monkeypat
     ops.relu(tensor(5.0))
     debugger.stop()
     dump = debug.dump()
-    expected = ["MintDistributed.irecv.0.forward", "MintDistributed.irecv.1.forward", "Functional.relu.0.forward"]
+    expected = [
+        "MintDistributed.irecv.0.forward",
+        "MintDistributed.irecv.1.forward",
+        "Functional.relu.0.forward",
+    ]
     assert list(dump.data) == expected
     assert dump.data[expected[2]]["output"] == [None]
     assert [name for names, _ in dump.stack.values() for name in names] == expected
@@ -174,5 +180,7 @@ def test_calls_that_share_a_handle_are_all_completed_by_one_wait(debug, monkeypa
         handle.wait()
 
     dump = recorded(debug, call, "statistics")
-    assert [dump.data[f"MintDistributed.irecv.{i}.forward"]["output"][0]["Min"] for i in (0, 1)] == [1.0, 2.0]
+    assert [
+        dump.data[f"MintDistributed.irecv.{i}.forward"]["output"][0]["Min"] for i in (0, 1)
+    ] == [1.0, 2.0]
     assert dump.data["MintDistributed.batch_isend_irecv.0.forward"]["output"] == [[]]

@@ -40,7 +40,11 @@ SEVERAL = {
     "digits": (0, 0),
 }
 #: None above: at L1 nobody records what a Cell with a backward of its own contributes
-CASES = [(name, level, count) for name, counts in SEVERAL.items() for level, count in zip(("L1", "mix"), counts)]
+CASES = [
+    (name, level, count)
+    for name, counts in SEVERAL.items()
+    for level, count in zip(("L1", "mix"), counts)
+]
 CASES = [case for case in CASES if case[2] is not None]
 #: leaves that operations of a backward use as well, which are no calls of the training's
 SECOND_ORDER = {"penalty": 4}
@@ -73,7 +77,9 @@ class Places:
     def _inputs(self, nodes, args, kwargs):
         named = [(f"output.{i}", item) for i, item in enumerate(tensors_first(args))]
         named += [(f"output_kwargs.{name}", value) for name, value in kwargs.items()]
-        for name, tensor in itertools.chain.from_iterable(leaves(value, place) for place, value in named):
+        for name, tensor in itertools.chain.from_iterable(
+            leaves(value, place) for place, value in named
+        ):
             node = tensor._grad_node
             if node is None or "Float" not in str(tensor.dtype):
                 continue
@@ -104,7 +110,11 @@ class Places:
                 call = call.cell
                 yield call
 
-        return [(c, name) for c, name in self.uses[place] if not any(id(outer) in users for outer in around(c))]
+        return [
+            (c, name)
+            for c, name in self.uses[place]
+            if not any(id(outer) in users for outer in around(c))
+        ]
 
 
 def tensors_first(args):
@@ -122,7 +132,9 @@ def leaves(value, name):
 
 
 @pytest.mark.parametrize(("name", "level", "expected"), CASES)
-def test_contributions_add_up_to_the_gradient_that_arrives(debug, monkeypatch, capsys, name, level, expected):
+def test_contributions_add_up_to_the_gradient_that_arrives(
+    debug, monkeypatch, capsys, name, level, expected
+):
     places = Places(monkeypatch)
     net, step = interference.NETS[name]() if name in interference.NETS else nets.build(name)
     (_, gradients), dump = debug.record(lambda: step(0), net, level=level, task="tensor")
@@ -140,10 +152,16 @@ def test_contributions_add_up_to_the_gradient_that_arrives(debug, monkeypatch, c
         terms = [term for term in (contribution(*use) for use in uses) if term is not None]
         if not terms:
             continue
-        if place in places.leaves and not places.knows_leaves:  # below MindSpore 2.9 their name is all they have
+        if (
+            place in places.leaves and not places.knows_leaves
+        ):  # below MindSpore 2.9 their name is all they have
             continue
         total = arrived.get(place)
-        if name in SECOND_ORDER and place in places.leaves and (total is None or not adds_up(terms, total)):
+        if (
+            name in SECOND_ORDER
+            and place in places.leaves
+            and (total is None or not adds_up(terms, total))
+        ):
             exempt += 1
             continue
         if total is None:  # the second run of a recomputed Cell begins with leaves of its own
@@ -153,7 +171,9 @@ def test_contributions_add_up_to_the_gradient_that_arrives(debug, monkeypatch, c
         if not adds_up(terms, total):
             wrong.append([(call.forward, slot) for call, slot in uses])
     with capsys.disabled():
-        print(f"\n{name} {level}: {checked} places, {several} of them with several contributions, exempt {exempt}")
+        print(
+            f"\n{name} {level}: {checked} places, {several} of them with several contributions, exempt {exempt}"
+        )
     assert wrong == []
     if places.knows_leaves:
         assert exempt == SECOND_ORDER.get(name, 0)

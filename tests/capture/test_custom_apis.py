@@ -41,7 +41,12 @@ def test_registered_functions_of_a_module_and_of_a_class_are_recorded(debug):
         PrecisionDebugger.register_custom_api(Mine, name, api_prefix="My")
 
     def work(x):
-        y = module.attention(x, x) + Mine.static(x) + Mine.of_the_class(x) + Mine().method(x, scale=0.5)
+        y = (
+            module.attention(x, x)
+            + Mine.static(x)
+            + Mine.of_the_class(x)
+            + Mine().method(x, scale=0.5)
+        )
         return y.sum()
 
     bare = ms.grad(work)(X).asnumpy()
@@ -62,7 +67,9 @@ def test_registered_functions_of_a_module_and_of_a_class_are_recorded(debug):
     assert dump.data["My.method.0.forward"]["input_kwargs"]["scale"]["value"] == 0.5
     assert "My.static.1.forward" in dump.data
     assert "My.method.1.forward" not in dump.data
-    assert "Functional.exp.0.forward" in dump.data  # of the second run: in the first it was inside one of ours
+    assert (
+        "Functional.exp.0.forward" in dump.data
+    )  # of the second run: in the first it was inside one of ours
 
 
 def test_a_function_that_does_not_exist_is_refused_by_name(debug):
@@ -77,7 +84,9 @@ def test_a_function_that_does_not_exist_is_refused_by_name(debug):
 
 def test_registered_functions_outlive_the_debugger_and_can_be_named_in_a_scope(debug):
     debug().register_custom_api(Mine, "static", "Old")
-    debugger = debug(level="L1", task="tensor", scope=["My.static.1.forward", "My.static.1.forward"])
+    debugger = debug(
+        level="L1", task="tensor", scope=["My.static.1.forward", "My.static.1.forward"]
+    )
     debugger.register_custom_api(Mine, "static", "My")
     debugger.start()
     for _ in range(3):

@@ -21,7 +21,9 @@ def norm(array):
 
 def test_the_loss_cell_of_a_training_cell_has_its_backward_entry(debug):
     net = nn.SequentialCell(nn.Dense(4, 4), nn.ReLU(), nn.Dense(4, 1))
-    train = nn.TrainOneStepCell(nn.WithLossCell(net, nn.MSELoss()), nn.SGD(net.trainable_params(), 0.01)).set_train()
+    train = nn.TrainOneStepCell(
+        nn.WithLossCell(net, nn.MSELoss()), nn.SGD(net.trainable_params(), 0.01)
+    ).set_train()
     _, dump = debug.record(lambda: train(X, tensor(np.ones((2, 1)))), train, level="L0")
     entry = dump.data["Cell.network.WithLossCell.backward.0"]
     assert entry["input"][0]["Norm"] == 1.0
@@ -45,7 +47,9 @@ class Net(nn.Cell):
 
 @pytest.mark.parametrize("task", ["statistics", "structure"])
 @pytest.mark.parametrize("level", ["L0", "mix"])
-def test_a_cell_below_the_model_that_is_differentiated_has_the_entries_of_a_function_around_it(debug, level, task):
+def test_a_cell_below_the_model_that_is_differentiated_has_the_entries_of_a_function_around_it(
+    debug, level, task
+):
     net = Net()
     scale = tensor([2.0])
 
@@ -53,7 +57,9 @@ def test_a_cell_below_the_model_that_is_differentiated_has_the_entries_of_a_func
         debug.dump_path = debug.path / function
         called = net.inner if function == "cell" else lambda x, scale: net.inner(x, scale)
         weights = ms.ParameterTuple(net.trainable_params())
-        return debug.record(lambda: ms.grad(called, (0, 1), weights)(X, scale), net, level=level, task=task)
+        return debug.record(
+            lambda: ms.grad(called, (0, 1), weights)(X, scale), net, level=level, task=task
+        )
 
     (found, dump), (expected, other) = run("cell"), run("function")
     for ours, theirs in zip(found[0] + found[1], expected[0] + expected[1]):
@@ -63,7 +69,10 @@ def test_a_cell_below_the_model_that_is_differentiated_has_the_entries_of_a_func
     assert "Cell.inner.Inner.backward.0" in dump.construct
     if task == "statistics":
         given, by = dump.data["Cell.inner.Inner.backward.0"]["output"]
-        assert (given["Norm"], by["Norm"]) == (norm(found[0][0].asnumpy()), norm(found[0][1].asnumpy()))
+        assert (given["Norm"], by["Norm"]) == (
+            norm(found[0][0].asnumpy()),
+            norm(found[0][1].asnumpy()),
+        )
 
 
 def test_a_function_of_the_user_that_uses_other_tensors_has_its_own_gradients(debug):

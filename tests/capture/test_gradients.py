@@ -55,7 +55,9 @@ def test_the_backward_of_a_call_holds_the_gradients_of_its_inputs(debug, key):
     for ours, bare in zip(result, expected):
         assert np.array_equal(ours.asnumpy(), bare.asnumpy())
     (name,) = dump.names(f"{key}.0.backward")
-    recorded = sorted(_leaves(dump.data[name]["output"]) + _leaves(dump.data[name].get("output_kwargs", {})))
+    recorded = sorted(
+        _leaves(dump.data[name]["output"]) + _leaves(dump.data[name].get("output_kwargs", {}))
+    )
     assert len(recorded) == count
     arrays = {leaf: dump.array(leaf) for leaf in recorded}
     for leaf, bare in zip(recorded, expected):
@@ -103,7 +105,9 @@ def test_inputs_in_lists_and_by_keyword_have_gradients(debug):
     x, y = tensor(X), tensor(Y)
 
     def function(x, y):
-        return (ops.concat([x, y]) * tensor(np.arange(12.0).reshape(4, 3))).sum() + ops.clamp(x, min=y).sum()
+        return (ops.concat([x, y]) * tensor(np.arange(12.0).reshape(4, 3))).sum() + ops.clamp(
+            x, min=y
+        ).sum()
 
     _, dump = debug.record(lambda: ms.grad(function, (0, 1))(x, y))
     (slot,) = dump.data["Functional.concat.0.backward"]["output"]
@@ -154,7 +158,11 @@ def test_backward_entries_stand_in_execution_order(debug):
     x = tensor([1.0])
     _, dump = debug.record(lambda: ms.grad(lambda x: ops.tanh(ops.exp(ops.tanh(x))))(x))
     backwards = [name for name in dump.data if name.endswith("backward")]
-    assert backwards == ["Functional.tanh.1.backward", "Functional.exp.0.backward", "Functional.tanh.0.backward"]
+    assert backwards == [
+        "Functional.tanh.1.backward",
+        "Functional.exp.0.backward",
+        "Functional.tanh.0.backward",
+    ]
 
 
 def test_a_gradient_of_a_gradient_does_not_overwrite_the_first_backward(debug):
@@ -190,7 +198,9 @@ class Outer(nn.Cell):
 def test_a_cell_has_no_gradients_of_tensors_that_it_was_not_given(debug):
     x, net = tensor([0.5, 1.0]), Outer()
     _, dump = debug.record(lambda: ms.grad(net)(x), net, level="L0", task="tensor")
-    np.testing.assert_array_equal(dump.array("Cell.inner.Boxed.backward.0.output.0.npy"), ops.exp(x).asnumpy())
+    np.testing.assert_array_equal(
+        dump.array("Cell.inner.Boxed.backward.0.output.0.npy"), ops.exp(x).asnumpy()
+    )
 
 
 class TwoOut(nn.Cell):
@@ -214,7 +224,9 @@ def test_the_gradient_of_an_output_that_the_cell_also_uses_is_only_that_from_out
     gradient, dump = debug.record(lambda: ms.grad(net)(x), net, level="mix", task="tensor")
     entry = dump.data["Cell.inner.TwoOut.backward.0"]
     assert [slot["Max"] for slot in entry["input"]] == [3.0, 5.0]
-    np.testing.assert_allclose(dump.array("Cell.inner.TwoOut.backward.0.output.0.npy"), gradient.asnumpy(), rtol=1e-6)
+    np.testing.assert_allclose(
+        dump.array("Cell.inner.TwoOut.backward.0.output.0.npy"), gradient.asnumpy(), rtol=1e-6
+    )
 
 
 class Same(nn.Cell):

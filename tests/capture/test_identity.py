@@ -40,12 +40,18 @@ class Place:
         self.owner, self.name = owner, name
         self.early = early = getattr(owner, name)
         self.table, self.members = {early: "found"}, {early}
-        self.weak = weakref.WeakValueDictionary({"it": early}) if type(early) is types.FunctionType else None
+        self.weak = (
+            weakref.WeakValueDictionary({"it": early})
+            if type(early) is types.FunctionType
+            else None
+        )
         self.partial = functools.partial(early, 1)
         self.cell = nn.Cell()
         self.cell.act = early
         self.kinds = enum.Enum("Kinds", {"IT": (early,)})
-        self.data = dataclasses.make_dataclass("Data", [("act", object, dataclasses.field(default=early))])
+        self.data = dataclasses.make_dataclass(
+            "Data", [("act", object, dataclasses.field(default=early))]
+        )
         self.cached = functools.lru_cache(maxsize=None)(lambda function: object())
         self.answers = [self.cached(early)]
         self.mock = unittest.mock.Mock()
@@ -78,7 +84,9 @@ WAYS = {
     "partial": lambda p: p.partial.func is p.now and functools.partial(p.now, 1).func is p.early,
     "singledispatch": lambda p: p.dispatched(p.now),
     "weakref": lambda p: p.weak["it"] is p.now,
-    "the names of a module": lambda p: p.name in [name for name, value in vars(p.owner).items() if value is p.early],
+    "the names of a module": lambda p: (
+        p.name in [name for name, value in vars(p.owner).items() if value is p.early]
+    ),
     "pickle": lambda p: pickle.dumps(p.now),
     "pickle and back": lambda p: pickle.loads(pickle.dumps(p.now)) is p.early,
     "pickle of the early one": lambda p: pickle.loads(pickle.dumps(p.early)) is p.now,
@@ -106,7 +114,9 @@ WAYS = {
     "vars": lambda p: dict(vars(p.now)),
     "__signature__": lambda p: getattr(p.now, "__signature__", None),
     "__code__": lambda p: p.now.__code__,
-    "the place of the code": lambda p: operator.attrgetter("co_filename", "co_firstlineno", "co_name")(p.now.__code__),
+    "the place of the code": lambda p: operator.attrgetter(
+        "co_filename", "co_firstlineno", "co_name"
+    )(p.now.__code__),
     "the free variables": lambda p: p.now.__code__.co_freevars,
     "the arguments of the code": lambda p: p.now.__code__.co_varnames[: p.now.__code__.co_argcount],
     "type hints": lambda p: typing.get_type_hints(p.now),
@@ -120,7 +130,9 @@ WAYS = {
     "getmodule": lambda p: inspect.getmodule(p.now),
     "unwrap": lambda p: inspect.unwrap(p.now) is inspect.unwrap(p.early),
     "is… of inspect": lambda p: [getattr(inspect, name)(p.now) for name in IS],
-    "doctest": lambda p: [(test.name, test.lineno, len(test.examples)) for test in FIND(p.now, p.name)],
+    "doctest": lambda p: [
+        (test.name, test.lineno, len(test.examples)) for test in FIND(p.now, p.name)
+    ],
     "pydoc": lambda p: pydoc.render_doc(p.now, renderer=pydoc.plaintext),
     "help": lambda p: help_of(p.now),
 }
@@ -195,7 +207,9 @@ def answers(tmp_path_factory):
 
     places = _places()
     before = {kind: look(place) for kind, place in places.items()}
-    debugger = PrecisionDebugger(dump_path=str(tmp_path_factory.mktemp("identity") / "dump"), level="L1")
+    debugger = PrecisionDebugger(
+        dump_path=str(tmp_path_factory.mktemp("identity") / "dump"), level="L1"
+    )
     debugger.start()
     during = {kind: look(place) for kind, place in places.items()}
     debugger.stop()
@@ -228,7 +242,9 @@ def test_after_the_recording_every_way_gives_the_bare_answer(answers, kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_during_the_recording_every_way_but_those_into_the_code_gives_the_bare_answer(answers, kind):
+def test_during_the_recording_every_way_but_those_into_the_code_gives_the_bare_answer(
+    answers, kind
+):
     before, during, _ = answers[kind]
     assert differing(before, during) <= CODE
     assert before["is"] is True and during["is"] is True
@@ -239,14 +255,25 @@ def test_a_second_key_is_another_object_but_looks_like_it(answers):
     before, during, _ = answers["a second key of a function"]
     found = differing(before, during)
     assert {"is", "==", "a dict", "pickle"} <= found
-    assert not found & {"type", "signature", "getsource", "__name__", "__module__", "__doc__", "callable", "getdoc"}
+    assert not found & {
+        "type",
+        "signature",
+        "getsource",
+        "__name__",
+        "__module__",
+        "__doc__",
+        "callable",
+        "getdoc",
+    }
 
 
 def test_a_c_method_is_a_function_during_the_recording(answers):
     before, during, _ = answers["a C method"]
     found = differing(before, during)
     assert {"is", "==", "type", "pickle"} <= found
-    assert not found & {"__name__", "__doc__", "callable", "isinstance", "__defaults__"} - {"__defaults__"}
+    assert not found & {"__name__", "__doc__", "callable", "isinstance", "__defaults__"} - {
+        "__defaults__"
+    }
 
 
 class Chooses(nn.Cell):
@@ -266,4 +293,8 @@ def test_a_training_that_compares_functions_takes_the_same_branch(debug):
     bare = net(x).asnumpy()
     loss, dump = debug.record(lambda: net(x), net, level="mix")
     assert loss.asnumpy().tobytes() == bare.tobytes()
-    assert list(dump.data)[:3] == ["Functional.relu.0.forward", "Tensor.__mul__.0.forward", "Functional.tanh.0.forward"]
+    assert list(dump.data)[:3] == [
+        "Functional.relu.0.forward",
+        "Tensor.__mul__.0.forward",
+        "Functional.tanh.0.forward",
+    ]

@@ -24,7 +24,13 @@ def plain(x, k=2.0):
     return ops.concat([y, y + 1.0]).sum()
 
 
-INSIDE = ["Functional.relu.0", "Tensor.__mul__.0", "Tensor.__add__.0", "Functional.concat.0", "Tensor.sum.0"]
+INSIDE = [
+    "Functional.relu.0",
+    "Tensor.__mul__.0",
+    "Tensor.__add__.0",
+    "Functional.concat.0",
+    "Tensor.sum.0",
+]
 
 
 @pytest.mark.parametrize("compiled_before", [False, True])
@@ -50,7 +56,9 @@ def test_a_compiled_function_gives_the_same_numbers(debug, capture, compiled_bef
         assert dump.data["Jit.function.0.forward"]["input_args"][0]["shape"] == [2, 3]
         assert dump.data["Jit.function.0.backward"]["output"][0]["Max"] == result[1].asnumpy().max()
     if capture == "bytecode":
-        assert list(dump.data) == [f"{name}.forward" for name in INSIDE] + [f"{name}.backward" for name in INSIDE[::-1]]
+        assert list(dump.data) == [f"{name}.forward" for name in INSIDE] + [
+            f"{name}.backward" for name in INSIDE[::-1]
+        ]
 
 
 TRACE = """
@@ -83,7 +91,12 @@ for mine, bare, later in zip(under, ms.value_and_grad(plain)(X), gradient(X)):
 def test_a_traced_function_gives_the_same_numbers(tmp_path, compiled_before):
     # a program of its own: MindSpore's tracing fails below frames that have no source, as those of python -m pytest
     (tmp_path / "traced.py").write_text(TRACE)
-    command = [sys.executable, str(tmp_path / "traced.py"), str(tmp_path / "dump"), str(compiled_before)]
+    command = [
+        sys.executable,
+        str(tmp_path / "traced.py"),
+        str(tmp_path / "dump"),
+        str(compiled_before),
+    ]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     done = processes.run(command, capture_output=True, text=True, check=False, env=environment)
     assert done.returncode == 0, done.stderr
@@ -122,7 +135,9 @@ def test_a_compiled_cell_in_a_pynative_model_is_one_entry(debug, level, compiled
         gradient(X)
     if level != "L1":
         debug.dump_path = debug.path / "dump" / "pynative"
-    result, dump = debug.record(lambda: gradient(X), net, level=level, dump_path=str(debug.path / "dump"))
+    result, dump = debug.record(
+        lambda: gradient(X), net, level=level, dump_path=str(debug.path / "dump")
+    )
     for mine, other in zip((result[0], *result[1]), (expected[0], *expected[1])):
         np.testing.assert_array_equal(mine.asnumpy(), other.asnumpy())
     if level != "L1":

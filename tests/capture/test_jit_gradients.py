@@ -44,7 +44,9 @@ pytestmark = pytest.mark.slow
 @pytest.mark.parametrize("task", thorough_but(["statistics"], ["statistics", "tensor"]))
 @pytest.mark.parametrize("level", ["L0", "L1", "mix"])
 @pytest.mark.parametrize("pattern", patterns())
-def test_every_gradient_of_a_compiled_call_stands_in_the_slot_of_its_argument(debug, pattern, level, task):
+def test_every_gradient_of_a_compiled_call_stands_in_the_slot_of_its_argument(
+    debug, pattern, level, task
+):
     function, args, kwargs, weights = patterns()[pattern]
     model = Model(function if isinstance(function, (Owner, Plain)) else jit(function))
     work = functools.partial(differentiate, model, args, kwargs, weights)
@@ -53,7 +55,9 @@ def test_every_gradient_of_a_compiled_call_stands_in_the_slot_of_its_argument(de
         (name,) = dump.names("Jit.", ".backward")
         ordered = in_order(function, kwargs)
         check(dump, recorded(dump.data[name], ordered), expected(function, args, ordered, weights))
-    if level != "L1" and pattern != "its own Parameter as an argument":  # a Cell's entry has the sum of both uses
+    if (
+        level != "L1" and pattern != "its own Parameter as an argument"
+    ):  # a Cell's entry has the sum of both uses
         gradients = sums(expected(function, args, kwargs, weights), leaves([args, kwargs]))
         check(dump, recorded(dump.data["Cell.around.Around.backward.0"], kwargs), gradients)
 
@@ -65,13 +69,19 @@ def twice(function, first, second, times_of_second=1):
 
 
 @pytest.mark.parametrize("level", ["L0", "L1", "mix"])
-@pytest.mark.parametrize("second", [[A, B], [A, C], [C, B], [PARAMETER, A]], ids=["two", "first", "last", "parameter"])
+@pytest.mark.parametrize(
+    "second", [[A, B], [A, C], [C, B], [PARAMETER, A]], ids=["two", "first", "last", "parameter"]
+)
 @pytest.mark.parametrize("first", [[C, A], [A, B], [A, C]], ids=["last", "two", "first"])
 def test_a_function_compiled_for_some_arguments_is_used_for_others(debug, first, second, level):
     model = Model(jit(times))
     _, dump = debug.record(lambda: twice(model, first, second), model, level=level)
     for number, args in enumerate([first, second]):
-        name = f"Cell.around.Around.backward.{number}" if level == "L0" else f"Jit.times.{number}.backward"
+        name = (
+            f"Cell.around.Around.backward.{number}"
+            if level == "L0"
+            else f"Jit.times.{number}.backward"
+        )
         check(dump, recorded(dump.data[name]), expected(times, args, {}, []))
 
 
@@ -97,7 +107,9 @@ def test_gradients_that_cannot_be_assigned_are_null_and_one_line_says_so(debug, 
     _, dump = debug.record(work, model, level=level)
     names = dump.names("Jit.of_three", "backward")
     assert len(names) == 3
-    right = expected(of_three, args, {}, [PARAMETER])  # MindSpore computes all of them in the first call
+    right = expected(
+        of_three, args, {}, [PARAMETER]
+    )  # MindSpore computes all of them in the first call
     check(dump, recorded(dump.data[names[0]]), right)
     for name in names[1:]:
         assert recorded(dump.data[name]) == [None] * len(right)
@@ -158,7 +170,9 @@ def test_a_compiled_call_whose_gradient_never_comes_keeps_nothing_alive(debug):
 @pytest.mark.parametrize("level", ["L0", "L1", "mix"])
 @pytest.mark.parametrize("kind", ["static", "dynamic"])
 def test_a_training_with_a_loss_scaler_has_all_its_gradients(debug, kind, level, task):
-    scaler = ms.amp.StaticLossScaler(8.0) if kind == "static" else ms.amp.DynamicLossScaler(8.0, 2, 10)
+    scaler = (
+        ms.amp.StaticLossScaler(8.0) if kind == "static" else ms.amp.DynamicLossScaler(8.0, 2, 10)
+    )
 
     class Scaled(nn.Cell):
         """A Cell that scales and unscales."""
@@ -183,13 +197,24 @@ def test_a_training_with_a_loss_scaler_has_all_its_gradients(debug, kind, level,
         scaled, one, two = model(x, y)
         return (scaled * 7.0 + one * 11.0 + two * 13.0).sum()
 
-    gradients, dump = debug.record(lambda: ms.grad(loss, (0, 1))(X, Y), model, level=level, task=task)
-    np.testing.assert_allclose(gradients[0].asnumpy(), np.full(3, 8 * 2 * 7 + 3 * 11 / 8), rtol=1e-6)
+    gradients, dump = debug.record(
+        lambda: ms.grad(loss, (0, 1))(X, Y), model, level=level, task=task
+    )
+    np.testing.assert_allclose(
+        gradients[0].asnumpy(), np.full(3, 8 * 2 * 7 + 3 * 11 / 8), rtol=1e-6
+    )
     np.testing.assert_allclose(gradients[1].asnumpy(), np.full(3, 5 * 13 / 8), rtol=1e-6)
     full = functools.partial(np.full, 3, dtype=np.float32)
     if level != "L1":
-        check(dump, flat(dump.data["Cell.inner.Scaled.backward.0"]["output"]), [g.asnumpy() for g in gradients])
+        check(
+            dump,
+            flat(dump.data["Cell.inner.Scaled.backward.0"]["output"]),
+            [g.asnumpy() for g in gradients],
+        )
     if level != "L0":
-        scale, unscale = dump.data["Jit._grad_scale_map.0.backward"], dump.data["Jit._grad_unscale_map.0.backward"]
+        scale, unscale = (
+            dump.data["Jit._grad_scale_map.0.backward"],
+            dump.data["Jit._grad_unscale_map.0.backward"],
+        )
         check(dump, recorded(scale), [None, full(56.0)])
         check(dump, recorded(unscale), [None, full(11 / 8), None, full(13 / 8)])

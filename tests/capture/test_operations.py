@@ -17,7 +17,10 @@ from tests.support import interference, nets
 from tests.support.graph import unseen_nodes
 
 ADD_BY_NAME = mint.add
-BUILDERS = {**interference.NETS, **{name: lambda name=name: nets.build(name) for name in ("lenet", "gpt", "digits")}}
+BUILDERS = {
+    **interference.NETS,
+    **{name: lambda name=name: nets.build(name) for name in ("lenet", "gpt", "digits")},
+}
 
 #: docs/limits.md: the node of a recomputed Cell as a whole
 KNOWN_UNSEEN = {("recomputed", "L1"): ["CellCustomBackward"]}
@@ -62,7 +65,10 @@ CASES = {
     "a function taken by name": (relu_by_name, "Functional.relu"),
     "an overloaded function taken by name": (lambda value: ADD_BY_NAME(value, value), "Mint.add"),
     "nn.SiLU": (nn.SiLU(), "Functional.silu"),
-    "nn.ReflectionPad1d": (lambda value: nn.ReflectionPad1d(1)(value), "Primitive.fn:ReflectionPad1d.MirrorPad"),
+    "nn.ReflectionPad1d": (
+        lambda value: nn.ReflectionPad1d(1)(value),
+        "Primitive.fn:ReflectionPad1d.MirrorPad",
+    ),
     "mindspore.numpy": (lambda value: mnp.tanh(value), "Numpy.tanh"),
     "ops.functional": (lambda value: ops.functional.exp(value), "Functional.exp"),
     "_Function": (lambda value: Square.apply(value), "Primitive.fn:Square.backward"),
@@ -80,14 +86,18 @@ WITHOUT_EARLY_NAMES = {
 
 
 @pytest.mark.parametrize(
-    ("case", "early_names"), [*((case, True) for case in CASES), *((case, False) for case in WITHOUT_EARLY_NAMES)]
+    ("case", "early_names"),
+    [*((case, True) for case in CASES), *((case, False) for case in WITHOUT_EARLY_NAMES)],
 )
 def test_an_operation_of_no_listed_api_has_a_forward_and_a_backward_entry(debug, case, early_names):
     function, key = CASES[case]
     if not early_names:
         key = WITHOUT_EARLY_NAMES[case]
     key = key.format(owner=getattr(function, "__name__", "").replace("<", "_").replace(">", "_"))
-    bare, bare_gradient = function(x()).asnumpy(), ms.grad(lambda value: function(value).sum())(x()).asnumpy()
+    bare, bare_gradient = (
+        function(x()).asnumpy(),
+        ms.grad(lambda value: function(value).sum())(x()).asnumpy(),
+    )
     debugger = debug(level="L1", task="tensor", early_names=early_names)
     debugger.start()
     _, gradient = ms.value_and_grad(lambda value: function(value).sum())(x())
@@ -95,13 +105,18 @@ def test_an_operation_of_no_listed_api_has_a_forward_and_a_backward_entry(debug,
     debugger.step()
     dump = debug.dump()
     entry = dump.data[f"{key}.0.forward"]
-    given = next(record for record in entry["input_args"] if record and record["type"] == "mindspore.Tensor")
+    given = next(
+        record for record in entry["input_args"] if record and record["type"] == "mindspore.Tensor"
+    )
     np.testing.assert_array_equal(dump.array(given["data_name"]), x().asnumpy())
     result = entry["output"][0]
     if list(bare.shape) == result["shape"]:
         np.testing.assert_array_equal(dump.array(result["data_name"]), bare)
     backward = dump.data[f"{key}.0.backward"]["output"][0]
-    if gradient.asnumpy().shape == tuple(backward["shape"]) and case != "an overloaded function taken by name":
+    if (
+        gradient.asnumpy().shape == tuple(backward["shape"])
+        and case != "an overloaded function taken by name"
+    ):
         np.testing.assert_array_equal(dump.array(backward["data_name"]), bare_gradient)
     np.testing.assert_array_equal(gradient.asnumpy(), bare_gradient)
 

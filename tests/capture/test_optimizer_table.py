@@ -105,7 +105,10 @@ def plain(net, rate):
 
 def of_body(net, rate):
     """The body has a rate of its own."""
-    return [{"params": net.body.trainable_params(), "lr": rate}, {"params": net.head.trainable_params()}], 0.02
+    return [
+        {"params": net.body.trainable_params(), "lr": rate},
+        {"params": net.head.trainable_params()},
+    ], 0.02
 
 
 def of_head(net, rate):
@@ -138,9 +141,13 @@ class Written(nn.Optimizer):
     def construct(self, gradients):
         rates, momentum = self.get_lr(), self.momentum(self.global_step)
         gradients = self.decay_weight(gradients)
-        for place, (parameter, moment, gradient) in enumerate(zip(self.parameters, self.moments, gradients)):
+        for place, (parameter, moment, gradient) in enumerate(
+            zip(self.parameters, self.moments, gradients)
+        ):
             ops.assign(moment, momentum * moment + gradient)
-            ops.assign_sub(parameter, (rates[place] if isinstance(rates, tuple) else rates) * moment)
+            ops.assign_sub(
+                parameter, (rates[place] if isinstance(rates, tuple) else rates) * moment
+            )
         self.assignadd(self.global_step, self.global_step_increase_tensor)
         return True
 
@@ -212,9 +219,12 @@ NN = {
     "RMSProp": lambda p, rate: nn.RMSProp(p, rate),
     "Rprop": lambda p, rate: nn.Rprop(p, rate),
     "SGD": lambda p, rate: nn.SGD(p, rate),
-    "Written": Written, "Halved": Halved, "Layered": Layered, "Copied": Copied,
+    "Written": Written,
+    "Halved": Halved,
+    "Layered": Layered,
+    "Copied": Copied,
     "Noised": lambda p, rate: Noised(p, rate, 0.9),
-}  # fmt: skip
+}
 IN_PYTHON = ("Adadelta", "Written", "Halved", "Layered")  # their methods are seen while they run
 #: MindSpore's, whose kernels a CPU lacks, or that need more than parameters and a rate
 NOT_HERE = ("AdaFactor", "AdamOffload", "AdaSumByDeltaWeightWrapCell", "AdaSumByGradWrapCell", "LARS", "OptTFTWrapper",
@@ -223,14 +233,21 @@ NOT_HERE = ("AdaFactor", "AdamOffload", "AdaSumByDeltaWeightWrapCell", "AdaSumBy
 OWN = ("Written", "Halved", "Layered", "Copied", "Noised")
 QUICK = [
     *((kind, "of body", "list") for kind in ("Momentum", "SGD", "Lamb", *OWN)),
-    ("Momentum", "decayed", "cosine"), ("Momentum", "of head", "counting"), ("SGD", "plain", "drawing"),
-    ("Momentum", "of head", "own"), ("Written", "decayed", "list"), ("Written", "of body", "drawing"),
-]  # fmt: skip
+    ("Momentum", "decayed", "cosine"),
+    ("Momentum", "of head", "counting"),
+    ("SGD", "plain", "drawing"),
+    ("Momentum", "of head", "own"),
+    ("Written", "decayed", "list"),
+    ("Written", "of body", "drawing"),
+]
 #: each kind with one more form, each with the next rate; and two kinds with all rates
 CASES = [
     *QUICK,
     *((kind, "of body", "list") for kind in NN),
-    *((kind, ("of head", "decayed")[place % 2], list(RATES)[place % len(RATES)]) for place, kind in enumerate(NN)),
+    *(
+        (kind, ("of head", "decayed")[place % 2], list(RATES)[place % len(RATES)])
+        for place, kind in enumerate(NN)
+    ),
     *(("SGD", "of body", rate) for rate in RATES),
     *(("Written", "decayed", rate) for rate in RATES),
 ]
@@ -246,7 +263,9 @@ def train(make, debugger=None):
     found = []
     try:
         optimizer = make(net)
-        gradient = ms.value_and_grad(lambda: ops.square(net(DATA)).mean(), None, list(optimizer.parameters))
+        gradient = ms.value_and_grad(
+            lambda: ops.square(net(DATA)).mean(), None, list(optimizer.parameters)
+        )
         for _ in range(STEPS):
             if debugger:
                 debugger.start(net)
@@ -269,7 +288,12 @@ def recorded(debug, make, **settings):
     if isinstance(bits, type):
         return bits, []
     data = [debug.dump(step).data for step in range(STEPS)]
-    return bits, [entry for of_step in data for name, entry in of_step.items() if name.startswith("Cell.optimizer")]
+    return bits, [
+        entry
+        for of_step in data
+        for name, entry in of_step.items()
+        if name.startswith("Cell.optimizer")
+    ]
 
 
 def shown(entry, number):
@@ -284,18 +308,29 @@ def told(make, step):
     optimizer.global_step.set_data(Tensor([step], ms.int32))
     names = [parameter.name for parameter in optimizer.parameters]
     found = {}
-    for number, value in (("weight_decay", optimizer.get_weight_decay()), ("learning_rate", optimizer.get_lr())):
+    for number, value in (
+        ("weight_decay", optimizer.get_weight_decay()),
+        ("learning_rate", optimizer.get_lr()),
+    ):
         each = value if isinstance(value, (tuple, list)) else [value] * len(names)
-        found[number] = {name: float(item.asnumpy().reshape(-1)[0]) for name, item in zip(names, each)}
+        found[number] = {
+            name: float(item.asnumpy().reshape(-1)[0]) for name, item in zip(names, each)
+        }
     return found
 
 
 def warnings_of_ours(caplog):
-    return [record.getMessage() for record in caplog.records if record.name == "probe" and record.levelname != "INFO"]
+    return [
+        record.getMessage()
+        for record in caplog.records
+        if record.name == "probe" and record.levelname != "INFO"
+    ]
 
 
 @pytest.mark.parametrize(("kind", "form", "rate"), thorough_but(QUICK, list(dict.fromkeys(CASES))))
-def test_each_number_is_that_of_the_update_and_the_training_has_its_bits(debug, caplog, kind, form, rate):
+def test_each_number_is_that_of_the_update_and_the_training_has_its_bits(
+    debug, caplog, kind, form, rate
+):
     def make(net):
         return NN[kind](*FORMS[form](net, RATES[rate]()))
 
@@ -310,8 +345,14 @@ def test_each_number_is_that_of_the_update_and_the_training_has_its_bits(debug, 
     assert len(entries) == STEPS
     for step, entry in enumerate(entries):
         expected = told(make, step)
-        decays = {name: number for name, number in shown(entry, "weight_decay").items() if number is not None}
-        assert decays == pytest.approx({name: expected["weight_decay"][name] for name in decays}, rel=1e-6)
+        decays = {
+            name: number
+            for name, number in shown(entry, "weight_decay").items()
+            if number is not None
+        }
+        assert decays == pytest.approx(
+            {name: expected["weight_decay"][name] for name in decays}, rel=1e-6
+        )
         rates = shown(entry, "learning_rate")
         assert list(rates) == [str(name) for name in expected["learning_rate"]] or form != "plain"
         reasons = {item.number: item.reason for item in unread(entry)}
@@ -338,13 +379,18 @@ def test_the_table_has_every_optimizer_of_mindspore():
 
 #: the other kind of optimizers, which hold their groups as dictionaries
 OTHERS = {
-    **{f"experimental.{name}": getattr(experimental.optim, name) for name in experimental.optim.__all__},
+    **{
+        f"experimental.{name}": getattr(experimental.optim, name)
+        for name in experimental.optim.__all__
+    },
     **{f"mint.{name}": getattr(mint.optim, name) for name in ("SGD", "Adam")},
 }
 del OTHERS["experimental.Optimizer"]
 
 
-@pytest.mark.parametrize("kind", thorough_but(["experimental.AdamW", "experimental.SGD", "mint.SGD"], list(OTHERS)))
+@pytest.mark.parametrize(
+    "kind", thorough_but(["experimental.AdamW", "experimental.SGD", "mint.SGD"], list(OTHERS))
+)
 def test_groups_of_dictionaries_have_their_numbers(debug, caplog, kind):
     def make(net):
         body = {"params": net.body.trainable_params(), "lr": 0.03}
@@ -356,7 +402,8 @@ def test_groups_of_dictionaries_have_their_numbers(debug, caplog, kind):
     assert isinstance(bare, type) or not warnings_of_ours(caplog)
     for entry in entries:
         rates = {
-            name: pytest.approx(0.03 if name.startswith("body") else 0.02) for name in shown(entry, "weight_decay")
+            name: pytest.approx(0.03 if name.startswith("body") else 0.02)
+            for name in shown(entry, "weight_decay")
         }
         assert shown(entry, "learning_rate") == rates
         assert not list(unread(entry))

@@ -31,7 +31,10 @@ class Net(nn.Cell):
         return self.fc(x)
 
 
-X, Y = Tensor(np.arange(12, dtype=np.float32).reshape(4, 3) / 7), Tensor(np.ones((4, 2), np.float32))
+X, Y = (
+    Tensor(np.arange(12, dtype=np.float32).reshape(4, 3) / 7),
+    Tensor(np.ones((4, 2), np.float32)),
+)
 NAMES = ["fc.weight", "fc.bias"]
 
 
@@ -59,7 +62,10 @@ def record(debug, net, train, steps=1, **settings):
         debugger.step()
     debugger.close()
     dumps = [debug.dump(step) for step in range(steps)]
-    return [[entry for name, entry in dump.data.items() if name.startswith("Cell.optimizer")] for dump in dumps]
+    return [
+        [entry for name, entry in dump.data.items() if name.startswith("Cell.optimizer")]
+        for dump in dumps
+    ]
 
 
 def numbers(entry):
@@ -81,17 +87,46 @@ def plain(value):
 
 
 OPTIMIZERS = {
-    "Adam": (lambda p: nn.Adam(p, 0.01, weight_decay=0.1), {"learning_rate": 0.01, "beta1": 0.9, "beta2": 0.999,
-             "eps": 1e-8, "weight_decay": 0.1, "loss_scale": 1.0, "use_nesterov": False, "global_step": 0}),
-    "AdamWeightDecay": (lambda p: nn.AdamWeightDecay(p, 0.01, 0.8), {"learning_rate": 0.01, "beta1": 0.8, "eps": 1e-6}),
-    "Momentum": (lambda p: nn.Momentum(p, 0.01, 0.9, use_nesterov=True), {"momentum": 0.9, "use_nesterov": True}),
-    "SGD": (lambda p: nn.SGD(p, 0.01, 0.5, 0.25), {"learning_rate": 0.01, "momentum": 0.5, "dampening": 0.25}),
+    "Adam": (
+        lambda p: nn.Adam(p, 0.01, weight_decay=0.1),
+        {
+            "learning_rate": 0.01,
+            "beta1": 0.9,
+            "beta2": 0.999,
+            "eps": 1e-8,
+            "weight_decay": 0.1,
+            "loss_scale": 1.0,
+            "use_nesterov": False,
+            "global_step": 0,
+        },
+    ),
+    "AdamWeightDecay": (
+        lambda p: nn.AdamWeightDecay(p, 0.01, 0.8),
+        {"learning_rate": 0.01, "beta1": 0.8, "eps": 1e-6},
+    ),
+    "Momentum": (
+        lambda p: nn.Momentum(p, 0.01, 0.9, use_nesterov=True),
+        {"momentum": 0.9, "use_nesterov": True},
+    ),
+    "SGD": (
+        lambda p: nn.SGD(p, 0.01, 0.5, 0.25),
+        {"learning_rate": 0.01, "momentum": 0.5, "dampening": 0.25},
+    ),
     "RMSProp": (lambda p: nn.RMSProp(p, 0.01, 0.8), {"learning_rate": 0.01, "decay": 0.8}),
     "Adagrad": (lambda p: nn.Adagrad(p, learning_rate=0.01), {"learning_rate": 0.01}),
-    "experimental.Adam": (lambda p: experimental.optim.Adam(p, 0.01), {"learning_rate": 0.01, "beta2": 0.999}),
-    "experimental.AdamW": (lambda p: experimental.optim.AdamW(p, 0.01, weight_decay=0.5), {"weight_decay": 0.5}),
-    "experimental.SGD": (lambda p: experimental.optim.SGD(p, 0.01, 0.9), {"learning_rate": 0.01, "momentum": 0.9}),
-}  # fmt: skip
+    "experimental.Adam": (
+        lambda p: experimental.optim.Adam(p, 0.01),
+        {"learning_rate": 0.01, "beta2": 0.999},
+    ),
+    "experimental.AdamW": (
+        lambda p: experimental.optim.AdamW(p, 0.01, weight_decay=0.5),
+        {"weight_decay": 0.5},
+    ),
+    "experimental.SGD": (
+        lambda p: experimental.optim.SGD(p, 0.01, 0.9),
+        {"learning_rate": 0.01, "momentum": 0.9},
+    ),
+}
 
 
 @pytest.mark.parametrize("kind", OPTIMIZERS)
@@ -104,7 +139,9 @@ def test_an_update_has_its_gradients_and_its_numbers(debug, kind):
     assert found["parameters"] == NAMES
     (given,) = entry["input_args"]
     assert [record["shape"] for record in given] == [[2, 3], [2]]
-    assert given == [debug.dump().data["Cell.fc.Dense.parameters_grad.0"][name][0] for name in ("weight", "bias")]
+    assert given == [
+        debug.dump().data["Cell.fc.Dense.parameters_grad.0"][name][0] for name in ("weight", "bias")
+    ]
     assert entry["output"] == []
 
 
@@ -115,7 +152,9 @@ def test_an_update_is_recorded_at_each_level_with_its_stack(debug, level):
     dump = debug.dump()
     assert dump.names("optimizer") == ["Cell.optimizer.SGD.forward.0"]
     assert list(dump.data)[-1] == "Cell.optimizer.SGD.forward.0"
-    (stack,) = [lines for names, lines in dump.stack.values() if "Cell.optimizer.SGD.forward.0" in names]
+    (stack,) = [
+        lines for names, lines in dump.stack.values() if "Cell.optimizer.SGD.forward.0" in names
+    ]
     assert "optimizer(gradients)" in stack[0]
     assert ("Cell.optimizer.SGD.forward.0" in dump.construct) == (level != "L1")
 
@@ -144,7 +183,8 @@ def test_an_update_can_be_left_out(debug):
 
 def test_nan_check_has_no_updates_and_says_nothing_about_them(debug, caplog):
     net, _, train = trainer(
-        lambda p: experimental.optim.SGD(p, 0.1), lambda gradients: [ops.log(-ops.abs(g)) for g in gradients]
+        lambda p: experimental.optim.SGD(p, 0.1),
+        lambda gradients: [ops.log(-ops.abs(g)) for g in gradients],
     )
     debugger = debug(level="mix", task="nan_check")
     debugger.start(net)
@@ -194,14 +234,17 @@ def test_a_number_that_takes_the_place_of_another_is_seen():
 def test_groups_have_numbers_and_names_of_their_own(debug):
     def make(parameters):
         weight, bias = parameters
-        return nn.Adam([{"params": [weight], "lr": 0.1, "weight_decay": 0.5}, {"params": [bias]}], 0.01)
+        return nn.Adam(
+            [{"params": [weight], "lr": 0.1, "weight_decay": 0.5}, {"params": [bias]}], 0.01
+        )
 
     net, _, train = trainer(make)
     ((entry,),) = record(debug, net, train)
     found = numbers(entry)
     assert [(group["learning_rate"], group["parameters"]) for group in found["groups"]] == [
-        (pytest.approx(0.1), ["fc.weight"]), (pytest.approx(0.01), ["fc.bias"]),
-    ]  # fmt: skip
+        (pytest.approx(0.1), ["fc.weight"]),
+        (pytest.approx(0.01), ["fc.bias"]),
+    ]
     assert [group["weight_decay"] for group in found["groups"]] == pytest.approx([0.5, 0.0])
     assert found["parameters"] == NAMES
     assert "learning_rate" not in found
@@ -231,7 +274,9 @@ SCHEDULES = {
     "inverse stairs": lambda: nn.InverseDecayLR(0.1, 0.9, 4, is_stair=True),
     "cosine": lambda: nn.CosineDecayLR(0.01, 0.1, 4),
     "polynomial": lambda: nn.PolynomialDecayLR(0.1, 0.01, 4, 0.5),
-    "polynomial that begins again": lambda: nn.PolynomialDecayLR(0.1, 0.01, 4, 2.0, update_decay_steps=True),
+    "polynomial that begins again": lambda: nn.PolynomialDecayLR(
+        0.1, 0.01, 4, 2.0, update_decay_steps=True
+    ),
     "warm up": lambda: nn.WarmUpLR(0.1, 4),
 }
 
@@ -241,7 +286,9 @@ def test_a_schedule_gives_the_number_that_mindspore_computes(name):
     schedule = SCHEDULES[name]()
     for step in range(11):
         expected = float(schedule(Tensor([step], ms.int32)).asnumpy().reshape(-1)[0])
-        assert Schedules(may_run=False).number(schedule, step) == pytest.approx(expected, rel=2e-6, abs=1e-9), step
+        assert Schedules(may_run=False).number(schedule, step) == pytest.approx(
+            expected, rel=2e-6, abs=1e-9
+        ), step
 
 
 class Falling(nn.learning_rate_schedule.LearningRateSchedule):
@@ -256,7 +303,10 @@ class Falling(nn.learning_rate_schedule.LearningRateSchedule):
     [
         ([0.1, 0.2, 0.3], [0.1, 0.2, 0.3]),
         (Falling(), [0.5, 0.25, 0.5 / 3]),
-        (nn.CosineDecayLR(0.0, 0.1, 4), [0.05 * (1 + math.cos(math.pi * step / 4)) for step in range(3)]),
+        (
+            nn.CosineDecayLR(0.0, 0.1, 4),
+            [0.05 * (1 + math.cos(math.pi * step / 4)) for step in range(3)],
+        ),
     ],
 )
 @pytest.mark.parametrize("make", [nn.Adam, nn.AdamWeightDecay])
@@ -289,8 +339,12 @@ class Sign(nn.Optimizer):
     def __init__(self, parameters, rate, strength):
         super().__init__(rate, parameters)
         self.strength = strength
-        self.ages = ms.ParameterTuple([Parameter(Tensor(np.zeros(1, np.float32)), name=f"age.{p.name}")
-                                       for p in self.parameters])  # fmt: skip
+        self.ages = ms.ParameterTuple(
+            [
+                Parameter(Tensor(np.zeros(1, np.float32)), name=f"age.{p.name}")
+                for p in self.parameters
+            ]
+        )
 
     def construct(self, gradients):
         rate = self.get_lr()
@@ -308,8 +362,9 @@ def test_an_optimizer_of_the_users_own_is_read_by_its_attributes(debug):
     assert [numbers(entry)["learning_rate"] for (entry,) in found] == pytest.approx([0.1, 0.2])
     assert [numbers(entry)["global_step"] for (entry,) in found] == [0, 1]
     assert {name: record["Max"] for name, record in found[1][0]["parameters"].items()} == {
-        "ages.fc.weight": 1.0, "ages.fc.bias": 1.0,
-    }  # fmt: skip
+        "ages.fc.weight": 1.0,
+        "ages.fc.bias": 1.0,
+    }
     assert debug.dump().names("optimizer") == ["Cell.optimizer.Sign.forward.0"]
 
 
@@ -332,8 +387,10 @@ def test_two_optimizers_have_two_paths_in_the_order_of_their_first_updates(debug
             "Cell.optimizer.Momentum.forward.0",
             "Cell.optimizer1.Momentum.forward.0",
             "Cell.optimizer.Momentum.forward.1",
-        ]  # fmt: skip
-        assert numbers(data["Cell.optimizer1.Momentum.forward.0"])["learning_rate"] == pytest.approx(0.1)
+        ]
+        assert numbers(data["Cell.optimizer1.Momentum.forward.0"])[
+            "learning_rate"
+        ] == pytest.approx(0.1)
 
 
 def test_gradients_of_several_passes_enter_once(debug):
@@ -346,24 +403,34 @@ def test_gradients_of_several_passes_enter_once(debug):
         optimizer([a + b for a, b in zip(first, second)])
 
     ((entry,),) = record(debug, net, train)
-    made = [debug.dump().data[name]["output"][0] for name in debug.dump().names("Tensor.__add__", "forward")][-2:]
+    made = [
+        debug.dump().data[name]["output"][0]
+        for name in debug.dump().names("Tensor.__add__", "forward")
+    ][-2:]
     assert entry["input_args"][0] == made
 
 
 def test_one_step_cells_have_the_update_below_their_path(debug):
     net = Net()
-    whole = nn.TrainOneStepCell(nn.WithLossCell(net, nn.MSELoss()), nn.Momentum(net.trainable_params(), 0.1, 0.9))
+    whole = nn.TrainOneStepCell(
+        nn.WithLossCell(net, nn.MSELoss()), nn.Momentum(net.trainable_params(), 0.1, 0.9)
+    )
     whole.set_train()
     debug.record(lambda: whole(X, Y), whole, level="L0")
     assert debug.dump().names("Momentum") == ["Cell.optimizer.Momentum.forward.0"]
     entry = debug.dump().data["Cell.optimizer.Momentum.forward.0"]
-    assert [name.rpartition("fc.")[2] for name in numbers(entry)["parameters"]] == ["weight", "bias"]
+    assert [name.rpartition("fc.")[2] for name in numbers(entry)["parameters"]] == [
+        "weight",
+        "bias",
+    ]
 
 
 def test_model_train_has_an_update_in_each_step(debug):
     net = Net()
     model = ms.Model(net, nn.MSELoss(), nn.Momentum(net.trainable_params(), 0.1, 0.9))
-    data = ms.dataset.NumpySlicesDataset({"x": X.asnumpy(), "y": Y.asnumpy()}, shuffle=False).batch(2)
+    data = ms.dataset.NumpySlicesDataset({"x": X.asnumpy(), "y": Y.asnumpy()}, shuffle=False).batch(
+        2
+    )
     debugger = debug(level="L0")
     model.train(1, data, callbacks=[MsprobeStep(debugger)], dataset_sink_mode=False)
     debugger.close()
@@ -372,11 +439,15 @@ def test_model_train_has_an_update_in_each_step(debug):
 
 def test_gradients_enter_after_a_scaler_has_unscaled_them(debug):
     scaler = amp.StaticLossScaler(8)
-    net, _, train = trainer(lambda p: experimental.optim.SGD(p, 0.1), lambda gradients: scaler.unscale(gradients))
+    net, _, train = trainer(
+        lambda p: experimental.optim.SGD(p, 0.1), lambda gradients: scaler.unscale(gradients)
+    )
     ((entry,),) = record(debug, net, train)
     entered = [item["Norm"] for item in entry["input_args"][0]]
     arrived = debug.dump().data["Cell.fc.Dense.parameters_grad.0"]
-    assert [8 * norm for norm in entered] == pytest.approx([arrived[name][0]["Norm"] for name in ("weight", "bias")])
+    assert [8 * norm for norm in entered] == pytest.approx(
+        [arrived[name][0]["Norm"] for name in ("weight", "bias")]
+    )
 
 
 class Failing(experimental.optim.SGD):
@@ -443,7 +514,9 @@ def test_a_scope_may_end_at_an_update(debug):
     assert "Cell.fc.Dense.forward.1" not in data
 
 
-@pytest.mark.parametrize("make", [lambda p: nn.Adam(p, [0.1, 0.2]), lambda p: experimental.optim.AdamW(p, 0.1)])
+@pytest.mark.parametrize(
+    "make", [lambda p: nn.Adam(p, [0.1, 0.2]), lambda p: experimental.optim.AdamW(p, 0.1)]
+)
 def test_a_device_keeps_its_numbers_as_records(debug, make):
     net, _, train = trainer(make)
     ((entry,),) = record(debug, net, train, measure="device", optimizer="states")
@@ -490,7 +563,9 @@ def test_show_says_why_a_number_is_missing(debug, capsys, language, words):
     assert reason not in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(("language", "words"), [("en", "0.2 / no number"), ("zh", "0.2 / 没有数值")])
+@pytest.mark.parametrize(
+    ("language", "words"), [("en", "0.2 / no number"), ("zh", "0.2 / 没有数值")]
+)
 def test_check_says_why_a_number_is_missing(debug, tmp_path, capsys, language, words):
     paths = [str(tmp_path / name) for name in ("known", "unknown")]
     for path, rate in zip(paths, ([0.2, 0.3], Counting())):

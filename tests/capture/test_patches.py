@@ -26,7 +26,9 @@ def _namespaces():
 
 def _snapshot(net):
     cells = [cell for _, cell in net.cells_and_names()]
-    primitives = [value for cell in cells for value in vars(cell).values() if isinstance(value, ops.Primitive)]
+    primitives = [
+        value for cell in cells for value in vars(cell).values() if isinstance(value, ops.Primitive)
+    ]
     return (
         [dict(vars(namespace)) for namespace in _namespaces()],
         [(len(cell._forward_pre_hook), len(cell._forward_hook)) for cell in cells],
@@ -48,8 +50,12 @@ def _same(before, after):
     assert before[1:] == after[1:]
 
 
-@pytest.mark.parametrize(("level", "early_names"), [("L0", True), ("L1", True), ("mix", True), ("mix", False)])
-def test_after_a_step_and_in_steps_that_are_not_recorded_every_function_is_the_original(debug, level, early_names):
+@pytest.mark.parametrize(
+    ("level", "early_names"), [("L0", True), ("L1", True), ("mix", True), ("mix", False)]
+)
+def test_after_a_step_and_in_steps_that_are_not_recorded_every_function_is_the_original(
+    debug, level, early_names
+):
     net, train = nets.build("digits")
     gelu, call = ops.gelu, nn.Cell.__call__
     code = gelu.__code__

@@ -155,7 +155,9 @@ class Called(Schedule):
         return self.rate
 
 
-@pytest.mark.parametrize("make", [Numbers, Primitives, lambda: Above(0.0, 0.1, 4), lambda: nn.WarmUpLR(0.1, 3)])
+@pytest.mark.parametrize(
+    "make", [Numbers, Primitives, lambda: Above(0.0, 0.1, 4), lambda: nn.WarmUpLR(0.1, 3)]
+)
 def test_a_schedule_that_computes_may_run(make):
     schedule = make()
     check_schedule(schedule)
@@ -164,9 +166,24 @@ def test_a_schedule_that_computes_may_run(make):
 
 @pytest.mark.parametrize(
     "kind",
-    [Assigns, Adds, AssignsParameter, InPlace, WritesArray, Item, Draws, Drops, Prints, Imports, CallsNet,
-     CallsFunction, Reads, Waits, Called],
-)  # fmt: skip
+    [
+        Assigns,
+        Adds,
+        AssignsParameter,
+        InPlace,
+        WritesArray,
+        Item,
+        Draws,
+        Drops,
+        Prints,
+        Imports,
+        CallsNet,
+        CallsFunction,
+        Reads,
+        Waits,
+        Called,
+    ],
+)
 def test_a_schedule_that_may_do_more_does_not_run(kind):
     with pytest.raises(MayDoMore):
         check_schedule(kind())
@@ -183,6 +200,9 @@ def test_a_schedule_with_a_hook_does_not_run():
 
 def test_a_schedule_without_a_source_does_not_run():
     names = {"LearningRateSchedule": LearningRateSchedule}
-    exec("class Given(LearningRateSchedule):\n    def construct(self, step):\n        return 0.1\n", names)
+    exec(
+        "class Given(LearningRateSchedule):\n    def construct(self, step):\n        return 0.1\n",
+        names,
+    )
     with pytest.raises(MayDoMore, match="source"):
         check_schedule(names["Given"]())

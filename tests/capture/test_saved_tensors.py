@@ -22,7 +22,9 @@ from tests.support.saved_hooks import needs_hooks
 pytestmark = needs_hooks
 
 TWO = np.full((2, 2), 2.0, np.float32)
-MODIFIED = "One of the Tensor needed for gradient computation has been modified by an inplace operation"
+MODIFIED = (
+    "One of the Tensor needed for gradient computation has been modified by an inplace operation"
+)
 DETACHED = "Trying to use a saved tensor that has been detached in-place"
 
 
@@ -66,7 +68,9 @@ def outcome(function):
 
 def findings(debug):
     path = debug.dump_path / "step0" / "rank" / "findings.jsonl"
-    return [json.loads(line) for line in path.read_text("utf-8").splitlines()] if path.exists() else []
+    return (
+        [json.loads(line) for line in path.read_text("utf-8").splitlines()] if path.exists() else []
+    )
 
 
 def watch(debug, function, model=None, **settings):
@@ -93,7 +97,9 @@ def in_a_thread(write):
 
 
 def through_a_view(written):
-    ops.auto_generate.gen_ops_prim.InplaceCopy()(written.view(4), Tensor(np.full(4, 5.0, np.float32)))
+    ops.auto_generate.gen_ops_prim.InplaceCopy()(
+        written.view(4), Tensor(np.full(4, 5.0, np.float32))
+    )
 
 
 def set_the_data(written):
@@ -103,19 +109,43 @@ def set_the_data(written):
 #: way -> the write, the tensor that it is done to, the call that is named
 WAYS = {
     "assign": (lambda t: ops.assign(t, five()), "weight", "Functional.assign.0.forward"),
-    "assign to an activation": (lambda t: ops.assign(t, five()), "hidden", "Functional.assign.0.forward"),
+    "assign to an activation": (
+        lambda t: ops.assign(t, five()),
+        "hidden",
+        "Functional.assign.0.forward",
+    ),
     "set_data": (lambda t: t.set_data(five()), "weight", "Tensor.assign_value.0.forward"),
     "setitem": (lambda t: t.__setitem__(0, 7.0), "weight", "Tensor.__setitem__.0.forward"),
-    "setitem of an activation": (lambda t: t.__setitem__(0, 7.0), "hidden", "Tensor.__setitem__.0.forward"),
+    "setitem of an activation": (
+        lambda t: t.__setitem__(0, 7.0),
+        "hidden",
+        "Tensor.__setitem__.0.forward",
+    ),
     "copy_": (lambda t: t.copy_(five()), "weight", "Tensor.copy_.0.forward"),
     "copy_ to an activation": (lambda t: t.copy_(five()), "hidden", "Tensor.copy_.0.forward"),
     "assign_value": (lambda t: t.assign_value(five()), "weight", "Tensor.assign_value.0.forward"),
-    "assign_value to an activation": (lambda t: t.assign_value(five()), "hidden", "Tensor.assign_value.0.forward"),
-    "another thread": (in_a_thread(lambda t: ops.assign(t, five())), "weight", "Functional.assign.0.forward"),
+    "assign_value to an activation": (
+        lambda t: t.assign_value(five()),
+        "hidden",
+        "Tensor.assign_value.0.forward",
+    ),
+    "another thread": (
+        in_a_thread(lambda t: ops.assign(t, five())),
+        "weight",
+        "Functional.assign.0.forward",
+    ),
     "a view": (through_a_view, "weight", "Primitive.fn:through_a_view.InplaceCopy.0.forward"),
-    "assign of a product": (lambda t: ops.assign(t, t * 10 + t), "weight", "Functional.assign.0.forward"),
+    "assign of a product": (
+        lambda t: ops.assign(t, t * 10 + t),
+        "weight",
+        "Functional.assign.0.forward",
+    ),
     "data =": (set_the_data, "weight", "written by Tensor.data = (test_saved_tensors.py:"),
-    "data = of an activation": (set_the_data, "hidden", "written by Tensor.data = (test_saved_tensors.py:"),
+    "data = of an activation": (
+        set_the_data,
+        "hidden",
+        "written by Tensor.data = (test_saved_tensors.py:",
+    ),
 }
 
 
@@ -153,8 +183,12 @@ IN_PLACE = {
     "div_": lambda t: t.div_(4.0),
     "+=": lambda t: t.__iadd__(1.0),
     "*=": lambda t: t.__imul__(3.0),
-    "scatter_update": lambda t: ops.scatter_update(t, Tensor([0]), Tensor(np.full((1, 2), 5.0, np.float32))),
-    "scatter_add": lambda t: ops.scatter_add(t, Tensor([0]), Tensor(np.full((1, 2), 5.0, np.float32))),
+    "scatter_update": lambda t: ops.scatter_update(
+        t, Tensor([0]), Tensor(np.full((1, 2), 5.0, np.float32))
+    ),
+    "scatter_add": lambda t: ops.scatter_add(
+        t, Tensor([0]), Tensor(np.full((1, 2), 5.0, np.float32))
+    ),
 }
 
 
@@ -206,7 +240,10 @@ def test_the_buffer_of_a_data_set_is_named_with_the_call_that_shares_it(debug, m
     watched, found = watch(debug, function)
     assert (watched, len(found)) == (bare, 1)
     assert "the input 0 that Functional.matmul.0.forward" in found[0]
-    assert "its memory is that of the numpy array given to Tensor.from_numpy.0.forward (test_saved" in found[0]
+    assert (
+        "its memory is that of the numpy array given to Tensor.from_numpy.0.forward (test_saved"
+        in found[0]
+    )
 
 
 def test_an_optimizer_that_steps_between_is_named(debug):
@@ -219,13 +256,18 @@ def test_an_optimizer_that_steps_between_is_named(debug):
             optimizer((five(),))
             return y.sum()
 
-        return [g.asnumpy().tolist() for g in ms.value_and_grad(forward, None, [weight])(Tensor(TWO))[1]]
+        return [
+            g.asnumpy().tolist() for g in ms.value_and_grad(forward, None, [weight])(Tensor(TWO))[1]
+        ]
 
     bare = function()
     watched, found = watch(debug, function)
     assert watched == bare
     assert found, found
-    assert all("written by Cell.optimizer.SGD.forward.0 (test_saved_tensors.py:" in sentence for sentence in found)
+    assert all(
+        "written by Cell.optimizer.SGD.forward.0 (test_saved_tensors.py:" in sentence
+        for sentence in found
+    )
 
 
 def test_a_hook_that_writes_is_named(debug):
@@ -315,7 +357,9 @@ def test_at_level_l0_the_cell_that_keeps_the_tensor_is_named(debug, way):
     watched, found = watch(debug, function, model=net, level="L0")
     assert watched == bare
     assert found, found
-    assert all("that Cell.inner.Inner.forward.0 keeps for its backward" in sentence for sentence in found)
+    assert all(
+        "that Cell.inner.Inner.forward.0 keeps for its backward" in sentence for sentence in found
+    )
 
 
 def test_the_guard_is_off_by_default_and_on_for_nan_check(debug):
@@ -326,7 +370,9 @@ def test_the_guard_is_off_by_default_and_on_for_nan_check(debug):
     debugger.step()
     debugger.close()
     assert findings(debug) == []
-    _, found = watch(debug, training(lambda t: ops.assign(t, five())), saved_tensors=None, task="nan_check")
+    _, found = watch(
+        debug, training(lambda t: ops.assign(t, five())), saved_tensors=None, task="nan_check"
+    )
     assert len(found) == 2
 
 
@@ -403,7 +449,9 @@ def test_other_hooks_stay_in_force(debug):
     watched, found = watch(debug, function)
     assert watched == bare
     assert (len(packed), len(unpacked)) == (2 * counts[0], 2 * counts[1])
-    assert [sentence.partition(" keeps")[0] for sentence in found] == ["the input 1 that Functional.matmul.1.forward"]
+    assert [sentence.partition(" keeps")[0] for sentence in found] == [
+        "the input 1 that Functional.matmul.1.forward"
+    ]
 
 
 @pytest.mark.parametrize("ends", [True, False])
@@ -470,7 +518,10 @@ def test_recompute_has_equal_gradients_and_no_finding(debug, reentrant):
         def forward(x):
             return ms.recompute(cell, x * 2.0, use_reentrant=reentrant).sum()
 
-        return [g.asnumpy().tolist() for g in ms.value_and_grad(forward, None, cell.trainable_params())(Tensor(TWO))[1]]
+        return [
+            g.asnumpy().tolist()
+            for g in ms.value_and_grad(forward, None, cell.trainable_params())(Tensor(TWO))[1]
+        ]
 
     bare = function()
     assert watch(debug, function, model=cell, level="mix") == (bare, [])
@@ -528,7 +579,9 @@ def test_usual_trainings_have_equal_bits_and_no_finding(debug, way):
         first, second = nn.Dense(2, 2, weight_init="ones"), nn.Dense(2, 2, weight_init="ones")
         optimizers = [nn.Momentum(cell.trainable_params(), 0.1, 0.9) for cell in (first, second)]
         grads = [
-            ms.value_and_grad(lambda x: ops.tanh(second(ops.tanh(first(x)))).sum(), None, cell.trainable_params())
+            ms.value_and_grad(
+                lambda x: ops.tanh(second(ops.tanh(first(x)))).sum(), None, cell.trainable_params()
+            )
             for cell in (first, second)
         ]
         seen = []
@@ -536,7 +589,9 @@ def test_usual_trainings_have_equal_bits_and_no_finding(debug, way):
             added = None
             for part in range(3):
                 _, found = grads[0](Tensor(TWO * part))
-                added = found if added is None else [one + other for one, other in zip(added, found)]
+                added = (
+                    found if added is None else [one + other for one, other in zip(added, found)]
+                )
             optimizers[0](tuple(added))
         else:
             for gradient, optimizer in zip(grads * 2, optimizers * 2):

@@ -20,5 +20,9 @@ def test_two_calls_of_one_function_have_their_own_lines(debug):
     lines, first = inspect.getsourcelines(Twice.construct)
     for number, text in enumerate(("y = ops.relu(x)", "return ops.relu(y * 2.0)")):
         line = next(place for place, source in enumerate(lines) if text in source) + first
-        (stack,) = [lines for names, lines in dump.stack.values() if f"Functional.relu.{number}.forward" in names]
+        (stack,) = [
+            lines
+            for names, lines in dump.stack.values()
+            if f"Functional.relu.{number}.forward" in names
+        ]
         assert stack[0] == f"File {__file__}, line {line}, in construct, \n {text}"

@@ -34,7 +34,11 @@ def test_calls_of_four_threads_are_each_recorded_once(debug):
     debugger.stop()
     data = debug.dump().data
     assert not failures
-    assert len([name for name in data if ".exp." in name]) == len([name for name in data if ".tanh." in name]) == 200
+    assert (
+        len([name for name in data if ".exp." in name])
+        == len([name for name in data if ".tanh." in name])
+        == 200
+    )
     assert all(data[f"Functional.exp.{i}.forward"]["output"] for i in range(200))
 
 

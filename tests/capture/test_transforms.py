@@ -64,7 +64,9 @@ def test_a_parameter_that_is_saved_at_level_debug_can_be_compiled(debug):
 def test_gradients_are_recorded_after_a_compilation(debug):
     """The hooks are back: each gradient that arrives after the compilation has its record."""
     train("jvp", debug(level="L0", task="statistics", step=[0]), steps=1)
-    places = {place for name in debug.dump().names("parameters_grad") for place in debug.dump().data[name]}
+    places = {
+        place for name in debug.dump().names("parameters_grad") for place in debug.dump().data[name]
+    }
     assert places == {"weight", "bias"}
 
 
@@ -80,7 +82,11 @@ def test_after_step_the_compiler_has_its_own_methods(debug):
 @pytest.mark.thorough
 @pytest.mark.parametrize(
     ("settings", "names"),
-    [("L0", ",".join(NAMES)), ("L1,mix", "jvp,jit_of_a_parameter"), ("golden,nan_check,tensor", "jvp")],
+    [
+        ("L0", ",".join(NAMES)),
+        ("L1,mix", "jvp,jit_of_a_parameter"),
+        ("golden,nan_check,tensor", "jvp"),
+    ],
 )
 def test_a_program_with_transforms_is_as_without_probe(tmp_path, settings, names):
     """Here PyNative is asynchronous, and MindSpore's trace finds the source of each frame; not so under pytest."""

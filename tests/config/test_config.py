@@ -46,7 +46,12 @@ def test_defaults_hold_without_a_file():
 
 def test_arguments_win_over_the_file(load):
     settings = load(SHIPPED, task="tensor", level="mix", dump_path="/x/y", step=[1, "3-4"])
-    assert (settings.task, settings.level, settings.dump_path, settings.step) == ("tensor", "mix", "/x/y", {1, 3, 4})
+    assert (settings.task, settings.level, settings.dump_path, settings.step) == (
+        "tensor",
+        "mix",
+        "/x/y",
+        {1, 3, 4},
+    )
 
 
 def test_only_the_section_of_the_chosen_task_is_used(load):
@@ -81,7 +86,10 @@ def test_task_structure_has_level_mix_by_default(load):
     ("settings", "words"),
     [
         ({"tsak": "tensor"}, ["tsak", "Did you mean 'task'"]),
-        ({"task": "statistic"}, ["task", "'statistic'", "'structure'", "Did you mean 'statistics'"]),
+        (
+            {"task": "statistic"},
+            ["task", "'statistic'", "'structure'", "Did you mean 'statistics'"],
+        ),
         ({"level": "L3"}, ["level", "'L3'", "'L0', 'L1', 'L2', 'mix', 'debug'"]),
         ({"level": "Mix"}, ["level", "Did you mean 'mix'"]),
         ({"level": 1}, ["level", "1"]),
@@ -94,11 +102,20 @@ def test_task_structure_has_level_mix_by_default(load):
         ({"statistics": []}, ["statistics", "[]"]),
         ({"statistics": {"lst": ["relu"]}}, ["statistics", "lst", "Did you mean 'list'"]),
         ({"statistics": {"list": "relu"}}, ["statistics.list", "'relu'", "a list of names"]),
-        ({"statistics": {"data_mode": ["forwards"]}}, ["data_mode", "'forwards'", "Did you mean 'forward'"]),
+        (
+            {"statistics": {"data_mode": ["forwards"]}},
+            ["data_mode", "'forwards'", "Did you mean 'forward'"],
+        ),
         ({"statistics": {"data_mode": ["all", "input"]}}, ["data_mode", "'all' alone"]),
         ({"statistics": {"summary_mode": "md"}}, ["summary_mode", "'md'", "'md5'"]),
-        ({"statistics": {"scope": ["Tensor.add.0.forward"]}}, ["statistics.scope", "two full names"]),
-        ({"statistics": {"scope": ["add", "Tensor.add.0.forward"]}}, ["scope", "'add'", "Functional.relu.0.forward"]),
+        (
+            {"statistics": {"scope": ["Tensor.add.0.forward"]}},
+            ["statistics.scope", "two full names"],
+        ),
+        (
+            {"statistics": {"scope": ["add", "Tensor.add.0.forward"]}},
+            ["scope", "'add'", "Functional.relu.0.forward"],
+        ),
         (
             {"level": "L1", "statistics": {"scope": ["Cell.a.B.forward.0", "Cell.a.B.forward.1"]}},
             ["scope", "Cell.a.B.forward.0", "level L1"],
@@ -141,7 +158,9 @@ def test_max_hits_is_a_number_from_0(load, error):
     assert load({"task": "nan_check", "nan_check": {"max_hits": 0}}).max_hits == 0
     assert load({"task": "nan_check", "nan_check": {"max_hits": 7}}).max_hits == 7
     for wrong in (-1, True, 1.5, "3"):
-        assert f"nan_check.max_hits: {wrong!r} is not allowed." in error({"nan_check": {"max_hits": wrong}})
+        assert f"nan_check.max_hits: {wrong!r} is not allowed." in error(
+            {"nan_check": {"max_hits": wrong}}
+        )
 
 
 def test_quiet_is_a_boolean_at_the_top(load, error):
@@ -160,7 +179,11 @@ def test_async_dump_is_accepted(load):
 def test_every_setting_is_documented_and_checked(load, row):
     assert meanings()[row.name]
     assert f"\n| `{row.name}` |" in (ROOT / "docs" / "settings.md").read_text("utf-8")
-    content = {row.name: []} if not row.metadata["tasks"] else {task: {row.name: 2.5} for task in row.metadata["tasks"]}
+    content = (
+        {row.name: []}
+        if not row.metadata["tasks"]
+        else {task: {row.name: 2.5} for task in row.metadata["tasks"]}
+    )
     if row.name in ("rank", "step"):
         content = {row.name: [2.5]}
     with pytest.raises(SettingsError, match=rf"\b{row.name}: "):
@@ -168,8 +191,18 @@ def test_every_setting_is_documented_and_checked(load, row):
 
 
 def test_every_default_passes_its_own_check(load):
-    defaults = {row.name: row.default for row in fields(Settings) if isinstance(row.default, (str, int, bool))}
+    defaults = {
+        row.name: row.default
+        for row in fields(Settings)
+        if isinstance(row.default, (str, int, bool))
+    }
     for task in config.TASKS:
-        content = {key: value for key, value in defaults.items() if key in config.TOP_ROWS and key != "task"}
-        content[task] = {key: value for key, value in defaults.items() if key in config.TASK_ROWS[task]}
+        content = {
+            key: value
+            for key, value in defaults.items()
+            if key in config.TOP_ROWS and key != "task"
+        }
+        content[task] = {
+            key: value for key, value in defaults.items() if key in config.TASK_ROWS[task]
+        }
         assert load({**content, "task": task}) == load({"task": task})

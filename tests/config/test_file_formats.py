@@ -27,7 +27,9 @@ def test_utf_16_is_named_with_line_and_remedy(error, name, encoding):
 @BOTH
 def test_gbk_is_named_with_line_and_remedy(error, name):
     message = error(CHINESE.encode("gbk"), name)
-    assert "line 2, column 17: byte 0xca is not UTF-8. Save the file as UTF-8, not as GBK." in message
+    assert (
+        "line 2, column 17: byte 0xca is not UTF-8. Save the file as UTF-8, not as GBK." in message
+    )
 
 
 @pytest.mark.parametrize(
@@ -42,15 +44,24 @@ def test_gbk_is_named_with_line_and_remedy(error, name):
 )
 def test_a_comment_in_json_is_named_with_line_and_remedy(error, content, line, column):
     message = error(content)
-    assert f"line {line}, column {column}: JSON has no comments. Remove it, or use a .yaml file" in message
+    assert (
+        f"line {line}, column {column}: JSON has no comments. Remove it, or use a .yaml file"
+        in message
+    )
 
 
 @pytest.mark.parametrize(
     ("content", "line", "column"),
-    [('{"task": "tensor",\n}', 1, 18), ('{"step": [1,\n 2,\n ]}', 2, 3), ('{"step": [1,], "rank": []}', 1, 12)],
+    [
+        ('{"task": "tensor",\n}', 1, 18),
+        ('{"step": [1,\n 2,\n ]}', 2, 3),
+        ('{"step": [1,], "rank": []}', 1, 12),
+    ],
 )
 def test_a_trailing_comma_in_json_is_named_with_line_and_remedy(error, content, line, column):
-    assert f"line {line}, column {column}: a comma after the last item. Remove the comma." in error(content)
+    assert f"line {line}, column {column}: a comma after the last item. Remove the comma." in error(
+        content
+    )
 
 
 @pytest.mark.parametrize(
@@ -94,12 +105,15 @@ def test_a_duplicate_key_in_block_style_is_named(error):
 def test_a_key_that_only_looks_twice_is_accepted(load):
     content = '{"dump_path": "/a\\\\\\"b\\"{,\\"task\\":", "tensor": {"list": []}, "statistics": {"list": ["list"]}}'
     assert load(content).list == ("list",)
-    merged = "tensor: &names {list: [a], data_mode: [all]}\nstatistics:\n  <<: *names\n  list: [c]\n"
+    merged = (
+        "tensor: &names {list: [a], data_mode: [all]}\nstatistics:\n  <<: *names\n  list: [c]\n"
+    )
     assert load(merged, "config.yaml").list == ("c",)
 
 
 @pytest.mark.parametrize(
-    "text", ["010", "-010", "1:30", "1:30.5", "0x1F", "0b11", "1_000", "+5", ".5", ".inf", "!!int x"]
+    "text",
+    ["010", "-010", "1:30", "1:30.5", "0x1F", "0b11", "1_000", "+5", ".5", ".inf", "!!int x"],
 )
 def test_a_number_that_json_writes_otherwise_is_refused(error, text):
     message = error(f"task: tensor\nstep: [8, {text}]\n", "config.yaml")

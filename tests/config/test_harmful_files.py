@@ -17,7 +17,8 @@ from tests.support.settings_files import as_bytes
 pytestmark = pytest.mark.medium
 
 ALIASES = "a: &a [1, 1, 1, 1, 1, 1, 1, 1]\n" + "".join(
-    f"{new}: &{new} [{', '.join([f'*{old}'] * 8)}]\n" for old, new in zip("abcdefghij", "bcdefghijk")
+    f"{new}: &{new} [{', '.join([f'*{old}'] * 8)}]\n"
+    for old, new in zip("abcdefghij", "bcdefghijk")
 )
 
 
@@ -25,12 +26,16 @@ HARMFUL = {
     "whole number of 5,000 digits": '{"step": %s}' % ("7" * 5000),
     "negative number of 5,000 digits": '{"rank": [-%s]}' % ("7" * 5000),
     "size of 5,000 digits": '{"max_disk": %s}' % ("7" * 5000),
-    "number of 400 digits in a condition": '{"tensor": {"when": {"stat": "max", ">": %s}}}' % ("7" * 400),
+    "number of 400 digits in a condition": '{"tensor": {"when": {"stat": "max", ">": %s}}}'
+    % ("7" * 400),
     "decimal number of 5,000 digits": '{"step": %s.5e5}' % ("7" * 5000),
     "number of 5,000 digits under nan_check": '{"nan_check": {"max_hits": %s}}' % ("7" * 5000),
-    "number of 5,000 digits in a slice": '{"tensor": {"slice": [{"dim": 0, "end": %s}]}}' % ("7" * 5000),
+    "number of 5,000 digits in a slice": '{"tensor": {"slice": [{"dim": 0, "end": %s}]}}'
+    % ("7" * 5000),
     "repetition of 5,000 digits": {"tensor": {"list": ["name-regex(a{" + "7" * 5000 + "})"]}},
-    "deep regular expression": {"tensor": {"list": ["name-regex(" + "(" * 3000 + ")" * 3000 + ")"]}},
+    "deep regular expression": {
+        "tensor": {"list": ["name-regex(" + "(" * 3000 + ")" * 3000 + ")"]}
+    },
     "two ranges of a million numbers": {"step": ["0-999999", "1000000-1999999"]},
     "lone surrogate in a path": '{"dump_path": "/\\ud800"}',
     "lone surrogate in a name": '{"statistics": {"list": ["\\udfff"]}}',
@@ -114,5 +119,7 @@ def test_a_training_goes_on_after_a_harmful_edit(debug, caplog):
 def test_a_harmful_list_of_apis_is_a_settings_error(debug, tmp_path):
     path = tmp_path / "ops.yaml"
     path.write_text("ops: " + "[" * 100_000)  # libyaml crashes the process
-    with pytest.raises(SettingsError, match=r"support_ops: .*ops\.yaml: line 1, column 106: nested too deeply"):
+    with pytest.raises(
+        SettingsError, match=r"support_ops: .*ops\.yaml: line 1, column 106: nested too deeply"
+    ):
         debug(support_ops=str(path)).start()

@@ -14,9 +14,17 @@ from tests.support.settings_files import BOTH
 @pytest.mark.parametrize(
     ("content", "key", "place"),
     [
-        ({"list": ["relu"]}, "list", 'under the name of the task, as in {"statistics": {"list": ...}}'),
+        (
+            {"list": ["relu"]},
+            "list",
+            'under the name of the task, as in {"statistics": {"list": ...}}',
+        ),
         ({"task": "tensor", "list": ["relu"]}, "list", 'as in {"tensor": {"list": ...}}'),
-        ({"last_calls": 3}, "last_calls", 'under \'nan_check\', as in {"nan_check": {"last_calls": ...}}'),
+        (
+            {"last_calls": 3},
+            "last_calls",
+            'under \'nan_check\', as in {"nan_check": {"last_calls": ...}}',
+        ),
         ({"statistics": {"max_hits": 3}}, "statistics.max_hits", "under 'nan_check'"),
         ({"statistics": {"level": "L0"}}, "statistics.level", "at the top of the file"),
         ({"statistics": {"tensor": {"list": []}}}, "statistics.tensor", "at the top of the file"),
@@ -74,7 +82,9 @@ def test_a_task_of_msprobe_is_told_apart_from_a_typo(error, task):
 
 def test_a_task_of_level_l2_needs_that_level(error, load):
     for task in ("exception_dump", "overflow_check"):
-        assert "level: 'L1' is not allowed. Allowed: \"L2\" where the task is" in error({"task": task})
+        assert "level: 'L1' is not allowed. Allowed: \"L2\" where the task is" in error(
+            {"task": task}
+        )
         assert load({"task": task, "level": "L2"}).task == task
 
 
@@ -83,7 +93,9 @@ def test_a_wrong_level_is_told_the_nearest_one(error):
 
 
 @pytest.mark.parametrize("key", ["list", "exclude", "tensor_list"])
-@pytest.mark.parametrize("item", ["name-regex(relu", "name-regex relu)", " name-regex(relu)", "name-regex"])
+@pytest.mark.parametrize(
+    "item", ["name-regex(relu", "name-regex relu)", " name-regex(relu)", "name-regex"]
+)
 def test_a_regular_expression_without_its_parentheses_is_refused(error, key, item):
     message = error({"statistics": {key: ["relu", item]}})
     assert f"statistics.{key}: {item!r} is not allowed." in message
@@ -109,8 +121,17 @@ def test_long_values_are_shortened(error, content):
 
 def test_keys_of_msprobe_without_effect_are_told_in_one_warning(tmp_path, caplog):
     file = tmp_path / "config.json"
-    own = {"scope": [], "list": [], "data_mode": ["all"], "host": "h", "summary_mode": "md5", "jit_level": "O2"}
-    file.write_text(json.dumps({"task": "tensor", "rank": [], "step": [], "level": "L1", "tensor": own}))
+    own = {
+        "scope": [],
+        "list": [],
+        "data_mode": ["all"],
+        "host": "h",
+        "summary_mode": "md5",
+        "jit_level": "O2",
+    }
+    file.write_text(
+        json.dumps({"task": "tensor", "rank": [], "step": [], "level": "L1", "tensor": own})
+    )
     assert load(file).checksums
     (message,) = caplog.messages
     assert message.endswith("no effect in probe: tensor.host, tensor.jit_level")
@@ -118,10 +139,14 @@ def test_keys_of_msprobe_without_effect_are_told_in_one_warning(tmp_path, caplog
 
 def test_names_to_record_under_another_task_are_told(tmp_path, caplog):
     file = tmp_path / "config.json"
-    file.write_text(json.dumps({"task": "tensor", "statistics": {"list": ["relu"]}, "tensor": {"list": []}}))
+    file.write_text(
+        json.dumps({"task": "tensor", "statistics": {"list": ["relu"]}, "tensor": {"list": []}})
+    )
     load(file)
     (message,) = caplog.messages
-    assert message.endswith('the task is "tensor": list and scope under "statistics" have no effect')
+    assert message.endswith(
+        'the task is "tensor": list and scope under "statistics" have no effect'
+    )
     caplog.clear()
     load(file, task="statistics")
     load(file, list=["add"])

@@ -22,11 +22,15 @@ def test_a_registered_name_may_be_chosen_and_another_one_may_not():
     assert load(summary_mode=["max", "kurtosis"]).summary_mode == ("max", "kurtosis")
     with pytest.raises(SettingsError) as caught:
         load(summary_mode=["max", "kurtosi"])
-    assert str(caught.value).startswith("statistics.summary_mode: 'kurtosi' is not allowed. Allowed: 'max', 'min', ")
+    assert str(caught.value).startswith(
+        "statistics.summary_mode: 'kurtosi' is not allowed. Allowed: 'max', 'min', "
+    )
     assert str(caught.value).endswith("'kurtosis'. Did you mean 'kurtosis'?")
 
 
-@pytest.mark.parametrize("name", ["max", "Mean", "md5", "zero_count", "dtype", "line", "grad", "norm", "inf_count"])
+@pytest.mark.parametrize(
+    "name", ["max", "Mean", "md5", "zero_count", "dtype", "line", "grad", "norm", "inf_count"]
+)
 def test_a_name_that_exists_is_refused(name):
     with pytest.raises(UsageError, match=f"the name '{name}' is taken. Allowed: another one."):
         probe.register_statistic(name, len)

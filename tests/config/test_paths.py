@@ -49,12 +49,16 @@ def test_an_undefined_variable_is_a_settings_error(load, monkeypatch, key, value
     else:
         monkeypatch.setenv("PROBE_SCRATCH", value)
     read = ConfigFile if key == "config_path" else lambda path: load({key: path})
-    with pytest.raises(SettingsError, match=f"{key}: the environment variable 'PROBE_SCRATCH' is not set, or empty"):
+    with pytest.raises(
+        SettingsError, match=f"{key}: the environment variable 'PROBE_SCRATCH' is not set, or empty"
+    ):
         read("$PROBE_SCRATCH/x")
 
 
 def test_an_unknown_home_is_a_settings_error(error):
-    assert "dump_path: the home folder '~no-such-user-here' is unknown" in error({"dump_path": "~no-such-user-here/x"})
+    assert "dump_path: the home folder '~no-such-user-here' is unknown" in error(
+        {"dump_path": "~no-such-user-here/x"}
+    )
 
 
 def test_a_config_path_belongs_to_the_folder_of_its_debugger(monkeypatch, tmp_path):
@@ -67,7 +71,9 @@ def test_a_config_path_belongs_to_the_folder_of_its_debugger(monkeypatch, tmp_pa
     assert source.changed().task == "tensor"
 
 
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs a system that lets a current folder be removed")
+@pytest.mark.skipif(
+    not hasattr(os, "mkfifo"), reason="needs a system that lets a current folder be removed"
+)
 def test_a_current_folder_that_was_removed_is_a_settings_error(monkeypatch, tmp_path):
     gone = tmp_path / "gone"
     gone.mkdir()
@@ -79,5 +85,7 @@ def test_a_current_folder_that_was_removed_is_a_settings_error(monkeypatch, tmp_
 
 
 def test_a_folder_that_takes_no_files_is_told_when_the_debugger_is_made():
-    with pytest.raises(SettingsError, match="dump_path: '/proc/x' cannot be written: /proc takes no files"):
+    with pytest.raises(
+        SettingsError, match="dump_path: '/proc/x' cannot be written: /proc takes no files"
+    ):
         PrecisionDebugger(dump_path="/proc/x")

@@ -26,7 +26,13 @@ TEMPLATE = {
     "seed": 1234,
     "is_deterministic": False,
     "acl_config": "",
-    "statistics": {"scope": [], "list": [], "tensor_list": [], "data_mode": ["all"], "summary_mode": "statistics"},
+    "statistics": {
+        "scope": [],
+        "list": [],
+        "tensor_list": [],
+        "data_mode": ["all"],
+        "summary_mode": "statistics",
+    },
     "tensor": {
         "scope": [],
         "list": [],
@@ -100,17 +106,36 @@ def _files():
     for task in ("statistics", "tensor"):
         for level, form in itertools.product(("debug", "L2"), (whole, short)):
             yield form(task, level=level), ("level", level), ""
-        for given, steps in (([0], {0}), (["0-2"], {0, 1, 2}), ([0, "3-5", 8], {0, 3, 4, 5, 8}), ([], set())):
+        for given, steps in (
+            ([0], {0}),
+            (["0-2"], {0, 1, 2}),
+            ([0, "3-5", 8], {0, 3, 4, 5, 8}),
+            ([], set()),
+        ):
             yield short(task, step=given), ("step", frozenset(steps)), ""
             yield short(task, rank=given), ("rank", frozenset(steps)), ""
-        for names in ([], ["relu"], ["Functional.relu", "Mint.matmul"], ["name-regex(layers\\.[0-3]\\.)"]):
+        for names in (
+            [],
+            ["relu"],
+            ["Functional.relu", "Mint.matmul"],
+            ["name-regex(layers\\.[0-3]\\.)"],
+        ):
             yield short(task, {"list": names}), ("list", ...), ""
-        for mode in (["all"], ["forward"], ["backward"], ["input", "output"], ["forward", "input"], []):
+        for mode in (
+            ["all"],
+            ["forward"],
+            ["backward"],
+            ["input", "output"],
+            ["forward", "input"],
+            [],
+        ):
             yield short(task, {"data_mode": mode}), ("data_mode", ...), ""
         scope = ["Functional.relu.0.forward", "Functional.relu.3.forward"]
         yield short(task, {"scope": scope}), ("scope", tuple(scope)), ""
         yield (
-            short(task, {"scope": ["Cell.fc.Dense.forward.0", "Cell.fc.Dense.backward.0"]}, level="L0"),
+            short(
+                task, {"scope": ["Cell.fc.Dense.forward.0", "Cell.fc.Dense.backward.0"]}, level="L0"
+            ),
             ("level", "L0"),
             "",
         )
@@ -118,7 +143,11 @@ def _files():
         yield short("statistics", {"summary_mode": mode}), ("summary_mode", ...), ""
     yield short("statistics", {"tensor_list": ["relu"]}), ("tensor_list", ("relu",)), ""
     yield short("tensor", {"summary_mode": "md5"}), ("summary_mode", "md5"), ""
-    yield short("tensor", {"file_format": "npy", "bench_path": "/b", "diff_nums": 3}), ("task", "tensor"), ""
+    yield (
+        short("tensor", {"file_format": "npy", "bench_path": "/b", "diff_nums": 3}),
+        ("task", "tensor"),
+        "",
+    )
     yield short("statistics", {"summary_mode": "hash"}, level="L2"), ("summary_mode", ...), ""
     yield short("statistics", {"device": "device", "precision": "low"}), None, "precision"
     for top in (

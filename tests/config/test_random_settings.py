@@ -30,16 +30,53 @@ LIKELY = st.sampled_from(
         "2GB",
         "host",
     ]
-    + [True, False, None, 0, 3, -1, 2.5, [], {}, [1, "4-6"], ["all"], ["forward", "output"], ["relu"], "auto"]
-    + [["Functional.relu.0.forward", "Cell.a.A.backward.0"], "1-999999999", "x" * 300, "\0", "~", "../.."]
-    + ["\ud800", ["\udfff"], "$NO_SUCH_VARIABLE", "~nobody-here/x", "name-regex(", ["name-regex(a{9}"], 10**400]
+    + [
+        True,
+        False,
+        None,
+        0,
+        3,
+        -1,
+        2.5,
+        [],
+        {},
+        [1, "4-6"],
+        ["all"],
+        ["forward", "output"],
+        ["relu"],
+        "auto",
+    ]
+    + [
+        ["Functional.relu.0.forward", "Cell.a.A.backward.0"],
+        "1-999999999",
+        "x" * 300,
+        "\0",
+        "~",
+        "../..",
+    ]
+    + [
+        "\ud800",
+        ["\udfff"],
+        "$NO_SUCH_VARIABLE",
+        "~nobody-here/x",
+        "name-regex(",
+        ["name-regex(a{9}"],
+        10**400,
+    ]
 )
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20)
 VALUES = LIKELY | st.recursive(
-    SCALARS, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4)
+    SCALARS,
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4)
+    ),
 )
-KEYS = st.sampled_from([*TOP_ROWS, *TASK_ROWS["nan_check"], *TASKS, *sorted(_FOREIGN)]) | st.text(max_size=12)
-SECTION = st.dictionaries(st.sampled_from(sorted(TASK_ROWS["nan_check"])) | KEYS, VALUES, max_size=4)
+KEYS = st.sampled_from([*TOP_ROWS, *TASK_ROWS["nan_check"], *TASKS, *sorted(_FOREIGN)]) | st.text(
+    max_size=12
+)
+SECTION = st.dictionaries(
+    st.sampled_from(sorted(TASK_ROWS["nan_check"])) | KEYS, VALUES, max_size=4
+)
 STEPS = st.lists(st.integers(0, 99) | st.integers(0, 99).map(str) | st.just("4-6"), max_size=3)
 NAMES = st.lists(st.text(min_size=1, max_size=9), max_size=3)
 GOOD = st.fixed_dictionaries(
@@ -51,14 +88,18 @@ GOOD = st.fixed_dictionaries(
         "rank": STEPS,
         "max_disk": st.integers(1, 10**15) | st.integers(1, 999).map("{}GB".format),
         "extra_info": st.booleans(),
-        "statistics": st.fixed_dictionaries({}, optional={"list": NAMES, "data_mode": st.just(["forward"])}),
+        "statistics": st.fixed_dictionaries(
+            {}, optional={"list": NAMES, "data_mode": st.just(["forward"])}
+        ),
     },
 )
 COMMON = {key: VALUES for key in TOP_ROWS if key != "task"}
 FILES = (
     GOOD
     | st.dictionaries(KEYS, VALUES, max_size=6)
-    | st.fixed_dictionaries({"task": st.sampled_from(TASKS)}, optional={**COMMON, **dict.fromkeys(TASKS, SECTION)})
+    | st.fixed_dictionaries(
+        {"task": st.sampled_from(TASKS)}, optional={**COMMON, **dict.fromkeys(TASKS, SECTION)}
+    )
 )
 
 
@@ -90,7 +131,8 @@ def test_random_text_is_refused_as_a_settings_file(tmp_path):
 
     @settings(parent=MANY, max_examples=EXAMPLES // 4)
     @given(
-        st.binary(max_size=80) | st.text(max_size=80).map(str.encode), st.sampled_from(["json", "yaml", "yml", "txt"])
+        st.binary(max_size=80) | st.text(max_size=80).map(str.encode),
+        st.sampled_from(["json", "yaml", "yml", "txt"]),
     )
     def attempt(content, ending):
         path = tmp_path / f"config.{ending}"

@@ -61,7 +61,12 @@ def _edit(path, **changes):
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"level": "mix"}, {"task": "structure"}, {"support_ops": "/nonexistent"}, {"level": "debug", "task": "structure"}],
+    [
+        {"level": "mix"},
+        {"task": "structure"},
+        {"support_ops": "/nonexistent"},
+        {"level": "debug", "task": "structure"},
+    ],
 )
 def test_an_edit_that_cannot_be_used_never_reaches_the_training(debug, caplog, wrong):
     caplog.set_level(logging.WARNING, "probe")
@@ -91,7 +96,9 @@ def test_an_edit_to_the_folder_of_another_run_goes_on_beside_it(debug, caplog, t
         debugger.step()
     assert (other / "dump.json").read_text() == "{}"
     assert Dump(tmp_path / "other-2" / "step1" / "rank").names("exp")
-    (message,) = [message for message in caplog.messages if "holds the dump of another run" in message]
+    (message,) = [
+        message for message in caplog.messages if "holds the dump of another run" in message
+    ]
     assert f"this run writes into {tmp_path}/other-2" in message
 
 
@@ -106,7 +113,10 @@ def test_an_edit_to_an_unusable_folder_is_refused_and_the_run_goes_on(debug, cap
         ops.exp(X)
         debugger.step()
     assert debug.dump(1).names("exp")
-    assert sum("keeping the previous settings: dump_path" in message for message in caplog.messages) == 1
+    assert (
+        sum("keeping the previous settings: dump_path" in message for message in caplog.messages)
+        == 1
+    )
 
 
 def test_edits_from_one_folder_to_another_and_back_write_both(debug, caplog, tmp_path):

@@ -35,8 +35,14 @@ def missing():
     if not PYTHON.exists():
         return f"msprobe's environment {PEER} is missing: make peer"
     code = "from importlib.metadata import version; print(version('mindspore'))"
-    theirs = subprocess.run([str(PYTHON), "-c", code], capture_output=True, text=True, check=True).stdout.strip()
-    return "" if theirs == version("mindspore") else f"msprobe's environment has MindSpore {theirs}: other kernels"
+    theirs = subprocess.run(
+        [str(PYTHON), "-c", code], capture_output=True, text=True, check=True
+    ).stdout.strip()
+    return (
+        ""
+        if theirs == version("mindspore")
+        else f"msprobe's environment has MindSpore {theirs}: other kernels"
+    )
 
 
 MISSING = missing()
@@ -47,14 +53,20 @@ CASES = [
     (net, level, task, summary)
     for net in ("lenet", "gpt", "digits")
     for level in ("L0", "L1", "mix")
-    for task, summary in (("statistics", "statistics"), ("tensor", "statistics"), ("statistics", "md5"))
+    for task, summary in (
+        ("statistics", "statistics"),
+        ("tensor", "statistics"),
+        ("statistics", "md5"),
+    )
 ]
 
 
 def run(python, *command):
     imports = IMPORTS if python == PYTHON else ()
     command = [str(part) for part in (python, *command)]
-    done = processes.run(command, imports=imports, capture_output=True, text=True, timeout=300, check=False, cwd=ROOT)
+    done = processes.run(
+        command, imports=imports, capture_output=True, text=True, timeout=300, check=False, cwd=ROOT
+    )
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
     return done.stdout + done.stderr
 
@@ -67,7 +79,20 @@ def peer_list():
 
 def dump(python, tool, case, out, *more):
     net, level, task, summary = case
-    arguments = ["--tool", tool, "--net", net, "--level", level, "--task", task, "--summary", summary, "--out", out]
+    arguments = [
+        "--tool",
+        tool,
+        "--net",
+        net,
+        "--level",
+        level,
+        "--task",
+        task,
+        "--summary",
+        summary,
+        "--out",
+        out,
+    ]
     run(python, *program("conformance.record_step", *arguments, *more)[1:])
     return out / "dump" / "step0" / "rank0"
 
@@ -75,7 +100,17 @@ def dump(python, tool, case, out, *more):
 def compare(ours, theirs, out):
     """Return the rows that ``msprobe compare`` writes."""
     out.mkdir(mode=0o750)
-    run(PYTHON, PEER / "bin/msprobe", "compare", "-tp", ours / "dump.json", "-gp", theirs / "dump.json", "-o", out)
+    run(
+        PYTHON,
+        PEER / "bin/msprobe",
+        "compare",
+        "-tp",
+        ours / "dump.json",
+        "-gp",
+        theirs / "dump.json",
+        "-o",
+        out,
+    )
     with open(next(out.glob("*.csv")), newline="") as file:
         return list(csv.DictReader(file))
 
@@ -103,7 +138,11 @@ def identity(data, backward):
 
 def uninitialised(place):
     """Outputs that MindSpore's CPU kernel never writes: their memory holds anything."""
-    return ".BatchNorm." in place and any(f".output.{i}" in place for i in (1, 2, 3, 4)) and "forward" in place
+    return (
+        ".BatchNorm." in place
+        and any(f".output.{i}" in place for i in (1, 2, 3, 4))
+        and "forward" in place
+    )
 
 
 def written_in_place(place):
@@ -128,7 +167,11 @@ def differs(ours, theirs, bits):
 
 def shared(places):
     """Leave out the model's own parameters and the updates of optimizers, which msprobe does not record."""
-    return [item for item in places if ".model_parameters." not in item[0] and not item[0].startswith(UPDATE)]
+    return [
+        item
+        for item in places
+        if ".model_parameters." not in item[0] and not item[0].startswith(UPDATE)
+    ]
 
 
 def is_compiled_optimizer(name):
@@ -155,7 +198,11 @@ def test_the_dump_of_a_training_is_that_of_msprobe(case, tmp_path, capsys):
     unpaired = [row["Bench Name"] for row in rows if row["NPU Name"] == "N/A"]
     unpaired = [name for name in unpaired if not primitive_backward(name)]
     assert [name for name in unpaired if not any(name.startswith(call) for call in gone)] == []
-    alone = [row["NPU Name"] for row in rows if row["Bench Name"] == "N/A" and not primitive_backward(row["NPU Name"])]
+    alone = [
+        row["NPU Name"]
+        for row in rows
+        if row["Bench Name"] == "N/A" and not primitive_backward(row["NPU Name"])
+    ]
     filled = {place for name, entry in mine.items() for place, _ in shared(tensors(entry, name))}
     assert filled.isdisjoint(alone)  # only null slots: inputs that nobody differentiates
 
@@ -197,7 +244,11 @@ def nearest(here, there):
     left, pairs = dict(here), []
     for place, record in there.items():
         kind = place.rsplit(".", 1)[0]
-        fits = [p for p, own in left.items() if p.rsplit(".", 1)[0] == kind and not differs(own, record, bits=False)]
+        fits = [
+            p
+            for p, own in left.items()
+            if p.rsplit(".", 1)[0] == kind and not differs(own, record, bits=False)
+        ]
         assert fits, (place, record, left)
         pairs.append((place, left.pop(fits[0]), record))
     return pairs
@@ -216,7 +267,9 @@ def visualize(folder, out):
     import sqlite3
 
     out.mkdir(mode=0o750)
-    assert "exported successfully" in run(PYTHON, PEER / "bin/msprobe", "graph_visualize", "-tp", folder, "-o", out)
+    assert "exported successfully" in run(
+        PYTHON, PEER / "bin/msprobe", "graph_visualize", "-tp", folder, "-o", out
+    )
     (built,) = out.glob("*.vis.db")
     with sqlite3.connect(built) as connection:
         return {row[0] for row in connection.execute("select node_name from tb_nodes")}
@@ -237,7 +290,9 @@ def test_msprobe_reads_a_dump_made_with_our_list_of_apis(net, tmp_path, capsys):
     assert {name for name in document(ours) if "parameters_grad" not in name} <= nodes
 
 
-@pytest.mark.parametrize(("net", "task"), [("lenet", "tensor"), ("gpt", "statistics"), ("digits", "statistics")])
+@pytest.mark.parametrize(
+    ("net", "task"), [("lenet", "tensor"), ("gpt", "statistics"), ("digits", "statistics")]
+)
 def test_msprobe_reads_a_dump_of_graph_mode(net, task, tmp_path):
     case = (net, "L0", task, "statistics")
     graph = dump(sys.executable, "probe", case, tmp_path / "graph", "--graph-mode")
@@ -246,7 +301,9 @@ def test_msprobe_reads_a_dump_of_graph_mode(net, task, tmp_path):
     records = sum(1 for name, entry in document(graph).items() for _ in tensors(entry, name))
     assert len(rows) >= records > 20
     assert not [row for row in rows if "N/A" in (row["NPU Name"], row["Bench Name"])]
-    assert {name for name in document(graph) if "parameters_grad" not in name} <= visualize(graph, tmp_path / "drawn")
+    assert {name for name in document(graph) if "parameters_grad" not in name} <= visualize(
+        graph, tmp_path / "drawn"
+    )
 
 
 def test_msprobe_reads_the_recovered_dump_of_a_killed_process(tmp_path):
@@ -262,7 +319,10 @@ def test_save_writes_the_values_that_msprobe_writes(task, tmp_path):
     found = []
     for tool, python in (("probe", sys.executable), ("msprobe", PYTHON), ("probe", sys.executable)):
         out = tmp_path / f"{len(found)}-{tool}"
-        run(python, *program("conformance.save_values", "--tool", tool, "--task", task, "--out", out)[1:])
+        run(
+            python,
+            *program("conformance.save_values", "--tool", tool, "--task", task, "--out", out)[1:],
+        )
         found += list((out / "dump" / "step0").glob("*/debug.json"))
     ours, theirs, again = (json.loads(path.read_text())["data"] for path in found)
     assert ours.keys() == theirs.keys()
@@ -310,16 +370,30 @@ def test_collectives_are_recorded_as_by_msprobe(ranks, rank):
     for name in names:
         mine, others = (dict(tensors(data[name], name)) for data in (ours, theirs))
         assert set(mine) == set(others)
-        assert not {place: wrong for place in mine if (wrong := differs(mine[place], others[place], bits=False))}
+        assert not {
+            place: wrong
+            for place in mine
+            if (wrong := differs(mine[place], others[place], bits=False))
+        }
 
 
 @of_ranks
-@pytest.mark.parametrize("case", ["by_hand-mix-tensor", "by_hand-mix-statistics", "by_hand-L1-statistics"])
+@pytest.mark.parametrize(
+    "case", ["by_hand-mix-tensor", "by_hand-mix-statistics", "by_hand-L1-statistics"]
+)
 def test_msprobe_compare_reads_every_rank_of_a_step(ranks, case, tmp_path):
     out = tmp_path / "compared"
     out.mkdir(mode=0o750)
     run(
-        PYTHON, PEER / "bin/msprobe", "compare", "-tp", ranks / case / "step0", "-gp", ranks / case / "step1", "-o", out
+        PYTHON,
+        PEER / "bin/msprobe",
+        "compare",
+        "-tp",
+        ranks / case / "step0",
+        "-gp",
+        ranks / case / "step1",
+        "-o",
+        out,
     )
     for rank in (0, 1):
         (table,) = out.glob(f"compare_result_rank{rank}_*.csv")
@@ -329,8 +403,14 @@ def test_msprobe_compare_reads_every_rank_of_a_step(ranks, case, tmp_path):
         expected = sum(1 for name, entry in data.items() for _ in tensors(entry, name))
         paired = [row for row in rows if "N/A" not in (row["NPU Name"], row["Bench Name"])]
         assert len(paired) == len(rows) >= expected
-        reduced = {row["NPU Name"] for row in rows if row["NPU Name"].startswith("MintDistributed.all_reduce.0.")}
-        assert reduced == {f"MintDistributed.all_reduce.0.forward.{place}.0" for place in ("input", "output")}
+        reduced = {
+            row["NPU Name"]
+            for row in rows
+            if row["NPU Name"].startswith("MintDistributed.all_reduce.0.")
+        }
+        assert reduced == {
+            f"MintDistributed.all_reduce.0.forward.{place}.0" for place in ("input", "output")
+        }
 
 
 @of_ranks
@@ -352,5 +432,7 @@ def test_msprobe_graph_visualize_reads_every_rank_of_a_step(ranks, tmp_path):
     with sqlite3.connect(built) as connection:
         nodes = connection.execute("select rank, node_name from tb_nodes").fetchall()
     for rank in (0, 1):
-        expected = {name for name in document(step / f"rank{rank}") if "parameters_grad" not in name}
+        expected = {
+            name for name in document(step / f"rank{rank}") if "parameters_grad" not in name
+        }
         assert expected <= {name for where, name in nodes if where == rank}

@@ -29,13 +29,25 @@ FEATURES = {
 
 
 def features(*hooks, **more):
-    return {"recording_l2_features": True, "l2_targets": {hook: FEATURES[hook] for hook in hooks or FEATURES}, **more}
+    return {
+        "recording_l2_features": True,
+        "l2_targets": {hook: FEATURES[hook] for hook in hooks or FEATURES},
+        **more,
+    }
 
 
 #: name -> settings, backwards of a step; those of l2_targets are cases of the net "decoder"
 CASES = {
     "everything": ({**ALL, "ops": OPS, "step_count_per_record": 2}, 1),
-    "a target": ({**ALL, "targets": {"layers.1": {}, "head": {}}, "ops": ["norm", "max"], "step_interval": 2}, 1),
+    "a target": (
+        {
+            **ALL,
+            "targets": {"layers.1": {}, "head": {}},
+            "ops": ["norm", "max"],
+            "step_interval": 2,
+        },
+        1,
+    ),
     "micro-batches": ({**GRADIENTS, **CELLS, "monitor_mbs_grad": True, "ops": OPS}, 2),
     "four micro-batches": ({**GRADIENTS, "monitor_mbs_grad": True, "ops": ["max", "min"]}, 4),
     "the last micro-batch": ({**GRADIENTS, "ops": ["norm", "mean"], "collect_times": 2}, 2),
@@ -45,11 +57,17 @@ CASES = {
     "parameters": ({**PARAMETERS, "ops": OPS}, 1),
     "parameters of a target": ({**PARAMETERS, "targets": {"0:layers.0.fc": {}}, "ops": OPS}, 1),
     "from a step on": ({**PARAMETERS, **GRADIENTS, "start_step": 2, "ops": ["max"]}, 1),
-    "two measured steps": ({**PARAMETERS, "step_interval": 2, "collect_times": 2, "ops": ["max"]}, 1),
+    "two measured steps": (
+        {**PARAMETERS, "step_interval": 2, "collect_times": 2, "ops": ["max"]},
+        1,
+    ),
     "one file of four steps": ({**GRADIENTS, "step_count_per_record": 4, "ops": ["min"]}, 1),
     "few decimals": ({**GRADIENTS, "ndigits": 3, "ops": ["norm", "max"]}, 1),
     "zeros by eps": ({**GRADIENTS, "eps": 0.01, "ops": ["zeros", "max"]}, 1),
-    "every Cell beside a target": ({**CELLS, "all_xy": True, "targets": {"head": {}}, "ops": ["mean", "max"]}, 1),
+    "every Cell beside a target": (
+        {**CELLS, "all_xy": True, "targets": {"head": {}}, "ops": ["mean", "max"]},
+        1,
+    ),
     "one Cell": ({**CELLS, "targets": {"0:layers.1.ln": {}}, "ops": OPS}, 1),
     "Cells of three micro-batches": ({**CELLS, "targets": {"head": {}}, "ops": ["norm", "max"]}, 3),
     "this rank": ({**GRADIENTS, "module_ranks": [0, 2], "ops": ["max"]}, 1),
@@ -62,15 +80,28 @@ CASES = {
     "stable rank of two micro-batches": (features("linear_hook", step_interval=2), 2),
     "weights of routers": (features("moe_router_weight_hook"), 1),
     "logits of routers": (features("moe_router_logit_hook", ndigits=5), 1),
-    "logits of two micro-batches": (features("moe_router_logit_hook", start_step=1, step_count_per_record=3), 2),
+    "logits of two micro-batches": (
+        features("moe_router_logit_hook", start_step=1, step_count_per_record=3),
+        2,
+    ),
     "all features": (features(**ALL, ops=["norm", "max"]), 1),
     "features of two steps": (features(collect_times=2), 2),
     "stacks": ({"stack_info": True, **GRADIENTS, "ops": ["max"]}, 1),
     "structure": ({"print_struct": True}, 1),
-    "appended": ({"append_output": ["Jan01_00-00-00", "Dec31_23-59-59"], **GRADIENTS, "ops": ["max"]}, 1),
+    "appended": (
+        {"append_output": ["Jan01_00-00-00", "Dec31_23-59-59"], **GRADIENTS, "ops": ["max"]},
+        1,
+    ),
 }
 #: numbers of many operations, whose order differs
-LOOSE = ("sr", "kernel_norm", "entropy", "softmax", "router_weight_similarity", "per_token_expert_entropy")
+LOOSE = (
+    "sr",
+    "kernel_norm",
+    "entropy",
+    "softmax",
+    "router_weight_similarity",
+    "per_token_expert_entropy",
+)
 #: files that msprobe does not write on MindSpore
 OURS = ("ur_distribution", "mg_direction", "tokens_per_expert")
 
@@ -84,7 +115,13 @@ def run(python, tool, config, accumulated, folder):
         (folder / "out" / "Mar05_10-11-12-rank0-abcdef01").mkdir(parents=True, mode=0o750)
         (folder / "out").chmod(0o750)
     path.chmod(0o640)
-    command = [*program("conformance.monitor_steps", python=python), "--tool", tool, "--config", str(path)]
+    command = [
+        *program("conformance.monitor_steps", python=python),
+        "--tool",
+        tool,
+        "--config",
+        str(path),
+    ]
     command += ["--net", "decoder" if "l2_targets" in config else "dense"]
     done = processes.run(
         [str(part) for part in (*command, "--accumulate", accumulated)],
@@ -97,7 +134,11 @@ def run(python, tool, config, accumulated, folder):
         check=False,
     )
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
-    own = [name for name in os.listdir(folder / "out") if "-rank0-" in name] if (folder / "out").exists() else []
+    own = (
+        [name for name in os.listdir(folder / "out") if "-rank0-" in name]
+        if (folder / "out").exists()
+        else []
+    )
     assert len(own) <= 1
     found = {}
     for file in (folder / "out").glob("*-rank0-*/*.csv"):
@@ -114,14 +155,20 @@ def keyed(rows):
 
 def with_part(file, rows):
     """Return the rows of linear_hook with the column that its rows have and msprobe's header has not."""
-    return [[*rows[0][:3], "micro_step", *rows[0][3:]], *rows[1:]] if file.startswith("linear_hook") else rows
+    return (
+        [[*rows[0][:3], "micro_step", *rows[0][3:]], *rows[1:]]
+        if file.startswith("linear_hook")
+        else rows
+    )
 
 
 def agrees(op, ours, theirs):
     if op in ("shape", "dtype"):
         return ours == theirs
     a, b = float(ours), float(theirs)
-    return math.isclose(a, b, rel_tol=1e-5 if op in LOOSE else 2e-6, abs_tol=2e-7) or (math.isnan(a) and math.isnan(b))
+    return math.isclose(a, b, rel_tol=1e-5 if op in LOOSE else 2e-6, abs_tol=2e-7) or (
+        math.isnan(a) and math.isnan(b)
+    )
 
 
 @pytest.mark.parametrize("name", list(CASES))
@@ -135,7 +182,8 @@ def test_the_csv_files_are_those_of_msprobe(name, tmp_path, capsys):
     assert stacks.keys() == others.keys()
     for cell, stack in stacks.items():
         in_training = [
-            [line for line in one.split("\n") if "monitor_steps.py" in line] for one in (stack, others[cell])
+            [line for line in one.split("\n") if "monitor_steps.py" in line]
+            for one in (stack, others[cell])
         ]
         assert in_training[0] == in_training[1], cell
     structures = [

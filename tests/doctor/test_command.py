@@ -45,13 +45,19 @@ def test_every_check_has_a_line_and_nothing_personal_is_in_it(tmp_path):
     (tmp_path / "work").mkdir()
     temporary = tmp_path / "temporary"
     temporary.mkdir()
-    status, text, _ = doctor(tmp_path / "work", "--folder", str(temporary), RANK_ID="1", RANK_SIZE="2")
+    status, text, _ = doctor(
+        tmp_path / "work", "--folder", str(temporary), RANK_ID="1", RANK_SIZE="2"
+    )
     assert status == 0, text
     _, *lines, last = text.splitlines()
     assert [re.split(r"  +", line)[1] for line in lines] == NAMES
     assert "watching changes nothing here: 0 of 126 tensors differ" in text
     assert re.fullmatch(r"1[0-3] ok(, [1-3] warning)?, in \d+ s", last)
-    assert not [word for word in (str(tmp_path), str(ROOT), socket.gethostname(), sys.prefix) if word in text]
+    assert not [
+        word
+        for word in (str(tmp_path), str(ROOT), socket.gethostname(), sys.prefix)
+        if word in text
+    ]
     assert (list(temporary.iterdir()), list((tmp_path / "work").iterdir())) == ([], [])
 
 
@@ -81,11 +87,21 @@ def test_a_check_that_crashes_or_hangs_takes_no_other_down(tmp_path):
     assert found["device"] == ms.get_context("device_target")
     rows = {row["name"]: row for row in found["checks"]}
     assert list(rows) == NAMES
-    assert all(set(row) == {"name", "seconds", "device", "result", "fact", "details"} for row in rows.values())
-    failed = {name: row["fact"] for name, row in rows.items() if row["result"] not in ("ok", "warning")}
+    assert all(
+        set(row) == {"name", "seconds", "device", "result", "fact", "details"}
+        for row in rows.values()
+    )
+    failed = {
+        name: row["fact"] for name, row in rows.items() if row["result"] not in ("ok", "warning")
+    }
     crashed = failed.pop("memory")
-    assert failed == {"gradients": "it did not end within 15 s", "numbers": "ValueError: first line"}
-    assert re.fullmatch(r"its process was ended by SIGSEGV in string_at \(__init__.py, line \d+\)", crashed)
+    assert failed == {
+        "gradients": "it did not end within 15 s",
+        "numbers": "ValueError: first line",
+    }
+    assert re.fullmatch(
+        r"its process was ended by SIGSEGV in string_at \(__init__.py, line \d+\)", crashed
+    )
 
 
 @pytest.mark.slow
@@ -102,7 +118,10 @@ def test_a_device_that_is_not_there_is_told_and_the_rest_is_not_run(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--device", "ascent"], "'ascent' is not allowed. Allowed: CPU, GPU, Ascend. Did you mean Ascend?"),
+        (
+            ["--device", "ascent"],
+            "'ascent' is not allowed. Allowed: CPU, GPU, Ascend. Did you mean Ascend?",
+        ),
         (["--device", "x"], "'x' is not allowed. Allowed: CPU, GPU, Ascend."),
         (["--limit", "0"], "'0' is not allowed. Allowed: a number of seconds above 0."),
         (["dump"], "'dump' is one argument too many"),
@@ -118,12 +137,17 @@ def test_a_wrong_argument_ends_with_status_2(capsys, arguments, message):
 def test_without_any_folder_the_error_says_so(capsys, monkeypatch):
     monkeypatch.setattr("tempfile.mkdtemp", lambda **_: os.listdir("/nowhere"))
     assert main(["doctor"]) == 1
-    assert capsys.readouterr().err == "probe: no folder for temporary files can be written. Choose one with --folder.\n"
+    assert (
+        capsys.readouterr().err
+        == "probe: no folder for temporary files can be written. Choose one with --folder.\n"
+    )
 
 
 def test_the_command_line_alone_imports_neither_numpy_nor_mindspore():
     program = "import sys, probe.__main__; print([name for name in ('numpy', 'mindspore') if name in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", program], env=variables(), capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=variables(), capture_output=True, text=True, check=True
+    )
     assert done.stdout == "[]\n"
 
 
@@ -131,8 +155,14 @@ def test_the_tested_versions_are_those_of_the_package():
     text = (ROOT / "pyproject.toml").read_text("utf-8")
     python = re.search(r'requires-python = ">=([\d.]+),<([\d.]+)"', text).groups()
     packages = re.findall(r'"(numpy|ml_dtypes)>=([\d.]+),<([\d.]+)"', text)
-    assert f'"mindspore>={TESTED[0]}"' in text  # without a limit: a new version says at start which parts are off
-    expected = {**{name: (first, end) for name, first, end in packages}, "python": python, "mindspore": TESTED}
+    assert (
+        f'"mindspore>={TESTED[0]}"' in text
+    )  # without a limit: a new version says at start which parts are off
+    expected = {
+        **{name: (first, end) for name, first, end in packages},
+        "python": python,
+        "mindspore": TESTED,
+    }
     assert {name.lower(): versions for name, versions in environment.TESTED.items()} == expected
 
 
@@ -143,7 +173,8 @@ def test_the_document_has_every_check_and_every_part():
 
 
 @pytest.mark.parametrize(
-    ("version", "is_tested"), [("2.7.1", False), ("2.7.2", True), ("2.10.0", True), ("2.11.0rc1", False)]
+    ("version", "is_tested"),
+    [("2.7.1", False), ("2.7.2", True), ("2.10.0", True), ("2.11.0rc1", False)],
 )
 def test_versions_are_compared_as_numbers(version, is_tested):
     assert environment.is_between(version, *environment.TESTED["MindSpore"]) == is_tested
@@ -183,7 +214,9 @@ def test_a_counter_of_the_machine_is_asked(tmp_path, monkeypatch):
         pytest.skip("there is no C compiler")
     (tmp_path / "counter.c").write_text(COUNTER)
     library = tmp_path / "counter.so"
-    subprocess.run([compiler, "-shared", "-fPIC", "-o", library, tmp_path / "counter.c"], check=True)
+    subprocess.run(
+        [compiler, "-shared", "-fPIC", "-o", library, tmp_path / "counter.c"], check=True
+    )
     monkeypatch.setenv(calls.COUNTERS, f"{library}:counted")
     finding = calls.launches(Bench("CPU", "", str(tmp_path)))
     assert finding.details["counter"] == {"launches": 0, "waits": 0}  # as many in both steps

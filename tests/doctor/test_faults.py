@@ -107,7 +107,9 @@ def unseen_writes(monkeypatch):
 
 
 def unseen_classes(monkeypatch):
-    monkeypatch.setattr(OperationHooks, "_run_private", lambda self, original, *args: original(*args))
+    monkeypatch.setattr(
+        OperationHooks, "_run_private", lambda self, original, *args: original(*args)
+    )
 
 
 def unseen_parameters(monkeypatch):
@@ -119,7 +121,9 @@ def wrong_gradients(monkeypatch):
         monkeypatch,
         StepRecorder,
         "parameter_gradient",
-        lambda original, self, key, name, gradient, *more: original(self, key, name, gradient * 2, *more),
+        lambda original, self, key, name, gradient, *more: original(
+            self, key, name, gradient * 2, *more
+        ),
     )
 
 
@@ -245,7 +249,11 @@ def test_a_fault_is_reported_by_its_check_alone(monkeypatch, tmp_path, name, pla
     (tmp_path / "chosen").mkdir()
     plant(monkeypatch)
     found = findings(tmp_path, [other for other in NAMES if name == DEAR or other != DEAR])
-    assert {other: finding.fact for other, finding in found.items() if finding.result != OK and other != name} == {}
+    assert {
+        other: finding.fact
+        for other, finding in found.items()
+        if finding.result != OK and other != name
+    } == {}
     assert found[name].result != OK
 
 

@@ -22,7 +22,9 @@ SENTENCES = [
 def test_a_sentence_is_the_same_after_json(sentence):
     read = Sentence.from_dict(json.loads(json.dumps(sentence.to_dict())))
     assert read == sentence
-    assert [read.text(language) for language in ("en", "zh")] == [sentence.text(each) for each in ("en", "zh")]
+    assert [read.text(language) for language in ("en", "zh")] == [
+        sentence.text(each) for each in ("en", "zh")
+    ]
 
 
 def test_an_unknown_key_is_refused():
@@ -32,9 +34,18 @@ def test_an_unknown_key_is_refused():
 
 @pytest.mark.parametrize(
     "given",
-    [None, "text", [], {}, {"key": "list"}, {"key": "list", "facts": []}, {"key": "", "facts": {}, "more": 1},
-     {"key": 1, "facts": {}}, {"key": "list", "facts": {"parts": [{"key": "list"}]}}],
-)  # fmt: skip
+    [
+        None,
+        "text",
+        [],
+        {},
+        {"key": "list"},
+        {"key": "list", "facts": []},
+        {"key": "", "facts": {}, "more": 1},
+        {"key": 1, "facts": {}},
+        {"key": "list", "facts": {"parts": [{"key": "list"}]}},
+    ],
+)
 def test_another_shape_is_no_sentence(given):
     with pytest.raises(TypeError):
         Sentence.from_dict(given)
@@ -43,12 +54,17 @@ def test_another_shape_is_no_sentence(given):
 @pytest.mark.parametrize(
     ("variables", "language"),
     [
-        ({}, "en"), ({"LANG": "zh_CN.UTF-8"}, "zh"), ({"LANG": "C"}, "en"), ({"LANG": "ZH_TW"}, "zh"),
-        ({"LANG": "zh_CN", "LC_ALL": "en_US"}, "en"), ({"LANG": "en_US", "LC_ALL": "zh_CN"}, "zh"),
-        ({"LANG": "en_US", "LC_MESSAGES": "zh_CN"}, "zh"), ({"LC_MESSAGES": "en_US", "LC_ALL": "zh_CN"}, "zh"),
+        ({}, "en"),
+        ({"LANG": "zh_CN.UTF-8"}, "zh"),
+        ({"LANG": "C"}, "en"),
+        ({"LANG": "ZH_TW"}, "zh"),
+        ({"LANG": "zh_CN", "LC_ALL": "en_US"}, "en"),
+        ({"LANG": "en_US", "LC_ALL": "zh_CN"}, "zh"),
+        ({"LANG": "en_US", "LC_MESSAGES": "zh_CN"}, "zh"),
+        ({"LC_MESSAGES": "en_US", "LC_ALL": "zh_CN"}, "zh"),
         ({"LANG": "zh_CN", "LC_ALL": ""}, "zh"),
     ],
-)  # fmt: skip
+)
 def test_the_first_variable_of_the_locale_that_is_set_counts(variables, language):
     assert locale_language(variables) == language
 
@@ -70,8 +86,9 @@ def test_facts_are_shown_in_the_language_of_the_whole():
 def test_json_has_the_keys_of_the_sentences_in_it():
     keys = "compare.value", "compare.shard"
     assert clauses(*map(say, keys)).to_dict() == {
-        "key": "clauses", "facts": {"parts": [{"key": key, "facts": {}} for key in keys]},
-    }  # fmt: skip
+        "key": "clauses",
+        "facts": {"parts": [{"key": key, "facts": {}} for key in keys]},
+    }
 
 
 def test_a_key_that_the_table_lacks_is_an_error():

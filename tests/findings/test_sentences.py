@@ -19,22 +19,36 @@ from tests.support.paths import ROOT
 JOINS = {"clauses", "list"}
 #: sentences in sentences, by the name of the fact
 NESTED = {
-    "finding": say("compare.transposed"), "reason": say("compare.few_pairs"), "owner": say("compare.model"),
-    "where": say("compare.model_or_script"), "place": say("compare.input", place=0),
+    "finding": say("compare.transposed"),
+    "reason": say("compare.few_pairs"),
+    "owner": say("compare.model"),
+    "where": say("compare.model_or_script"),
+    "place": say("compare.input", place=0),
     "maker": say("compare.not_recorded"),
-    "numbers": say("compare.numbers", numbers=[say("compare.bits"), say("compare.shape", left="2x3", right="4")],
-                   dtype="Float32"),
-    "when": say("compare.in_step", step=3), "cause": say("compare.unseen"), "agree": say("compare.backward_agrees"),
-    "difference": say("compare.header", key="level", left="L0", right="L1"), "title": say("compare.first"),
-    "note": say("compare.left_out", count=7), "operand": say("compare.place_of", place="x", name="Cell.fc.0"),
-}  # fmt: skip
+    "numbers": say(
+        "compare.numbers",
+        numbers=[say("compare.bits"), say("compare.shape", left="2x3", right="4")],
+        dtype="Float32",
+    ),
+    "when": say("compare.in_step", step=3),
+    "cause": say("compare.unseen"),
+    "agree": say("compare.backward_agrees"),
+    "difference": say("compare.header", key="level", left="L0", right="L1"),
+    "title": say("compare.first"),
+    "note": say("compare.left_out", count=7),
+    "operand": say("compare.place_of", place="x", name="Cell.fc.0"),
+}
 LISTED = {"names", "ranks", "parameters", "parts", "placements"}
 TEXTS = {"side": "A", "other": "B", "rank": 3, "axis": "tp", "kind": "parameter"}
 
 
 def fields(form: str) -> Counter[tuple[str, str]]:
     """Return the facts of a form with their formats."""
-    return Counter((name, spec or "") for _, name, spec, _ in string.Formatter().parse(form) if name is not None)
+    return Counter(
+        (name, spec or "")
+        for _, name, spec, _ in string.Formatter().parse(form)
+        if name is not None
+    )
 
 
 def sample(name: str, spec: str) -> Any:
@@ -57,11 +71,17 @@ def whole(key: str) -> Sentence:
 
 def english_words(said: str) -> list[str]:
     """Return the pairs of words in a Chinese text; names and quoted terms are none."""
-    return re.findall(r"(?<![\w.])[A-Za-z]+ [a-z]+\b", re.sub(r'"[^"]*"|`[^`]*`|probe recover', "", said))
+    return re.findall(
+        r"(?<![\w.])[A-Za-z]+ [a-z]+\b", re.sub(r'"[^"]*"|`[^`]*`|probe recover', "", said)
+    )
 
 
 def keys_in(node: ast.AST, known: set[str]) -> set[str]:
-    return {item.value for item in ast.walk(node) if isinstance(item, ast.Constant) and item.value in known}
+    return {
+        item.value
+        for item in ast.walk(node)
+        if isinstance(item, ast.Constant) and item.value in known
+    }
 
 
 def assigned(name: str, *scopes: ast.AST) -> Iterator[ast.expr]:
@@ -77,10 +97,16 @@ def assigned(name: str, *scopes: ast.AST) -> Iterator[ast.expr]:
 def calls(tree: ast.Module) -> Iterator[tuple[ast.Call, ast.AST]]:
     """Yield each call of ``say`` with the function around it."""
     seen = set()
-    scopes = [node for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
+    scopes = [
+        node for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+    ]
     for scope in [*scopes, tree]:
         for node in ast.walk(scope):
-            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "say" and id(node) not in seen:
+            if (
+                isinstance(node, ast.Call)
+                and getattr(node.func, "id", "") == "say"
+                and id(node) not in seen
+            ):
                 seen.add(id(node))
                 yield node, scope
 
@@ -96,9 +122,15 @@ def wrong_facts(source: str) -> list[str]:
                 keys |= keys_in(value, known)
         given = {keyword.arg for keyword in call.keywords}
         for one in keys:
-            wanted = {"parts"} if one in JOINS else {name for name, _ in fields(table().get(one, [""])[0])}
+            wanted = (
+                {"parts"}
+                if one in JOINS
+                else {name for name, _ in fields(table().get(one, [""])[0])}
+            )
             if one not in known or (given != wanted and None not in given):
-                found.append(f"line {call.lineno}: {one}: {sorted(map(str, given))} for {sorted(wanted)}")
+                found.append(
+                    f"line {call.lineno}: {one}: {sorted(map(str, given))} for {sorted(wanted)}"
+                )
     return found
 
 
@@ -117,21 +149,31 @@ def built_texts(source: str) -> list[str]:
 def is_wordy(value: ast.expr) -> bool:
     """Return whether an expression is a text of three words, or puts words between its parts."""
     if isinstance(value, ast.Constant):
-        return isinstance(value.value, str) and len(re.findall(r"(?:^|\s)[A-Za-z]{2,}", value.value)) >= 3
+        return (
+            isinstance(value.value, str)
+            and len(re.findall(r"(?:^|\s)[A-Za-z]{2,}", value.value)) >= 3
+        )
     if isinstance(value, ast.JoinedStr):
-        fixed = "{}".join(str(part.value) for part in value.values if isinstance(part, ast.Constant))
+        fixed = "{}".join(
+            str(part.value) for part in value.values if isinstance(part, ast.Constant)
+        )
         return re.search(r"[A-Za-z]{2,}[,:]? | [A-Za-z]{2,}", fixed) is not None
     if isinstance(value, ast.BinOp):
         return is_wordy(value.left) or is_wordy(value.right)
     if isinstance(value, ast.IfExp):
         return is_wordy(value.body) or is_wordy(value.orelse)
-    if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr in ("format", "join"):
+    if (
+        isinstance(value, ast.Call)
+        and isinstance(value.func, ast.Attribute)
+        and value.func.attr in ("format", "join")
+    ):
         return is_wordy(value.func.value) or any(map(is_wordy, value.args))
     return False
 
 
 SOURCES = {
-    path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8") for path in (ROOT / "probe").rglob("*.py")
+    path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8")
+    for path in (ROOT / "probe").rglob("*.py")
 }
 SPEAKING = sorted(name for name, source in SOURCES.items() if "say(" in source)
 
@@ -169,7 +211,9 @@ def test_no_row_is_unused():
 
 
 def test_clauses_and_sentences_in_sentences_are_told_in_both_languages():
-    numbers = say("compare.numbers", numbers=[say("compare.rel_l2_least", distance=0.5)], dtype="Float32")
+    numbers = say(
+        "compare.numbers", numbers=[say("compare.rel_l2_least", distance=0.5)], dtype="Float32"
+    )
     differs = say("compare.parameter", parameter="w", owner="fc.Dense", numbers=numbers)
     both = clauses(differs, NOTHING, say("compare.factor", factor=2.0))
     said = say("compare.changed_after_update", step=0, finding=both)
@@ -196,25 +240,36 @@ def test_an_unknown_key_is_an_error_and_a_huge_fact_is_none():
 
 @pytest.mark.parametrize(
     "call",
-    ['say("compare.no_such", name=1)', 'say("compare.random", name=x)', 'say("compare.random", name=x, numbers=y, z=1)',
-     'KEYS = "compare.first", "compare.step"\nsay(KEYS[i])', 'say("list", names=x)'],
-)  # fmt: skip
+    [
+        'say("compare.no_such", name=1)',
+        'say("compare.random", name=x)',
+        'say("compare.random", name=x, numbers=y, z=1)',
+        'KEYS = "compare.first", "compare.step"\nsay(KEYS[i])',
+        'say("list", names=x)',
+    ],
+)
 def test_a_wrong_call_is_found(call):
     assert len(wrong_facts(call)) == 1
 
 
 @pytest.mark.parametrize(
     "call",
-    ['say("x", name=f"the {x} differs")', 'say("x", name="in the model")', 'say("x", name="all of the " + x)',
-     'say("x", name="one of the {}".format(x))', 'def f():\n    y = f"{x} differs"\n    say("x", name=y)',
-     'say("x", name="of the model" if x else y)'],
-)  # fmt: skip
+    [
+        'say("x", name=f"the {x} differs")',
+        'say("x", name="in the model")',
+        'say("x", name="all of the " + x)',
+        'say("x", name="one of the {}".format(x))',
+        'def f():\n    y = f"{x} differs"\n    say("x", name=y)',
+        'say("x", name="of the model" if x else y)',
+    ],
+)
 def test_a_text_in_place_of_a_fact_is_found(call):
     assert len(built_texts(call)) == 1
 
 
 @pytest.mark.parametrize(
-    "call", ['say("x", name=f"{a}.forward")', 'say("x", name=f"{a:.3g} / {b}")', 'say("x", n="AB"[i])']
+    "call",
+    ['say("x", name=f"{a}.forward")', 'say("x", name=f"{a:.3g} / {b}")', 'say("x", n="AB"[i])'],
 )
 def test_a_name_and_a_text_of_numbers_are_facts(call):
     assert built_texts(call) == []
@@ -243,7 +298,11 @@ def bare_errors(source: str) -> list[str]:
     """Return the errors that are raised with a text of their own instead of a sentence."""
     found = []
     for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("UsageError", "SettingsError") and node.args:
+        if (
+            isinstance(node, ast.Call)
+            and getattr(node.func, "id", "") in ("UsageError", "SettingsError")
+            and node.args
+        ):
             said = ast.unparse(node.args[0])
             is_text = isinstance(node.args[0], (ast.JoinedStr, ast.Constant))
             if is_text and not said.lstrip("f'\"").startswith(FOR_PROGRAMS):

@@ -21,7 +21,9 @@ def record(norm=2.0, dtype="Float32", **keys):
 
 
 def text(*outputs, **parts):
-    return encode({"input_args": [record()], "input_kwargs": {}, "output": list(outputs), **parts}, "  ")
+    return encode(
+        {"input_args": [record()], "input_kwargs": {}, "output": list(outputs), **parts}, "  "
+    )
 
 
 @pytest.mark.parametrize(
@@ -66,7 +68,9 @@ def entries(tmp_path):
     def make(data, indent=1):
         folder = tmp_path / "step0" / "rank"
         folder.mkdir(parents=True)
-        (folder / "dump.json").write_text(json.dumps({"task": "statistics", "data": data}, indent=indent))
+        (folder / "dump.json").write_text(
+            json.dumps({"task": "statistics", "data": data}, indent=indent)
+        )
         return GoldenEntries(find_folders(str(tmp_path))[0])
 
     return make

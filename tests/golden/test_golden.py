@@ -41,10 +41,16 @@ def train(folder, name, steps=3, change=None, first=0, **settings):
     net = Net()
     optimizer = nn.SGD(net.trainable_params(), 0.01)
     gradient = ms.value_and_grad(net, None, optimizer.parameters)
-    own = {key: settings.pop(key) for key in ("summary_mode", "diff_nums", "bench_path") if key in settings}
+    own = {
+        key: settings.pop(key)
+        for key in ("summary_mode", "diff_nums", "bench_path")
+        if key in settings
+    }
     task = settings.setdefault("task", "statistics")
     config = folder / f"{name}.json"
-    config.write_text(json.dumps({"level": "mix", "dump_path": str(folder / name), **settings, task: own}))
+    config.write_text(
+        json.dumps({"level": "mix", "dump_path": str(folder / name), **settings, task: own})
+    )
     debugger, losses = PrecisionDebugger(config_path=str(config)), []
     random = np.random.RandomState(0)
     try:
@@ -105,15 +111,24 @@ def test_nothing_is_written_while_the_runs_agree(golden, tmp_path, caplog):
 def test_the_first_difference_is_the_one_of_compare(golden, at, tmp_path, caplog):
     path, own = golden
     train(tmp_path, "whole", change=scaled(at), **own)
-    train(tmp_path, "mine", change=scaled(at), golden={"path": path, "on_difference": "stop"}, **own)
+    train(
+        tmp_path, "mine", change=scaled(at), golden={"path": path, "on_difference": "stop"}, **own
+    )
     expected = shown(probe.compare(path, tmp_path / "whole").first.to_dict())
     found = shown(probe.compare(path, tmp_path / "mine").first.to_dict())
-    told = shown(json.loads((tmp_path / f"mine/step{at}/rank/golden.json").read_text())["origins"][0])
+    told = shown(
+        json.loads((tmp_path / f"mine/step{at}/rank/golden.json").read_text())["origins"][0]
+    )
     assert (expected["step"], expected["kind"]) == (at, "argument")
     assert told == found == expected
-    assert f"step {at} differs from the golden run. First difference: {expected['sentence']}" in caplog.text
+    assert (
+        f"step {at} differs from the golden run. First difference: {expected['sentence']}"
+        in caplog.text
+    )
     assert f"{expected['file']}:{expected['line']}: {expected['source']}" in caplog.text
-    assert sorted(os.listdir(tmp_path / "mine")) == sorted({"step0", f"step{max(at - 1, 0)}", f"step{at}"})
+    assert sorted(os.listdir(tmp_path / "mine")) == sorted(
+        {"step0", f"step{max(at - 1, 0)}", f"step{at}"}
+    )
 
 
 def test_arrays_of_the_call_and_of_its_makers_are_written(golden, tmp_path):
@@ -133,7 +148,11 @@ def test_arrays_of_the_call_and_of_its_makers_are_written(golden, tmp_path):
 def test_an_array_is_as_it_was_before_a_call_wrote_it(tmp_path):
     def run(name, factor, **settings):
         config = tmp_path / f"{name}.json"
-        config.write_text(json.dumps({"level": "L1", "dump_path": str(tmp_path / name), "statistics": {}, **settings}))
+        config.write_text(
+            json.dumps(
+                {"level": "L1", "dump_path": str(tmp_path / name), "statistics": {}, **settings}
+            )
+        )
         debugger = PrecisionDebugger(config_path=str(config))
         x = ms.Tensor(np.arange(1000, dtype=np.float32))
         debugger.start()
@@ -154,18 +173,28 @@ def test_an_array_is_as_it_was_before_a_call_wrote_it(tmp_path):
 @pytest.mark.parametrize(("way", "steps"), [("record", [0, 1, 2]), ("stop", [0, 1])])
 def test_the_training_goes_on_after_a_difference(golden, way, steps, tmp_path):
     path, own = golden
-    losses = train(tmp_path, "mine", change=scaled(1), golden={"path": path, "on_difference": way}, **own)
+    losses = train(
+        tmp_path, "mine", change=scaled(1), golden={"path": path, "on_difference": way}, **own
+    )
     assert losses == train(tmp_path, "bare", change=scaled(1), dump_enable=False)
-    assert [file.split("/")[0] for file in documents(tmp_path / "mine") if file.endswith("dump.json")] == [
-        f"step{step}" for step in steps
-    ]
+    assert [
+        file.split("/")[0] for file in documents(tmp_path / "mine") if file.endswith("dump.json")
+    ] == [f"step{step}" for step in steps]
     assert not list((tmp_path / "mine").rglob("dump_error_info.log"))
 
 
 def test_the_training_ends_at_step_with_an_error_that_tells_the_finding(golden, tmp_path):
     path, own = golden
-    with pytest.raises(DifferenceError, match=r"differs from the golden run\. First difference: Tensor\.__mul__"):
-        train(tmp_path, "mine", change=scaled(1), golden={"path": path, "on_difference": "raise"}, **own)
+    with pytest.raises(
+        DifferenceError, match=r"differs from the golden run\. First difference: Tensor\.__mul__"
+    ):
+        train(
+            tmp_path,
+            "mine",
+            change=scaled(1),
+            golden={"path": path, "on_difference": "raise"},
+            **own,
+        )
     assert len(probe.open(tmp_path / "mine")[1]) > 10
 
 
@@ -219,7 +248,9 @@ def test_a_golden_run_that_cannot_be_used_is_one_line(harm, tmp_path, caplog):
         if harm == "cut":
             file.write_bytes(file.read_bytes()[:3000])
         elif harm == "other model":
-            file.write_text(file.read_text().replace("Functional.", "Mint.").replace("Cell.", "Cell.other.")[:])
+            file.write_text(
+                file.read_text().replace("Functional.", "Mint.").replace("Cell.", "Cell.other.")[:]
+            )
         elif harm == "no entries":
             file.write_text("[]")
     if harm in ("missing", "empty", "series"):
@@ -244,8 +275,14 @@ def test_a_golden_run_that_cannot_be_used_is_one_line(harm, tmp_path, caplog):
     ("settings", "message"),
     [
         ({"golden": {"on_difference": "raise"}}, "golden: .* is not allowed"),
-        ({"golden": {"path": "g", "on_difference": "rise"}}, "golden.on_difference: 'rise' .*Did you mean 'raise'"),
-        ({"golden": {"path": "g", "array": 3}}, "unknown key 'golden.array'.*Did you mean 'arrays'"),
+        (
+            {"golden": {"path": "g", "on_difference": "rise"}},
+            "golden.on_difference: 'rise' .*Did you mean 'raise'",
+        ),
+        (
+            {"golden": {"path": "g", "array": 3}},
+            "unknown key 'golden.array'.*Did you mean 'arrays'",
+        ),
         ({"golden": "g", "task": "structure"}, "golden: .*only with task"),
         ({"golden": "g", "level": "L2"}, "golden: .*only with task"),
     ],
@@ -283,9 +320,17 @@ def program(tmp_path):
     file = tmp_path / "train.py"
     file.write_text(_PROGRAM)
     command = [sys.executable, "-m", "probe", "run", "--level", "mix"]
-    done = processes.run([*command, "--dump-path", str(tmp_path / "golden"), str(file)], cwd=ROOT, env=environment())
+    done = processes.run(
+        [*command, "--dump-path", str(tmp_path / "golden"), str(file)], cwd=ROOT, env=environment()
+    )
     assert done.returncode == 0
-    return [*command, "--golden", str(tmp_path / "golden"), "--dump-path", str(tmp_path / "mine")], str(file)
+    return [
+        *command,
+        "--golden",
+        str(tmp_path / "golden"),
+        "--dump-path",
+        str(tmp_path / "mine"),
+    ], str(file)
 
 
 @pytest.mark.slow
@@ -304,7 +349,9 @@ def test_probe_run_takes_a_golden_run(program, tmp_path):
 def test_a_killed_training_leaves_the_difference_readable(program, tmp_path):
     command, file = program
     words = [*command, file, "other", "wait"]
-    with processes.Popen(words, cwd=ROOT, env=environment(), stdin=-1, stdout=-1, text=True) as training:
+    with processes.Popen(
+        words, cwd=ROOT, env=environment(), stdin=-1, stdout=-1, text=True
+    ) as training:
         while "step 1" not in training.stdout.readline():
             pass
         training.send_signal(signal.SIGKILL)

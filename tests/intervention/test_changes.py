@@ -81,9 +81,13 @@ def bench(tmp_path):
 def test_the_first_step_is_noted_with_cells_dtypes_and_shapes(bench):
     rows = {row["name"]: row for row in json.loads(Path(bench.calls).read_text())}
     assert rows["Cell.inner.Inner.forward.0"] == {
-        "name": "Cell.inner.Inner.forward.0", "is_cell": True, "cell": "", "inputs": ["Float16"],
-        "outputs": ["Float16"], "shapes": [[1, 4]],
-    }  # fmt: skip
+        "name": "Cell.inner.Inner.forward.0",
+        "is_cell": True,
+        "cell": "",
+        "inputs": ["Float16"],
+        "outputs": ["Float16"],
+        "shapes": [[1, 4]],
+    }
     assert rows["Tensor.__truediv__.0.forward"]["cell"] == "Cell.inner.Inner"
 
 
@@ -101,13 +105,17 @@ def test_a_cell_computes_in_float32_and_gives_back_half_precision(bench):
 
 
 def test_a_call_alone_computes_in_float32_and_is_cast_back(bench):
-    assert np.isnan(bench.run(bench.change(float32=("Tensor.__truediv__.0",)))[0])  # its input is Inf already
+    assert np.isnan(
+        bench.run(bench.change(float32=("Tensor.__truediv__.0",)))[0]
+    )  # its input is Inf already
 
 
 def test_a_skipped_cell_gives_back_its_input(bench):
     x = X.asnumpy() * 0.5
     wanted = np.exp(x) / np.exp(x).sum()
-    assert bench.run(bench.change(skip=("inner",)))[0] == pytest.approx((wanted * X.asnumpy()).sum(), rel=1e-2)
+    assert bench.run(bench.change(skip=("inner",)))[0] == pytest.approx(
+        (wanted * X.asnumpy()).sum(), rel=1e-2
+    )
 
 
 @pytest.mark.parametrize("kind", ["formula", "cpu"])
@@ -132,7 +140,9 @@ def test_a_graft_has_the_golden_values_and_passes_gradients_on(values):
 
 
 def test_a_graft_of_another_shape_is_refused():
-    with pytest.raises(UsageError, match=r"the golden output has the shape \(2,\), this one \(1, 4\)"):
+    with pytest.raises(
+        UsageError, match=r"the golden output has the shape \(2,\), this one \(1, 4\)"
+    ):
         graft(X, np.zeros(2, np.float32))
 
 
@@ -168,7 +178,9 @@ def train(kind, size, steps=4, at=2):
             optimizer(gradients)
             planted.pause()
             assert planted.close() is (step + 1 == at)
-            found.append((float(loss.asnumpy()), gradients[0].asnumpy().copy(), net.weight.asnumpy().copy()))
+            found.append(
+                (float(loss.asnumpy()), gradients[0].asnumpy().copy(), net.weight.asnumpy().copy())
+            )
     finally:
         planted.hooks.remove()
     return found
@@ -194,7 +206,10 @@ def test_each_fault_is_the_one_that_it_is_called():
     assert np.allclose(step[0], step[1] * 3, atol=1e-6)
     assert train("batch", 1000.0)[2][0] > clean[2][0] * 1000
     turned = train("transposed", 1.0)
-    assert np.allclose(turned[2][2] - turned[3][2], turned[3][1] * 0.1, atol=1e-4) or turned[2][0] != clean[2][0]
+    assert (
+        np.allclose(turned[2][2] - turned[3][2], turned[3][1] * 0.1, atol=1e-4)
+        or turned[2][0] != clean[2][0]
+    )
 
 
 def test_a_planted_fault_takes_its_hooks_out():

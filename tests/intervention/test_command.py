@@ -29,7 +29,7 @@ def probe(folder, *words):
         (("bisect", "--until", "never", "--float32", "train.py"), "Allowed: 'finite'"),
         (("drill", "--wrong", "train.py"), "there is no option --wrong"),
     ],
-)  # fmt: skip
+)
 def test_wrong_use_is_one_clear_error(tmp_path, words, told):
     done = probe(tmp_path, *words)
     assert done.returncode == 2
@@ -45,15 +45,31 @@ def test_a_program_that_fails_is_told_with_its_last_line(tmp_path):
 
 
 def test_a_change_is_shown_beside_the_unchanged_run_and_told_in_all_files(tmp_path):
-    done = probe(tmp_path, "try", "--float32", "blocks.0", "--json", "answer.json", *HALF, "--overflow", "blocks.0.up")
+    done = probe(
+        tmp_path,
+        "try",
+        "--float32",
+        "blocks.0",
+        "--json",
+        "answer.json",
+        *HALF,
+        "--overflow",
+        "blocks.0.up",
+    )
     assert done.returncode == 0, done.stderr
     assert "THE TRAINING WAS CHANGED: blocks.0 in float32" in done.stderr
     answer = json.loads((tmp_path / "answer.json").read_text())
     assert [str(loss) for loss in answer["unchanged"].values()] == ["nan"] * 3
     assert all(4 < loss < 5 for loss in answer["changed"].values())
     folder = tmp_path / answer["log"]
-    assert (folder / "log.txt").read_text().startswith("THIS TRAINING IS CHANGED: blocks.0 in float32.")
-    assert json.loads((folder / "change.json").read_text())["change"]["said"] == "blocks.0 in float32"
+    assert (
+        (folder / "log.txt")
+        .read_text()
+        .startswith("THIS TRAINING IS CHANGED: blocks.0 in float32.")
+    )
+    assert (
+        json.loads((folder / "change.json").read_text())["change"]["said"] == "blocks.0 in float32"
+    )
 
 
 @pytest.mark.parametrize("program", [("children.py", "spawn"), ("from_msprobe.py",), ("gan.py",)])
@@ -88,11 +104,15 @@ def test_bisect_names_the_cell_and_goes_on_with_the_runs_that_are_there(tmp_path
 
 
 def test_a_drill_of_an_example_with_a_debugger_of_its_own_names_each_fault(tmp_path):
-    done = probe(tmp_path, "drill", "--json", "-", ROOT / "examples" / "train_loop.py", "--steps", "6")
+    done = probe(
+        tmp_path, "drill", "--json", "-", ROOT / "examples" / "train_loop.py", "--steps", "6"
+    )
     assert done.returncode == 0, done.stderr
     answer = json.loads(done.stdout)
     assert answer["false"] == answer["missed"] == []
     assert all(row["by"] for row in answer["faults"])
-    headers = [json.loads(path.read_text())["run"].get("changed") for path in tmp_path.rglob("dump.json")]
+    headers = [
+        json.loads(path.read_text())["run"].get("changed") for path in tmp_path.rglob("dump.json")
+    ]
     assert None not in headers and "a NaN in one gradient" in headers
     assert {row["by"] for row in answer["faults"]} >= {"NaN/Inf", "probe check", "probe compare"}

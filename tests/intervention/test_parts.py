@@ -26,7 +26,12 @@ def run_of(*losses, status=None):
 
 @pytest.mark.parametrize(
     ("losses", "has_ended", "answer"),
-    [((1.0,), False, None), ((1.0, math.nan), False, False), ((1.0, math.inf), True, False), ((1.0, 2.0), True, True)],
+    [
+        ((1.0,), False, None),
+        ((1.0, math.nan), False, False),
+        ((1.0, math.inf), True, False),
+        ((1.0, 2.0), True, True),
+    ],
 )
 def test_finite_is_known_at_the_first_nan_or_at_the_end(losses, has_ended, answer):
     assert Until("finite")(run_of(*losses), has_ended) is answer
@@ -35,10 +40,13 @@ def test_finite_is_known_at_the_first_nan_or_at_the_end(losses, has_ended, answe
 @pytest.mark.parametrize(
     ("text", "losses", "answer"),
     [
-        ("loss < 3 at 1", (9.0,), None), ("loss < 3 at 1", (9.0, 2.9), True), ("loss < 3 at 1", (1.0, 3.0), False),
-        ("loss >= 3 at 0", (3.0,), True), ("loss < 3 at 0", (math.nan,), False),
+        ("loss < 3 at 1", (9.0,), None),
+        ("loss < 3 at 1", (9.0, 2.9), True),
+        ("loss < 3 at 1", (1.0, 3.0), False),
+        ("loss >= 3 at 0", (3.0,), True),
+        ("loss < 3 at 0", (math.nan,), False),
     ],
-)  # fmt: skip
+)
 def test_a_loss_at_a_step_is_known_at_this_step(text, losses, answer):
     assert Until(text)(run_of(*losses), False) is answer
 
@@ -53,7 +61,8 @@ def test_a_run_that_ends_before_the_step_is_an_error():
 
 
 @pytest.mark.parametrize(
-    "text", ["", "infinite", "loss < 3", "loss = 3 at 1", "loss < x at 1", "loss < 3 at x", "a < 3 at 1"]
+    "text",
+    ["", "infinite", "loss < 3", "loss = 3 at 1", "loss < x at 1", "loss < 3 at x", "a < 3 at 1"],
 )
 def test_another_condition_is_refused_with_the_allowed_ones(text):
     with pytest.raises(UsageError, match=r"is not allowed\. Allowed: .finite., .loss < 3 at 20."):
@@ -118,15 +127,24 @@ def test_none_is_found_where_all_together_do_not_hold():
 @pytest.fixture
 def calls(tmp_path):
     def row(name, cell="", kinds=("Float16",)):
-        return {"name": name, "is_cell": name.startswith("Cell"), "cell": cell, "inputs": kinds, "outputs": kinds}
+        return {
+            "name": name,
+            "is_cell": name.startswith("Cell"),
+            "cell": cell,
+            "inputs": kinds,
+            "outputs": kinds,
+        }
 
     rows = [
         row("Mint.matmul.0.forward", "Cell.blocks.0.up.Dense"),
         row("Cell.blocks.0.up.Dense.forward.0", "Cell.blocks.0.Block"),
-        row("Functional.softmax.0.forward", "Cell.blocks.0.Block"), row("Cell.blocks.0.Block.forward.0"),
-        row("Functional.softmax.1.forward", "Cell.blocks.1.Block"), row("Cell.blocks.1.Block.forward.0"),
-        row("Functional.add.0.forward"), row("Functional.mul.0.forward", kinds=("Float32",)),
-    ]  # fmt: skip
+        row("Functional.softmax.0.forward", "Cell.blocks.0.Block"),
+        row("Cell.blocks.0.Block.forward.0"),
+        row("Functional.softmax.1.forward", "Cell.blocks.1.Block"),
+        row("Cell.blocks.1.Block.forward.0"),
+        row("Functional.add.0.forward"),
+        row("Functional.mul.0.forward", kinds=("Float32",)),
+    ]
     (tmp_path / "calls.json").write_text(json.dumps(rows))
     return Calls(str(tmp_path / "calls.json"))
 
@@ -154,21 +172,28 @@ def test_a_skipped_cell_is_that_cell_alone_and_a_graft_keeps_its_direction(calls
 
 
 @pytest.mark.parametrize(
-    ("given", "hint"), [("blocks.0.uq", "blocks.0.up"), ("Functional.softmx", "Functional.softmax"), ("up", "up")]
+    ("given", "hint"),
+    [("blocks.0.uq", "blocks.0.up"), ("Functional.softmx", "Functional.softmax"), ("up", "up")],
 )
 def test_a_wrong_name_is_refused_with_the_nearest_right_one(calls, given, hint):
     with pytest.raises(
-        UsageError, match=f"--float32: no call or Cell of the first step is named '{given}'. Did you .*{hint}"
+        UsageError,
+        match=f"--float32: no call or Cell of the first step is named '{given}'. Did you .*{hint}",
     ):
         calls.resolve(Change(float32=(given,)))
 
 
 def test_units_are_the_own_calls_of_cells_layers_or_single_calls_of_half_precision(calls):
     assert calls.units("cell", "float32") == {
-        "blocks.0.up": ("Cell.blocks.0.up.Dense",), "blocks.0": ("Cell.blocks.0.Block",),
-        "blocks.1": ("Cell.blocks.1.Block",), OUTSIDE: ("Functional.add.0.forward",),
-    }  # fmt: skip
-    assert calls.units("layer", "float32")["blocks.0"] == ("Cell.blocks.0.up.Dense", "Cell.blocks.0.Block")
+        "blocks.0.up": ("Cell.blocks.0.up.Dense",),
+        "blocks.0": ("Cell.blocks.0.Block",),
+        "blocks.1": ("Cell.blocks.1.Block",),
+        OUTSIDE: ("Functional.add.0.forward",),
+    }
+    assert calls.units("layer", "float32")["blocks.0"] == (
+        "Cell.blocks.0.up.Dense",
+        "Cell.blocks.0.Block",
+    )
     assert len(calls.units("call", "float32")) == 4
     assert calls.units("cell", "formula")["blocks.1"] == ("Functional.softmax.1.forward",)
 
@@ -187,10 +212,14 @@ def test_a_first_step_without_calls_is_an_error(tmp_path):
 @pytest.mark.parametrize(
     ("words", "count"),
     [
-        ("train.py --flag", 0), ("-o out train.py", 2), ("--pair a b train.py -o x", 3), ("--flag --one=1 train.py", 2),
-        ("--one 1 -m module", 2), ("-h", 1),
+        ("train.py --flag", 0),
+        ("-o out train.py", 2),
+        ("--pair a b train.py -o x", 3),
+        ("--flag --one=1 train.py", 2),
+        ("--one 1 -m module", 2),
+        ("-h", 1),
     ],
-)  # fmt: skip
+)
 def test_options_stand_before_the_program(words, count):
     parser = argparse.ArgumentParser()
     parser.add_argument("-o")
@@ -202,7 +231,11 @@ def test_options_stand_before_the_program(words, count):
 
 def test_a_table_shows_series_beside_each_other():
     lines = table({"unchanged": {0: 1.5, 1: math.nan}, "changed": {0: 2.0}}).splitlines()
-    assert [line.split() for line in lines] == [["step", "unchanged", "changed"], ["0", "1.5", "2"], ["1", "nan", "-"]]
+    assert [line.split() for line in lines] == [
+        ["step", "unchanged", "changed"],
+        ["0", "1.5", "2"],
+        ["1", "nan", "-"],
+    ]
 
 
 def test_a_change_says_in_both_languages_what_it_is():

@@ -27,11 +27,16 @@ def without_probe(text):
 @pytest.mark.parametrize("name", thorough_but(["train_loop"], list(CASES)))
 def test_an_example_without_its_lines_has_the_same_dump(name, tmp_path):
     for folder in ("lines", "run"):
-        shutil.copytree(ROOT / "examples", tmp_path / folder, ignore=shutil.ignore_patterns("pytorch", "__pycache__"))
+        shutil.copytree(
+            ROOT / "examples",
+            tmp_path / folder,
+            ignore=shutil.ignore_patterns("pytorch", "__pycache__"),
+        )
     stripped = tmp_path / "run" / f"{name}.py"
     stripped.write_text(without_probe(stripped.read_text("utf-8")), "utf-8")
     assert not re.search(
-        "probe(?! run)|debugger", re.sub(r'""".*?"""|#.*', "", stripped.read_text("utf-8"), flags=re.S)
+        "probe(?! run)|debugger",
+        re.sub(r'""".*?"""|#.*', "", stripped.read_text("utf-8"), flags=re.S),
     )
     edited = start(tmp_path / "lines", f"{name}.py", "--dump-path", "dump")
     options = ["--config", "config.json", "--dump-path", "dump", *CASES[name]]
@@ -39,13 +44,20 @@ def test_an_example_without_its_lines_has_the_same_dump(name, tmp_path):
     assert edited.returncode == launched.returncode == 0, edited.stderr + launched.stderr
     assert own(edited.stdout) == own(launched.stdout) != []
     expected, found = (
-        {path: document for path, document in dump(tmp_path / folder).items() if path.endswith("dump.json")}
+        {
+            path: document
+            for path, document in dump(tmp_path / folder).items()
+            if path.endswith("dump.json")
+        }
         for folder in ("lines", "run")
     )
     assert expected
     assert differences(expected, found) == []
     arrays = [
-        {path.relative_to(tmp_path / folder): path.read_bytes() for path in (tmp_path / folder / "dump").rglob("*.npy")}
+        {
+            path.relative_to(tmp_path / folder): path.read_bytes()
+            for path in (tmp_path / folder / "dump").rglob("*.npy")
+        }
         for folder in ("lines", "run")
     ]
     assert arrays[0] == arrays[1]

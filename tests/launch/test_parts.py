@@ -115,9 +115,13 @@ def test_the_part_of_each_cell():
     models = Models(made(optimizer), any_parameters=False)
     wrapped = nn.WithLossCell(model, nn.MSELoss())
     cells = {
-        optimizer: Role.OPTIMIZER, nn.TrainOneStepCell(wrapped, optimizer): Role.TRAINER, wrapped: Role.WRAPPER,
-        model: Role.MODEL, model.act: Role.OTHER, Inner(): Role.OTHER,
-    }  # fmt: skip
+        optimizer: Role.OPTIMIZER,
+        nn.TrainOneStepCell(wrapped, optimizer): Role.TRAINER,
+        wrapped: Role.WRAPPER,
+        model: Role.MODEL,
+        model.act: Role.OTHER,
+        Inner(): Role.OTHER,
+    }
     assert [models.role(cell) for cell in cells] == list(cells.values())
     assert models.below([nn.TrainOneStepCell(wrapped, optimizer)]) == [model]
     assert Models(Rounds(), any_parameters=True).role(Inner()) is Role.MODEL
@@ -138,7 +142,9 @@ def test_the_partners_of_a_model_hold_all_other_trained_parameters_and_few_other
     first, second, third = Inner(), Inner(), Inner()
     third.update_parameters_name("third.")
     both = nn.SequentialCell([second, nn.Dense(2, 9)])  # holds parameters that nobody trains
-    optimizer = nn.SGD([*first.trainable_params(), *second.trainable_params(), *third.trainable_params()], 0.1)
+    optimizer = nn.SGD(
+        [*first.trainable_params(), *second.trainable_params(), *third.trainable_params()], 0.1
+    )
     models = Models(made(optimizer), any_parameters=False)
     found = models.with_partners(first)
     assert found == [first, second, third]
@@ -196,7 +202,9 @@ class Partners:
 
 def steps(*partners):
     debugger = Debugger()
-    return Steps(lambda: debugger, Partners(partners), Perturbation("", ConfigFile(None)), lambda: None), debugger.told
+    return Steps(
+        lambda: debugger, Partners(partners), Perturbation("", ConfigFile(None)), lambda: None
+    ), debugger.told
 
 
 def test_a_step_begins_once_and_ends_once():
@@ -278,7 +286,9 @@ def test_an_import_is_waited_for(tmp_path, monkeypatch):
     (tmp_path / "awaited_module.py").write_text("value = 3\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     seen = []
-    awaited = AwaitedImport("awaited_module", lambda: seen.append(sys.modules["awaited_module"].value))
+    awaited = AwaitedImport(
+        "awaited_module", lambda: seen.append(sys.modules["awaited_module"].value)
+    )
     awaited.install()
     import awaited_module  # noqa: F401
 
@@ -296,7 +306,9 @@ def test_an_msprobe_that_is_installed_is_hidden_only_on_demand(monkeypatch, is_f
     served.install()
     assert sys.meta_path == ([served, "Python's"] if is_forced else ["Python's", served])
     assert served.find_spec("other.mindspore") is None
-    monkeypatch.setitem(sys.modules, "msprobe", SimpleNamespace(__spec__=served.find_spec("msprobe")))
+    monkeypatch.setitem(
+        sys.modules, "msprobe", SimpleNamespace(__spec__=served.find_spec("msprobe"))
+    )
     assert served.find_spec("msprobe.mindspore").loader is served
     with pytest.raises(ImportError, match="has no other"):
         served.find_spec("msprobe.other")
@@ -327,28 +339,46 @@ def frames(error):
 def test_no_exception_of_a_chain_has_frames_of_the_tool():
     # a file that exists: coverage asks for the source of each file that ran
     errors = [failing(f"{TOOL}__init__.py") for _ in range(4)]
-    errors[0].__context__, errors[1].__cause__, errors[1].__context__ = errors[1], errors[2], errors[3]
+    errors[0].__context__, errors[1].__cause__, errors[1].__context__ = (
+        errors[1],
+        errors[2],
+        errors[3],
+    )
     shown = []
-    _show(lambda kind, error, trace: shown.append(trace), ValueError, errors[0], errors[0].__traceback__)
+    _show(
+        lambda kind, error, trace: shown.append(trace),
+        ValueError,
+        errors[0],
+        errors[0].__traceback__,
+    )
     assert [frames(error) for error in errors] == [[], [], [], []]
     assert shown == [None]
 
 
 def test_the_frames_of_the_program_stay():
     own = failing("/me/train.py")
-    assert frames(types.SimpleNamespace(__traceback__=_trimmed(own.__traceback__))) == ["/me/train.py"]
+    assert frames(types.SimpleNamespace(__traceback__=_trimmed(own.__traceback__))) == [
+        "/me/train.py"
+    ]
 
 
 @pytest.mark.parametrize(
     ("task", "words"),
     [
-        ("monitor", ["--interval", "5", "--alarm-steps", "2", "--max-alarms", "3", "--keep-steps", "1"]),
+        (
+            "monitor",
+            ["--interval", "5", "--alarm-steps", "2", "--max-alarms", "3", "--keep-steps", "1"],
+        ),
         ("nan_check", ["--last-calls", "4", "--max-hits", "2", "--no-saved-tensors"]),
         ("tensor", ["--sample-num", "7", "--max-disk", "1000000", "--saved-tensors"]),
     ],
 )
 def test_whole_numbers_and_switches_are_options(task, words, tmp_path):
-    given = {name: value for name, value in vars(_parser().parse_args(words)).items() if value is not None}
+    given = {
+        name: value
+        for name, value in vars(_parser().parse_args(words)).items()
+        if value is not None
+    }
     del given["step_at"], given["as_msprobe"], given["lang"]
     settings = ConfigFile(None, task=task, dump_path=str(tmp_path), **given).load()
     for option, value in zip(words[::2], words[1::2]):
@@ -360,4 +390,6 @@ def test_whole_numbers_and_switches_are_options(task, words, tmp_path):
 def test_the_help_describes_every_setting():
     options = {action.dest: action.help for action in _parser()._actions}
     assert [row.name for row in fields(Settings) if not options[row.name]] == []
-    assert _parser().format_help().count('"nan_check"') == len(re.findall('"nan_check"', " ".join(meanings().values())))
+    assert _parser().format_help().count('"nan_check"') == len(
+        re.findall('"nan_check"', " ".join(meanings().values()))
+    )

@@ -45,7 +45,9 @@ def test_zeros_and_nonfinite_stay_and_no_number_becomes_one_of_them(dtype):
     given = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, *[most] * 20, *[-least] * 20], dtype)
     found = moved(given, np.random.default_rng(0))
     assert found[:5].tobytes() == given[:5].tobytes()
-    assert np.isfinite(found[5:]).all() and (found[5:] != 0).all() and (found[5:] != given[5:]).any()
+    assert (
+        np.isfinite(found[5:]).all() and (found[5:] != 0).all() and (found[5:] != given[5:]).any()
+    )
 
 
 def test_whole_and_complex_numbers_stay():
@@ -64,7 +66,9 @@ def test_a_parameter_is_moved_once_and_alike_on_all_ranks():
     perturbation("parameters", 3).parameters([other])
     assert (first != values).tolist() == [True, True, False]
     assert first.tobytes() == one.asnumpy().tobytes() == other.asnumpy().tobytes()
-    assert np.allclose(abs(brain.float().asnumpy() / [1.5, -2.0, 1] - 1), [2**-7 / 1.5, 2**-8, 1], rtol=1.01)
+    assert np.allclose(
+        abs(brain.float().asnumpy() / [1.5, -2.0, 1] - 1), [2**-7 / 1.5, 2**-8, 1], rtol=1.01
+    )
     assert brain.dtype == bfloat16
 
 
@@ -80,7 +84,10 @@ def test_the_random_numbers_of_the_training_stay_untouched():
 
 
 def test_without_a_target_nothing_is_moved_and_no_header_says_so():
-    given, batch = Parameter(Tensor(np.ones(3, np.float32)), name="w"), Tensor(np.ones(3, np.float32))
+    given, batch = (
+        Parameter(Tensor(np.ones(3, np.float32)), name="w"),
+        Tensor(np.ones(3, np.float32)),
+    )
     source = ConfigFile(None)
     perturbation = Perturbation("", source)
     perturbation.parameters([given])
@@ -131,8 +138,14 @@ def test_a_perturbed_run_is_loud_and_its_dump_is_a_tolerance(tmp_path):
         done = start(folder, *RUN, "--level", "mix", "--dump-path", name, *words, "loop.py")
         assert done.returncode == 0 and "THIS RUN IS PERTURBED" in done.stderr, done.stderr
         assert own(done.stdout) != own(plain.stdout)
-    documents = [json.loads(path.read_text()) for path in (folder / "moved" / "step0").rglob("*.json")]
-    told = [found.get("run", found).get("perturbed") for found in documents if "run" in found or "command" in found]
+    documents = [
+        json.loads(path.read_text()) for path in (folder / "moved" / "step0").rglob("*.json")
+    ]
+    told = [
+        found.get("run", found).get("perturbed")
+        for found in documents
+        if "run" in found or "command" in found
+    ]
     assert told and all(item == {"target": "parameters", "seed": 0} for item in told)
     assert "PERTURBED" not in plain.stderr
     paths = {name: folder / name for name in ("golden", *runs)}

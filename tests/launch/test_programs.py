@@ -11,7 +11,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.launched import RUN, check, differences, dump, own, place, start, under_msrun as msrun
+from tests.support.launched import (
+    RUN,
+    check,
+    differences,
+    dump,
+    own,
+    place,
+    start,
+    under_msrun as msrun,
+)
 from tests.support.paths import ROOT, environment
 from tests.support.thorough import thorough_but
 
@@ -68,12 +77,16 @@ def folder(tmp_path_factory):
 def both(folder, *words, **options):
     """Run a program by Python and by `probe run`; return both results."""
     shutil.rmtree(folder / "dump", ignore_errors=True)
-    return start(folder, *words, **options), start(folder, *RUN, "--dump-path", "dump", *words, **options)
+    return start(folder, *words, **options), start(
+        folder, *RUN, "--dump-path", "dump", *words, **options
+    )
 
 
 @pytest.mark.parametrize("path", ["facts.py", "./facts.py", "../here/facts.py"])
 def test_a_file_sees_itself_as_under_python(path, folder):
-    plain, launched = both(folder, path, "--step", 3, "a word", "--", "--level", fresh="the program's own globals")
+    plain, launched = both(
+        folder, path, "--step", 3, "a word", "--", "--level", fresh="the program's own globals"
+    )
     assert plain.returncode == launched.returncode == 0, launched.stderr
     assert plain.stdout == launched.stdout
     assert "step=3" in plain.stdout
@@ -81,14 +94,18 @@ def test_a_file_sees_itself_as_under_python(path, folder):
 
 def test_a_program_runs_from_a_folder_and_a_zip_file(folder, tmp_path):
     (tmp_path / "code").mkdir()
-    (tmp_path / "code" / "__main__.py").write_text("import sys, other\nprint(sys.argv, __name__, other.A)\n")
+    (tmp_path / "code" / "__main__.py").write_text(
+        "import sys, other\nprint(sys.argv, __name__, other.A)\n"
+    )
     (tmp_path / "code" / "other.py").write_text("A = 5\n")
     with zipfile.ZipFile(tmp_path / "code.zip", "w") as archive:
         for name in ("__main__.py", "other.py"):
             archive.write(tmp_path / "code" / name, name)
     for name in ("code", "code.zip"):
         plain, launched = both(tmp_path, name, "x", fresh="the fork server runs files alone")
-        assert (plain.returncode, plain.stdout) == (0, f"['{name}', 'x'] __main__ 5\n"), plain.stderr
+        assert (plain.returncode, plain.stdout) == (0, f"['{name}', 'x'] __main__ 5\n"), (
+            plain.stderr
+        )
         assert (launched.returncode, launched.stdout) == (0, plain.stdout), launched.stderr
 
 
@@ -103,7 +120,9 @@ def test_a_hook_of_the_program_around_the_import_of_mindspore_runs_too(tmp_path,
     (tmp_path / "hooked.py").write_text("import mindspore\n")
     (tmp_path / place).write_text(HOOKED + "import mindspore\n" * (place == "hooked.py"))
     path = {"PYTHONPATH": f"{tmp_path}{os.pathsep}{environment()['PYTHONPATH']}"}
-    plain, launched = both(tmp_path, "hooked.py", variables=path, fresh="MindSpore is imported once")
+    plain, launched = both(
+        tmp_path, "hooked.py", variables=path, fresh="MindSpore is imported once"
+    )
     assert (plain.returncode, plain.stdout) == (0, "mindspore is there\n"), plain.stderr
     assert (launched.returncode, launched.stdout) == (0, plain.stdout), launched.stderr
 
@@ -123,7 +142,9 @@ def test_a_training_in_a_process_of_the_program_is_recorded(kind, folder):
 
 def test_a_parent_of_a_spawned_training_does_not_say_that_nothing_was_recorded(tmp_path):
     (tmp_path / "spawned.py").write_text(SPAWNED)
-    done = start(tmp_path, *RUN, "--dump-path", "dump", "spawned.py", fresh="the parent imports no MindSpore")
+    done = start(
+        tmp_path, *RUN, "--dump-path", "dump", "spawned.py", fresh="the parent imports no MindSpore"
+    )
     assert done.returncode == 0, done.stderr
     assert len(list(tmp_path.rglob("dump.json"))) == 1
     assert "nothing was recorded" not in done.stderr
@@ -139,17 +160,23 @@ def test_an_end_has_the_status_and_output_of_python(how, folder):
     assert own(launched.stdout) == own(plain.stdout)
     assert own(launched.stderr) == own(plain.stderr)
     found = dump(folder)
-    assert [path for path in found if path.endswith("dump.json")] == [f"dump/step{n}/rank/dump.json" for n in (0, 1)]
+    assert [path for path in found if path.endswith("dump.json")] == [
+        f"dump/step{n}/rank/dump.json" for n in (0, 1)
+    ]
     assert not list(folder.rglob("dump.journal"))
     whole, part = (found[f"dump/step{n}/rank/dump.json"]["data"] for n in (0, 1))
-    assert [name for name in whole if not name.startswith("Cell.optimizer")][: len(part)] == list(part)[: len(whole)]
+    assert [name for name in whole if not name.startswith("Cell.optimizer")][: len(part)] == list(
+        part
+    )[: len(whole)]
 
 
 PLACES = ["early", "before", "inside", "between", "after"]
 WAYS = ["exit", "raise", "interrupt", "terminate", "handler", "ignored"]
 TASKS = ["statistics", "tensor", "structure", "nan_check", "monitor"]
 STOPS = [(place, way, "statistics") for place in PLACES for way in WAYS]
-STOPS += [(place, "terminate", task) for place in ("before", "inside", "between") for task in TASKS[1:]]
+STOPS += [
+    (place, "terminate", task) for place in ("before", "inside", "between") for task in TASKS[1:]
+]
 OFTEN = [
     *(("between", way, "statistics") for way in ("interrupt", "terminate", "handler", "ignored")),
     *(("between", "terminate", task) for task in TASKS[1:]),
@@ -165,11 +192,15 @@ def test_each_end_says_once_where_the_dump_is_or_why_there_is_none(stop, way, ta
     assert launched.returncode == plain.returncode
     assert (plain.returncode == 0) == (way == "ignored")
     assert own(launched.stdout) == own(plain.stdout)
-    lines = [line for line in launched.stderr.splitlines() if any(word in line for word in LAST_WORDS)]
+    lines = [
+        line for line in launched.stderr.splitlines() if any(word in line for word in LAST_WORDS)
+    ]
     assert len(lines) == 1, launched.stderr
     goes_on = way == "ignored"
     if stop == "early" and not goes_on:
-        expected = "nothing was recorded: "  # the process was forked from one that has imported MindSpore
+        expected = (
+            "nothing was recorded: "  # the process was forked from one that has imported MindSpore
+        )
     elif stop == "before" and not goes_on:
         expected = "nothing was recorded: no optimizer of MindSpore made an update"
     elif task == "nan_check":
@@ -233,9 +264,19 @@ def test_a_wrong_setting_ends_before_the_program_begins(folder):
 
 
 def test_options_win_over_the_file(folder):
-    (folder / "settings.json").write_text('{"level": "L0", "dump_path": "elsewhere", "step": [0], "statistics": {}}')
+    (folder / "settings.json").write_text(
+        '{"level": "L0", "dump_path": "elsewhere", "step": [0], "statistics": {}}'
+    )
     shutil.rmtree(folder / "dump", ignore_errors=True)
-    options = ["--config", "settings.json", "--dump-path=dump", "--summary-mode", "md5", "--list", "Dense"]
+    options = [
+        "--config",
+        "settings.json",
+        "--dump-path=dump",
+        "--summary-mode",
+        "md5",
+        "--list",
+        "Dense",
+    ]
     done = start(folder, *RUN, *options, "--no-extra-info", "loop.py")
     assert done.returncode == 0, done.stderr
     found = dump(folder)
@@ -248,12 +289,17 @@ def test_a_program_for_msprobe_records_itself(folder):
     shutil.rmtree(folder / "dump", ignore_errors=True)
     done = start(folder, *RUN, "from_msprobe.py")
     assert done.returncode == 0, done.stderr
-    assert sorted(path for path in dump(folder) if "dump.json" in path) == ["dump/step1/rank/dump.json"]
+    assert sorted(path for path in dump(folder) if "dump.json" in path) == [
+        "dump/step1/rank/dump.json"
+    ]
     assert "no effect" not in done.stderr
     shutil.rmtree(folder / "dump")
     done = start(folder, *RUN, "--level", "mix", "--as-msprobe", "from_msprobe.py")
     assert done.returncode == 0, done.stderr
-    assert "from_msprobe.py, line 14: the program makes a PrecisionDebugger of its own: the settings" in done.stderr
+    assert (
+        "from_msprobe.py, line 14: the program makes a PrecisionDebugger of its own: the settings"
+        in done.stderr
+    )
 
 
 def test_a_program_under_msprobes_monitor_writes_its_files(folder):
@@ -267,12 +313,23 @@ def test_a_program_under_msprobes_monitor_writes_its_files(folder):
 @pytest.mark.skipif(not PEER.exists(), reason=f"msprobe's environment {PEER} is missing: make peer")
 def test_an_installed_msprobe_is_refused_or_replaced(folder):
     shutil.rmtree(folder / "dump", ignore_errors=True)
-    options = {"cwd": folder, "env": environment(), "capture_output": True, "text": True, "timeout": 300}
+    options = {
+        "cwd": folder,
+        "env": environment(),
+        "capture_output": True,
+        "text": True,
+        "timeout": 300,
+    }
     done = subprocess.run([PEER, *RUN, "from_msprobe.py"], **options, check=False)
     assert done.returncode == 1
-    assert "from_msprobe.py, line 14: the program makes a PrecisionDebugger" in done.stderr.splitlines()[-1]
+    assert (
+        "from_msprobe.py, line 14: the program makes a PrecisionDebugger"
+        in done.stderr.splitlines()[-1]
+    )
     subprocess.run([PEER, *RUN, "--as-msprobe", "from_msprobe.py"], **options, check=True)
-    assert sorted(path for path in dump(folder) if "dump.json" in path) == ["dump/step1/rank/dump.json"]
+    assert sorted(path for path in dump(folder) if "dump.json" in path) == [
+        "dump/step1/rank/dump.json"
+    ]
 
 
 def test_without_settings_a_program_under_msprobes_monitor_has_no_dump(tmp_path):
@@ -288,7 +345,11 @@ def test_without_settings_a_program_under_msprobes_monitor_has_no_dump(tmp_path)
     ("line", "place", "name"),
     [
         ("from msprobe.mindspore import save_grad", "msprobe.mindspore", "save_grad"),
-        ("from msprobe.mindspore.common.utils import Other", "msprobe.mindspore.common.utils", "Other"),
+        (
+            "from msprobe.mindspore.common.utils import Other",
+            "msprobe.mindspore.common.utils",
+            "Other",
+        ),
         ("import msprobe.pytorch", "msprobe", "pytorch"),
         ("from msprobe.core.common.const import Const", "msprobe.core", "common"),
     ],
@@ -297,7 +358,10 @@ def test_names_of_msprobe_that_probe_lacks_are_told(line, place, name, folder):
     (folder / "monitors.py").write_text(f"{line}\n")
     done = start(folder, *RUN, "monitors.py")
     assert done.returncode == 1
-    assert f"ImportError: probe serves {place} here, and has no {name}: see docs/from-msprobe.md" in done.stderr
+    assert (
+        f"ImportError: probe serves {place} here, and has no {name}: see docs/from-msprobe.md"
+        in done.stderr
+    )
 
 
 def test_the_check_of_msprobe_has_its_remedy(folder):
@@ -350,7 +414,10 @@ def test_a_program_without_a_step_is_told(options, program, reason, folder):
     done = start(folder, *RUN, *options, program, fresh="MindSpore may not be imported")
     assert done.returncode == 0
     assert [line for line in done.stderr.splitlines() if "nothing was recorded" in line] == (
-        [f"nothing was recorded: {reason}" + (". For inference there is --step-at model" if "optim" in reason else "")]
+        [
+            f"nothing was recorded: {reason}"
+            + (". For inference there is --step-at model" if "optim" in reason else "")
+        ]
         if reason
         else []
     )

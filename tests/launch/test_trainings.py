@@ -39,9 +39,16 @@ def test_an_unchanged_program_has_the_dump_of_one_with_the_lines(name, tmp_path)
 
 def test_updates_that_do_not_alternate_are_steps_of_their_own(tmp_path):
     folder = place(tmp_path / "run", recorded=False)
-    plain, done = start(folder, "critic.py"), start(folder, *RUN, "--level", "L0", "--dump-path", "dump", "critic.py")
+    plain, done = (
+        start(folder, "critic.py"),
+        start(folder, *RUN, "--level", "L0", "--dump-path", "dump", "critic.py"),
+    )
     assert (done.returncode, own(done.stdout)) == (0, own(plain.stdout)), done.stderr
-    found = [document["data"] for path, document in sorted(dump(folder).items()) if path.endswith("dump.json")]
+    found = [
+        document["data"]
+        for path, document in sorted(dump(folder).items())
+        if path.endswith("dump.json")
+    ]
     updates = [sum(".RMSProp.forward" in name for name in data) for data in found]
     assert updates == [1] * 6
     assert all(any(".backward." in name for name in data) for data in found)

@@ -38,16 +38,30 @@ REFUSED = {
     "a file is in the way": (["--dump-path", "a_file"], "dump_path", "a_file is no folder"),
     "no golden": (["--golden", "nowhere"], "golden", "nowhere: no such folder"),
     "an empty golden": (["--golden", "empty"], "golden", "no dump.json in it or below it"),
-    "no module": (["--summary-mode", "max,no_such:spread"], "summary_mode", "there is no module 'no_such'"),
-    "no package": (["--summary-mode", "max,own_statistics.a:spread"], "summary_mode", "no module 'own_statistics.a'"),
-    "no function": (["--summary-mode", "max,own_statistics:spraed"], "summary_mode", "has no 'spraed'"),
+    "no module": (
+        ["--summary-mode", "max,no_such:spread"],
+        "summary_mode",
+        "there is no module 'no_such'",
+    ),
+    "no package": (
+        ["--summary-mode", "max,own_statistics.a:spread"],
+        "summary_mode",
+        "no module 'own_statistics.a'",
+    ),
+    "no function": (
+        ["--summary-mode", "max,own_statistics:spraed"],
+        "summary_mode",
+        "has no 'spraed'",
+    ),
     "a wrong step": (["--first-step", "-1"], "--first-step", "Allowed: a whole number from 0"),
 }
 
 
 @pytest.mark.parametrize("case", REFUSED)
 @pytest.mark.parametrize("task", thorough_but(["statistics"], ["statistics", "tensor"]))
-def test_a_setting_that_cannot_be_used_ends_the_command_before_the_program_begins(folder, case, task):
+def test_a_setting_that_cannot_be_used_ends_the_command_before_the_program_begins(
+    folder, case, task
+):
     options, name, reason = REFUSED[case]
     done = start(folder, *RUN, "--task", task, *options, "loop.py")
     assert (done.returncode, done.stdout) == (2, "")
@@ -71,7 +85,9 @@ def test_a_folder_that_may_not_be_written_ends_the_command(folder):
 
 
 def test_a_settings_file_is_tried_too(folder):
-    (folder / "settings.json").write_text(json.dumps({"statistics": {"summary_mode": ["max", "no_such:f"]}}))
+    (folder / "settings.json").write_text(
+        json.dumps({"statistics": {"summary_mode": ["max", "no_such:f"]}})
+    )
     done = start(folder, *RUN, "--config", "settings.json", "loop.py")
     assert (done.returncode, done.stdout) == (2, "")
     assert "there is no module 'no_such'" in done.stderr
@@ -82,7 +98,9 @@ def test_a_run_that_records_nothing_tries_nothing(folder):
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("source", ["own_statistics:spread", "own_statistics:Named.total", "own_statistics:fsum"])
+@pytest.mark.parametrize(
+    "source", ["own_statistics:spread", "own_statistics:Named.total", "own_statistics:fsum"]
+)
 def test_a_function_that_is_there_is_accepted_and_does_not_run_before_the_program(folder, source):
     print_first = "import sys; print('first', 'own_statistics' in sys.modules)\n"
     (folder / "first.py").write_text(print_first)
@@ -103,7 +121,10 @@ def test_an_option_behind_the_program_is_told(folder, words):
     assert done.stdout == f"{words}\n"
     (told,) = [line for line in done.stderr.splitlines() if line.startswith("probe: ")]
     option = next(word for word in words if word.startswith("--"))
-    assert told == f"probe: {option} behind words.py is the program's own; options of probe run stand before it"
+    assert (
+        told
+        == f"probe: {option} behind words.py is the program's own; options of probe run stand before it"
+    )
 
 
 @pytest.mark.parametrize("words", [["--lr", "0.1"], ["--help"], ["x"], ["-m"]])
@@ -117,7 +138,9 @@ def test_other_words_behind_the_program_are_not_told(folder, words):
 @pytest.mark.parametrize("program", ["loop.py", "model_train.py"])
 def test_the_first_step_of_a_resumed_run_has_its_number(folder, tmp_path, program):
     place(tmp_path / "run", recorded=False)
-    done = start(tmp_path / "run", *RUN, "--dump-path", "dump", "--first-step", "6", "--step", "6-7", program)
+    done = start(
+        tmp_path / "run", *RUN, "--dump-path", "dump", "--first-step", "6", "--step", "6-7", program
+    )
     assert done.returncode == 0, done.stderr
     steps = {path.split("/")[1] for path in dump(tmp_path / "run") if path.startswith("dump/step")}
     assert steps == {"step6", "step7"}

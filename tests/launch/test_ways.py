@@ -28,7 +28,18 @@ def test_each_task_that_a_setting_chooses_is_tried():
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("task", ["statistics", "nan_check", "monitor"])
 def test_a_task_keeps_its_promises_in_each_way(tmp_path, task, way):
-    program = [sys.executable, "-m", "tests.programs.ways", str(tmp_path / "ways"), "--tasks", task, "--ways", way]
+    program = [
+        sys.executable,
+        "-m",
+        "tests.programs.ways",
+        str(tmp_path / "ways"),
+        "--tasks",
+        task,
+        "--ways",
+        way,
+    ]
     ended = subprocess.run(program, capture_output=True, text=True, check=False, env=environment())
-    assert re.search(r"1 tasks and ways tried in four events, no promises broken", ended.stdout), ended.stdout
+    assert re.search(r"1 tasks and ways tried in four events, no promises broken", ended.stdout), (
+        ended.stdout
+    )
     assert ended.returncode == 0

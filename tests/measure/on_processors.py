@@ -24,5 +24,7 @@ def processor(request):
 
 
 def test_measuring(processor):
-    done = run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/measure"], processor)
+    done = run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/measure"], processor
+    )
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-1000:]

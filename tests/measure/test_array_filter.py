@@ -24,7 +24,10 @@ def _files(dump):
     ("when", "written"),
     [
         ("nonfinite", ["Functional.exp.0.forward.output.0.npy"]),
-        ({"stat": "max", ">": 5}, ["Functional.exp.0.forward.input.0.npy", "Functional.exp.0.forward.output.0.npy"]),
+        (
+            {"stat": "max", ">": 5},
+            ["Functional.exp.0.forward.input.0.npy", "Functional.exp.0.forward.output.0.npy"],
+        ),
         (
             {"stat": "mean", "<": 0.5},
             ["Functional.tanh.0.forward.input.0.npy", "Functional.tanh.0.forward.output.0.npy"],
@@ -35,13 +38,19 @@ def _files(dump):
         ),
         (
             {"stat": "count", "==": 2},
-            [f"Functional.{name}.0.forward.{kind}.0.npy" for name in ("exp", "tanh") for kind in ("input", "output")],
+            [
+                f"Functional.{name}.0.forward.{kind}.0.npy"
+                for name in ("exp", "tanh")
+                for kind in ("input", "output")
+            ],
         ),
     ],
 )
 def test_only_arrays_that_meet_the_condition_are_written(debug, when, written):
     _, dump = debug.record(
-        lambda: (ops.exp(tensor([1000.0, 1.0])), ops.tanh(tensor([0.0, 0.0]))), task="tensor", when=when
+        lambda: (ops.exp(tensor([1000.0, 1.0])), ops.tanh(tensor([0.0, 0.0]))),
+        task="tensor",
+        when=when,
     )
     assert _files(dump) == written
     for entry in dump.data.values():
@@ -53,13 +62,25 @@ def test_only_arrays_that_meet_the_condition_are_written(debug, when, written):
 def test_a_condition_applies_to_the_calls_of_tensor_list(debug):
     net, train = nets.build("digits")
     _, dump = debug.record(
-        lambda: train(0), net, level="mix", tensor_list=["Cell.conv"], when={"stat": "l2norm", ">": 1.0}
+        lambda: train(0),
+        net,
+        level="mix",
+        tensor_list=["Cell.conv"],
+        when={"stat": "l2norm", ">": 1.0},
     )
-    written = [record for entry in dump.data.values() for record in _records(entry) if "data_name" in record]
+    written = [
+        record
+        for entry in dump.data.values()
+        for record in _records(entry)
+        if "data_name" in record
+    ]
     assert written
     assert all(record["Norm"] > 1.0 for record in written)
     others = [
-        record for name in dump.names("Cell.conv") for record in _records(dump.data[name]) if "data_name" not in record
+        record
+        for name in dump.names("Cell.conv")
+        for record in _records(dump.data[name])
+        if "data_name" not in record
     ]
     assert others
     assert all(record["Norm"] <= 1.0 for record in others)

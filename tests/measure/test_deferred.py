@@ -19,7 +19,9 @@ pytestmark = pytest.mark.slow
 def test_async_dump_records_the_same_numbers(debug, task, tmp_path):
     def run(path, **settings):
         ms.set_seed(1)
-        net, train = nets.build("lenet")  # no BatchNorm: its kernel leaves two of its outputs unwritten
+        net, train = nets.build(
+            "lenet"
+        )  # no BatchNorm: its kernel leaves two of its outputs unwritten
         debugger = debug(task=task, level="mix", dump_path=str(tmp_path / path), **settings)
         debugger.start(net)
         loss, _ = train(0)
@@ -28,7 +30,9 @@ def test_async_dump_records_the_same_numbers(debug, task, tmp_path):
         folder = tmp_path / path / "step0" / "rank"
         files = sorted(item.name for item in folder.rglob("*.npy"))
         arrays = [np.load(folder / "dump_tensor_data" / name).tobytes() for name in files]
-        data = json.loads((folder / "dump.json").read_text(), parse_float=lambda text: f"{float(text):.5e}")["data"]
+        data = json.loads(
+            (folder / "dump.json").read_text(), parse_float=lambda text: f"{float(text):.5e}"
+        )["data"]
         return list(data), data, files, arrays, loss.asnumpy().tobytes()
 
     later, now = run("later", async_dump=True), run("now")

@@ -47,7 +47,9 @@ VALUES = {
 
 def agree(ours, theirs, tolerance=1e-5):
     if isinstance(theirs, float) and isinstance(ours, float):
-        return math.isclose(ours, theirs, rel_tol=tolerance) or (math.isnan(ours) and math.isnan(theirs))
+        return math.isclose(ours, theirs, rel_tol=tolerance) or (
+            math.isnan(ours) and math.isnan(theirs)
+        )
     return type(ours) is type(theirs) and ours == theirs
 
 
@@ -66,7 +68,9 @@ def test_small_tensors_have_the_numbers_of_the_host(debug, name):
     value = ms.Tensor(VALUES[name])
     host, device = (record_of(debug, value, measure) for measure in ("host", "device"))
     assert list(host) == list(device)
-    assert {key: (host[key], device[key]) for key in host if not agree(device[key], host[key])} == {}
+    assert {
+        key: (host[key], device[key]) for key in host if not agree(device[key], host[key])
+    } == {}
 
 
 #: the sum of their squares leaves the range of float32
@@ -77,13 +81,23 @@ FAR = ("largest", "smallest")
 @pytest.mark.parametrize("name", [name for name in VALUES if name != "empty"])
 def test_reduced_tensors_have_the_numbers_of_the_host_but_no_counts(debug, name, precision):
     value = ms.Tensor(np.resize(VALUES[name], (3, 1000)))
-    host, device = (record_of(debug, value, measure, precision=precision) for measure in ("host", "device"))
+    host, device = (
+        record_of(debug, value, measure, precision=precision) for measure in ("host", "device")
+    )
     counts = {} if name in ("double", "complex") else {"nan_count": None, "inf_count": None}
     expected = {key: number for key, number in host.items() if key not in counts}
     assert list(expected) == list(device)
-    wrong = {key: (number, device[key]) for key, number in expected.items() if not agree(device[key], number)}
+    wrong = {
+        key: (number, device[key])
+        for key, number in expected.items()
+        if not agree(device[key], number)
+    }
     if precision == "low" and name in FAR:
-        lost = (math.inf, math.inf) if name == "largest" else (pytest.approx(host["Mean"]), pytest.approx(0, abs=1e-17))
+        lost = (
+            (math.inf, math.inf)
+            if name == "largest"
+            else (pytest.approx(host["Mean"]), pytest.approx(0, abs=1e-17))
+        )
         assert (device["Mean"], device["Norm"]) == lost
         wrong = {key: both for key, both in wrong.items() if key not in ("Mean", "Norm")}
     assert wrong == {}
@@ -92,7 +106,9 @@ def test_reduced_tensors_have_the_numbers_of_the_host_but_no_counts(debug, name,
 def test_counts_are_recorded_where_they_are_asked_for(debug):
     value = ms.Tensor(np.resize(VALUES["nan"], (1000,)))
     names = ["max", "nan count", "positive inf count", "zero count", "count"]
-    host, device = (record_of(debug, value, measure, summary_mode=names) for measure in ("host", "device"))
+    host, device = (
+        record_of(debug, value, measure, summary_mode=names) for measure in ("host", "device")
+    )
     assert (host["nan_count"], host["positive_inf_count"]) == (500, 250)
     assert {key: number for key, number in device.items() if key != "Max"} == {
         key: number for key, number in host.items() if key != "Max"
@@ -158,7 +174,12 @@ def test_few_operations_reduce_a_tensor(dtype, on_cpu):
     record, count = measured(tensor, reductions)
     assert count == OPERATIONS[dtype][0 if on_cpu else 1]
     if dtype == "bool_":
-        assert (record["Max"], record["Min"], record["Mean"], record["Norm"]) == (True, False, None, None)
+        assert (record["Max"], record["Min"], record["Mean"], record["Norm"]) == (
+            True,
+            False,
+            None,
+            None,
+        )
     else:
         assert (record["Max"], record["Min"]) == (2, 0)
         assert record["Mean"] == pytest.approx(values.mean(), rel=1e-6)
@@ -186,7 +207,9 @@ def test_tensors_that_another_thread_adds_during_a_fetch_wait_for_the_next_one()
     def guard(operation):
         yield
         if operation.startswith("fetching"):
-            other = threading.Thread(target=lambda: late.append(measurer.tensor(tensor, "", None, Role.OUTPUT)))
+            other = threading.Thread(
+                target=lambda: late.append(measurer.tensor(tensor, "", None, Role.OUTPUT))
+            )
             other.start()
             other.join()
 
@@ -204,7 +227,10 @@ def test_small_tensors_are_fetched_together(kind):
         "int": (ms.int8, ms.int64, ms.int8),
         "bool": (ms.bool_,) * 3,
     }
-    tensors = [ms.Tensor(values, dtype) for values, dtype in zip(([[1, 0], [3, 4]], 1, [[5], [0]]), dtypes[kind])]
+    tensors = [
+        ms.Tensor(values, dtype)
+        for values, dtype in zip(([[1, 0], [3, 4]], 1, [[5], [0]]), dtypes[kind])
+    ]
     reductions, ran = counted(on_cpu=False)
     found = reductions.fetch(tensors, kind)
     assert [array.tolist() for array in found] == [tensor.asnumpy().tolist() for tensor in tensors]
@@ -241,11 +267,15 @@ print(min(shares))
 
 
 def test_measuring_does_not_wait_for_a_slow_operation():
-    done = processes.run([sys.executable, "-c", WAITING], capture_output=True, text=True, check=True)
+    done = processes.run(
+        [sys.executable, "-c", WAITING], capture_output=True, text=True, check=True
+    )
     assert float(done.stdout.split()[-1]) < 0.3
 
 
-@pytest.mark.parametrize("settings", [{"measure": "device"}, {"async_dump": True}], ids=["device", "async_dump"])
+@pytest.mark.parametrize(
+    "settings", [{"measure": "device"}, {"async_dump": True}], ids=["device", "async_dump"]
+)
 def test_a_net_that_is_made_while_the_step_is_recorded_is_initialized_as_ever(debug, settings):
     def make():
         return nn.Dense(40, 30).weight.asnumpy().shape
@@ -255,14 +285,21 @@ def test_a_net_that_is_made_while_the_step_is_recorded_is_initialized_as_ever(de
     assert dump.data["Tensor.assign_value.0.forward"]["input_args"][1]["Max"] > 0
 
 
-TRAININGS = [("gpt", "tensor"), *((name, "statistics") for name in ("gpt", "lenet", "digits", *interference.NETS))]
+TRAININGS = [
+    ("gpt", "tensor"),
+    *((name, "statistics") for name in ("gpt", "lenet", "digits", *interference.NETS)),
+]
 
 
 @pytest.mark.parametrize(("training", "task"), TRAININGS)
-def test_a_training_measured_on_the_device_has_its_bits_and_the_numbers_of_the_host(debug, training, task):
+def test_a_training_measured_on_the_device_has_its_bits_and_the_numbers_of_the_host(
+    debug, training, task
+):
     results, dumps = {}, {}
     for measure in ("host", "device"):
-        net, step = interference.NETS[training]() if training in interference.NETS else nets.build(training)
+        net, step = (
+            interference.NETS[training]() if training in interference.NETS else nets.build(training)
+        )
         (loss, gradients), dumps[measure] = recorded(
             debug, lambda step=step: step(0), measure, model=net, level="mix", task=task
         )
@@ -340,7 +377,9 @@ print(caught, y.asnumpy().sum())
 
 @pytest.mark.parametrize("mode", ["synchronous", "asynchronous"])
 @pytest.mark.parametrize("whose", ["theirs", "ours"])
-def test_an_error_of_the_training_reaches_it_once_and_an_error_of_probe_never(tmp_path, mode, whose):
+def test_an_error_of_the_training_reaches_it_once_and_an_error_of_probe_never(
+    tmp_path, mode, whose
+):
     command = [sys.executable, "-c", ERRORS, str(tmp_path), mode, whose]
     done = processes.run(command, capture_output=True, text=True, check=False, timeout=100)
     assert done.returncode == 0, done.stderr[-2000:]

@@ -38,7 +38,11 @@ def test_every_dtype_is_recorded_and_stored(debug, monkeypatch, dtype, values):
     assert record["dtype"] == DTYPES[dtype]
     assert record["shape"] == list(np.shape(values))
     if values != []:
-        assert record["Max"] == (max(values) if isinstance(values, list) else values) if dtype != "bool_" else True
+        assert (
+            record["Max"] == (max(values) if isinstance(values, list) else values)
+            if dtype != "bool_"
+            else True
+        )
     else:
         assert [record[key] for key in ("Max", "Min", "Mean", "Norm")] == [None] * 4
     stored = dump.array(record["data_name"])

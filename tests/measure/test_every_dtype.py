@@ -113,12 +113,18 @@ CALLS = [(name, copies) for name in DTYPES for copies in (1, COPIES)]
 def recorded(debug, level, measure, task):
     tensors = [made(*call) for call in CALLS]
     net = Net()
-    return debug.record(lambda: net(*tensors), net, level=level, measure=measure, **TASKS.get(task, {"task": task}))[1]
+    return debug.record(
+        lambda: net(*tensors), net, level=level, measure=measure, **TASKS.get(task, {"task": task})
+    )[1]
 
 
 def names(level: str) -> list[str]:
     of_cells = [f"Cell.inner.Inner.forward.{number}" for number in range(len(CALLS))]
-    return of_cells if level == "L0" else [f"Functional.reshape.{number}.forward" for number in range(len(CALLS))]
+    return (
+        of_cells
+        if level == "L0"
+        else [f"Functional.reshape.{number}.forward" for number in range(len(CALLS))]
+    )
 
 
 def agrees(measure: str, found, expected: dict, key: str) -> bool:
@@ -138,22 +144,32 @@ def test_the_table_has_every_dtype_of_this_mindspore():
 @pytest.mark.parametrize("measure", ["host", "device"])
 @pytest.mark.parametrize("level", ["L0", "L1", "mix"])
 @pytest.mark.parametrize("task", TASKS)
-def test_each_dtype_has_an_entry_with_dtype_shape_and_the_numbers_of_the_table(debug, level, measure, task):
+def test_each_dtype_has_an_entry_with_dtype_shape_and_the_numbers_of_the_table(
+    debug, level, measure, task
+):
     dump = recorded(debug, level, measure, task)
     assert not (dump.folder / "dump_error_info.log").exists()
     wrong = {}
     for (name, copies), key in zip(CALLS, names(level)):
         entry = dump.data[key]
-        places = [entry["output"][0]] if task == "nan_check" else [entry["input_args"][0], entry["output"][0]]
+        places = (
+            [entry["output"][0]]
+            if task == "nan_check"
+            else [entry["input_args"][0], entry["output"][0]]
+        )
         for record, shape in zip(places[::-1], ([2 * copies, 3], [copies, 6])):
             assert (record["dtype"], record["shape"]) == (TABLE[name][0], shape)
             expected = numbers(name, copies)
             if task == "nan_check":
-                expected.update(Mean=None, Norm=None, **({"Max": None, "Min": None} if name == "bool_" else {}))
+                expected.update(
+                    Mean=None, Norm=None, **({"Max": None, "Min": None} if name == "bool_" else {})
+                )
             if task == "list":
                 assert record.pop("count") == 6 * copies
             is_wrong = [four for four in FOUR if not agrees(measure, record[four], expected, four)]
-            wrong.update({(name, copies, four): (record[four], expected[four]) for four in is_wrong})
+            wrong.update(
+                {(name, copies, four): (record[four], expected[four]) for four in is_wrong}
+            )
             if task in ("md5", "tensor"):
                 stored = np.resize(np.array(TABLE[name][1], STORED.get(name, name)), shape)
                 if task == "md5":
@@ -163,7 +179,9 @@ def test_each_dtype_has_an_entry_with_dtype_shape_and_the_numbers_of_the_table(d
                     assert (array.dtype, array.tolist()) == (stored.dtype, stored.tolist())
     # the sums of these leave float32: docs/files.md says so of a device
     far = {"float64", "bfloat16", "int64", "uint64"} if measure == "device" else set()
-    assert {key: value for key, value in wrong.items() if key[0] not in far or key[2] in ("Max", "Min")} == {}
+    assert {
+        key: value for key, value in wrong.items() if key[0] not in far or key[2] in ("Max", "Min")
+    } == {}
 
 
 @pytest.mark.parametrize("level", ["L0", "mix"])
@@ -172,14 +190,17 @@ def test_task_structure_has_the_calls_of_each_dtype(debug, level):
     assert dump.construct.keys() >= set(names(level))
 
 
-@pytest.mark.parametrize("name", [name for name in ("float8_e4m3fn", "float8_e5m2", "hifloat8") if name in DTYPES])
+@pytest.mark.parametrize(
+    "name", [name for name in ("float8_e4m3fn", "float8_e5m2", "hifloat8") if name in DTYPES]
+)
 @pytest.mark.parametrize("measure", ["host", "device"])
 def test_each_byte_of_a_float_of_eight_bits_has_its_value(debug, name, measure):
     values = sorted({value for value in map(decoded[name], range(256)) if math.isfinite(value)})
     dump = debug.record(
-        lambda: ops.reshape(Tensor(np.array(values, np.float32), getattr(ms, name)), (1, -1)), task="tensor",
+        lambda: ops.reshape(Tensor(np.array(values, np.float32), getattr(ms, name)), (1, -1)),
+        task="tensor",
         measure=measure,
-    )[1]  # fmt: skip
+    )[1]
     record = dump.data["Functional.reshape.0.forward"]["input_args"][0]
     assert dump.array(record["data_name"]).tolist() == values
     assert len(values) == {"float8_e4m3fn": 253, "float8_e5m2": 247, "hifloat8": 253}[name]
@@ -190,7 +211,11 @@ def test_each_byte_of_a_float_of_eight_bits_has_its_value(debug, name, measure):
 
 def ieee(exponent: int, mantissa: int, byte: int) -> float:
     """Return the value of a byte, with Inf and NaN at the highest exponent."""
-    sign, power, rest = -1 if byte >> 7 else 1, byte >> mantissa & 2**exponent - 1, byte % 2**mantissa
+    sign, power, rest = (
+        -1 if byte >> 7 else 1,
+        byte >> mantissa & 2**exponent - 1,
+        byte % 2**mantissa,
+    )
     bias = 2 ** (exponent - 1) - 1
     if power == 2**exponent - 1 and exponent == 5:
         return math.nan if rest else sign * math.inf
@@ -230,8 +255,17 @@ decoded = {
 def test_the_monitor_has_the_norm_of_a_tensor_of_each_dtype(debug, measure):
     config = debug.path / "config.json"
     own = {"list": ["inner"], "interval": 1}
-    config.write_text(json.dumps({"task": "monitor", "dump_path": str(debug.dump_path), "measure": measure,
-                                  "level": "L0", "monitor": own}))  # fmt: skip
+    config.write_text(
+        json.dumps(
+            {
+                "task": "monitor",
+                "dump_path": str(debug.dump_path),
+                "measure": measure,
+                "level": "L0",
+                "monitor": own,
+            }
+        )
+    )
     debugger, net = probe.PrecisionDebugger(config_path=str(config)), Net()
     debugger.start(net)
     net(*(made(*call) for call in CALLS))
@@ -262,7 +296,10 @@ def test_the_scales_of_a_quantised_call_stand_beside_its_values(debug):
     debugger.restore_custom_api(__import__(__name__, fromlist=["quantised"]), "quantised")
     [name] = debug.dump().names("quantised")
     entry = debug.dump().data[name]
-    assert (entry["input_args"][0]["dtype"], entry["input_kwargs"]["scale"]["Max"]) == ("Float8E4M3FN", 2.0)
+    assert (entry["input_args"][0]["dtype"], entry["input_kwargs"]["scale"]["Max"]) == (
+        "Float8E4M3FN",
+        2.0,
+    )
 
 
 @pytest.mark.skipif("float8_e4m3fn" not in DTYPES, reason="this MindSpore has no float8")

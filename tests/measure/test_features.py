@@ -48,7 +48,9 @@ def test_an_expert_that_is_masked_adds_no_entropy():
 
 def test_weights_that_are_nearly_zero_have_an_entropy():
     logits = np.array([[[[0.0, -np.inf, -88.0, -97.0]] * 4]], np.float32)
-    assert host().computed(features.scores, ms.Tensor(logits))["entropy"] == pytest.approx(0.0, abs=1e-30)
+    assert host().computed(features.scores, ms.Tensor(logits))["entropy"] == pytest.approx(
+        0.0, abs=1e-30
+    )
 
 
 def test_shares_and_tokens_of_experts():
@@ -78,7 +80,9 @@ def test_the_largest_singular_value_is_at_most_a_percent_too_small(shape):
     largest = np.linalg.norm(weight.asnumpy(), 2)
     found = host().computed(features.stable_rank, weight)
     assert 0.99 * largest <= found["kernel_norm"] <= 1.00001 * largest
-    assert found["sr"] * found["kernel_norm"] == pytest.approx(np.linalg.norm(weight.asnumpy()), rel=1e-5)
+    assert found["sr"] * found["kernel_norm"] == pytest.approx(
+        np.linalg.norm(weight.asnumpy()), rel=1e-5
+    )
 
 
 def test_a_weight_of_zeros_has_no_rank():
@@ -109,12 +113,14 @@ def test_on_a_device_the_numbers_are_fetched_later():
     numbers = DeviceNumbers(lambda: None, on_cpu=True)
     q, k, weight = tensor(4, 1, 1, 8), tensor(4, 1, 1, 8, seed=1), tensor(6, 7)
     later = {
-        **numbers.computed(features.attention, q, k, "SBND"), **numbers.computed(features.stable_rank, weight),
+        **numbers.computed(features.attention, q, k, "SBND"),
+        **numbers.computed(features.stable_rank, weight),
         **numbers.computed(features.tokens, weight),
-    }  # fmt: skip
+    }
     here = {
-        **host().computed(features.attention, q, k, "SBND"), **host().computed(features.stable_rank, weight),
+        **host().computed(features.attention, q, k, "SBND"),
+        **host().computed(features.stable_rank, weight),
         **host().computed(features.tokens, weight),
-    }  # fmt: skip
+    }
     assert not any(isinstance(number, float) for number in later.values())
     assert known(later, numbers.fetch(numbers.take())) == pytest.approx(here, rel=2e-6)

@@ -21,7 +21,10 @@ TERMS = {
     "float32": (2.0**24, 1.0, 1.0),
     "float64": (2.0**53, 1.0, 1.0),
 }
-NUMPY = {**{name: np.dtype(name) for name in TERMS if name != "bfloat16"}, "bfloat16": np.dtype(ml_dtypes.bfloat16)}
+NUMPY = {
+    **{name: np.dtype(name) for name in TERMS if name != "bfloat16"},
+    "bfloat16": np.dtype(ml_dtypes.bfloat16),
+}
 NAMES = {"float16": "Float16", "bfloat16": "BFloat16", "float32": "Float32", "float64": "Float64"}
 
 
@@ -59,7 +62,10 @@ def in_order(dtype, numbers):
 
 def test_the_order_of_addition_shows_in_these_numbers():
     for dtype, terms in TERMS.items():
-        assert len({in_order(dtype, numbers).tobytes() for numbers in itertools.permutations(terms)}) == 2
+        assert (
+            len({in_order(dtype, numbers).tobytes() for numbers in itertools.permutations(terms)})
+            == 2
+        )
 
 
 @pytest.mark.parametrize("dtype", TERMS)
@@ -85,7 +91,10 @@ def _read_by_now(direct):
 
 @pytest.mark.parametrize("dtype", TERMS)
 def test_a_sum_is_what_mindspore_adds(dtype):
-    terms = [Tensor(np.random.default_rng(i).normal(size=(4, 5)) * 10).astype(getattr(mstype, dtype)) for i in range(5)]
+    terms = [
+        Tensor(np.random.default_rng(i).normal(size=(4, 5)) * 10).astype(getattr(mstype, dtype))
+        for i in range(5)
+    ]
     total = GradientSum(to_numpy, lambda tensor: tensor, lambda: True)
     for term in terms:
         total.add(term)
@@ -178,7 +187,9 @@ def test_nothing_is_left_where_the_sum_is_the_total(dtype, adds, subtracts, spec
     inner.add(of(dtype, 1.0, special))
     inner.add(of(dtype, 2.0, special))
     gate.is_open = subtracts
-    assert inner.subtract_from(whole) == (not subtracts)  # where it may not be read, that is not known yet
+    assert inner.subtract_from(whole) == (
+        not subtracts
+    )  # where it may not be read, that is not known yet
     gate.is_open = True
     if not subtracts:
         assert not inner.resolve()

@@ -77,7 +77,9 @@ def same(a, b):
 
 
 @pytest.mark.parametrize("precision", ["to_float", "O0", "O1", "O2", "O3", "auto"])
-@pytest.mark.parametrize("settings", [{"measure": "device"}, {"async_dump": True}], ids=["device", "async_dump"])
+@pytest.mark.parametrize(
+    "settings", [{"measure": "device"}, {"async_dump": True}], ids=["device", "async_dump"]
+)
 def test_records_under_mixed_precision_equal_the_hosts(debug, precision, settings, monkeypatch):
     monkeypatch.chdir(debug.path)  # O1 writes the rewritten network there
     monkeypatch.setattr(sys, "path", [*sys.path])  # and adds folders of MindSpore to the path
@@ -93,7 +95,8 @@ def test_records_under_mixed_precision_equal_the_hosts(debug, precision, setting
     wrong = {
         place: (record, other[place])
         for place, record in host.items()
-        if list(record) != list(other[place]) or not all(same(record[key], other[place][key]) for key in record)
+        if list(record) != list(other[place])
+        or not all(same(record[key], other[place][key]) for key in record)
     }
     assert wrong == {}
     assert len(host) > 40

@@ -34,7 +34,16 @@ LEAVES = SCALARS | st.sampled_from(
         {1, 2},
         Stranger(),
     ]
-    + [np.array(["text"]), np.array([1 + 2j]), np.datetime64("2026-01-01"), float, len, 1j, 2**80, "=1+1"]
+    + [
+        np.array(["text"]),
+        np.array([1 + 2j]),
+        np.datetime64("2026-01-01"),
+        float,
+        len,
+        1j,
+        2**80,
+        "=1+1",
+    ]
 )
 ARGUMENTS = st.recursive(
     LEAVES,
@@ -61,5 +70,7 @@ def test_random_arguments_become_valid_json():
 
 
 def test_a_number_too_long_for_text_is_recorded_by_its_number_of_bits():
-    text = encode(ValueDescriber(HostMeasurer(md5=False)).value(10**5000, "name", None, Role.INPUT), "")
+    text = encode(
+        ValueDescriber(HostMeasurer(md5=False)).value(10**5000, "name", None, Role.INPUT), ""
+    )
     assert json.loads(text) == {"type": "int", "value": "a number of 16610 bits"}

@@ -21,31 +21,79 @@ RANGES = {name: STATISTICS[name] for name in NAMES}
 
 RNG = np.random.RandomState(3)
 #: numbers beside each threshold: half of the smallest, the greatest, and where they become Inf
-EDGES = [2.0**-25, 2.0**-24, 2.0**-10, 1.01 * 2.0**-10, 2.0**-9, 2.0**-17, 1.01 * 2.0**-17, 448.0, 464.0, 464.5, 480.0,
-         57344.0, 61439.0, 61440.0, 65504.0, 65519.0, 65520.0, 1e30, 3.4e38, 0.0, 0.0, 1.0, -1.0]  # fmt: skip
+EDGES = [
+    2.0**-25,
+    2.0**-24,
+    2.0**-10,
+    1.01 * 2.0**-10,
+    2.0**-9,
+    2.0**-17,
+    1.01 * 2.0**-17,
+    448.0,
+    464.0,
+    464.5,
+    480.0,
+    57344.0,
+    61439.0,
+    61440.0,
+    65504.0,
+    65519.0,
+    65520.0,
+    1e30,
+    3.4e38,
+    0.0,
+    0.0,
+    1.0,
+    -1.0,
+]
 VALUES = {
     "edges": (np.array(EDGES, np.float32), ms.float32),
-    "wide": (np.exp(RNG.randn(60, 50) * 6).astype(np.float32) * RNG.choice([-1, 1], (60, 50)), ms.float32),
+    "wide": (
+        np.exp(RNG.randn(60, 50) * 6).astype(np.float32) * RNG.choice([-1, 1], (60, 50)),
+        ms.float32,
+    ),
     "small": (RNG.randn(2000).astype(np.float32) * 1e-6, ms.float32),
     "zeros": (np.zeros(700, np.float32), ms.float32),
-    "nonfinite": (np.resize(np.array([np.nan, np.inf, -np.inf, 1e-9, 3.0, 0.0], np.float32), 1200), ms.float32),
-    "float16": (np.resize(np.array([65504.0, -65504.0, 6e-8, 0.5, 1.5], np.float32), 2000), ms.float16),
-    "bfloat16": (np.resize(np.array([1e30, -3.0, 2.0**-120, 0.5, 0.0], np.float32), 2000), ms.bfloat16),
+    "nonfinite": (
+        np.resize(np.array([np.nan, np.inf, -np.inf, 1e-9, 3.0, 0.0], np.float32), 1200),
+        ms.float32,
+    ),
+    "float16": (
+        np.resize(np.array([65504.0, -65504.0, 6e-8, 0.5, 1.5], np.float32), 2000),
+        ms.float16,
+    ),
+    "bfloat16": (
+        np.resize(np.array([1e30, -3.0, 2.0**-120, 0.5, 0.0], np.float32), 2000),
+        ms.bfloat16,
+    ),
     "double": (np.resize(np.array([1e300, 1e-300, 0.5]), 300), ms.float64),
     "complex": (np.resize(np.array([3 + 4j, 0j, 1e-9j], np.complex64), 300), ms.complex64),
     "int8": (np.resize(np.array([-128, 127, 5, 0], np.int8), 2000), ms.int8),
     "uint8": (np.resize(np.array([255, 0, 5], np.uint8), 2001), ms.uint8),
     "int64": (np.resize(np.array([70000, -3, 0]), 300), ms.int64),
     "bool": (np.resize(np.array([True, False]), 2000), ms.bool_),
-    "e4m3fn": (np.resize(np.array([448.0, -448.0, 2.0**-9, 0.0], np.float32), 4000), "float8_e4m3fn"),
+    "e4m3fn": (
+        np.resize(np.array([448.0, -448.0, 2.0**-9, 0.0], np.float32), 4000),
+        "float8_e4m3fn",
+    ),
     "e5m2": (np.resize(np.array([57344.0, 2.0**-16, 3.0], np.float32), 3000), "float8_e5m2"),
     "hifloat8": (np.resize(np.array([32768.0, 2.0**-22, 3.0], np.float32), 3000), "hifloat8"),
     "one": (np.array(3e-5, np.float32), ms.float32),
     "empty": (np.zeros((0, 2), np.float32), ms.float32),
 }
-GREATEST = {"float16": (65504.0,), "bfloat16": (3.3895313892515355e38,), "int8": (127, -128), "uint8": (255,),
-            "int64": (2**63 - 1, -(2**63)), "bool": (), "e4m3fn": (448.0,), "e5m2": (57344.0,), "hifloat8": (32768.0,),
-            "double": (1.7976931348623157e308,), "complex": ()}  # fmt: skip
+GREATEST = {
+    "float16": (65504.0,),
+    "bfloat16": (3.3895313892515355e38,),
+    "int8": (127, -128),
+    "uint8": (255,),
+    "int64": (2**63 - 1, -(2**63)),
+    "bool": (),
+    "e4m3fn": (448.0,),
+    "e5m2": (57344.0,),
+    "hifloat8": (32768.0,),
+    "double": (1.7976931348623157e308,),
+    "complex": (),
+}
 SINGLE = (3.4028234663852886e38,)
 
 
@@ -67,7 +115,9 @@ def table(name: str) -> dict:
     finite = np.array([size for size in sizes if math.isfinite(size)])
     above = [size for size in finite if size]
     ends = GREATEST.get(name, SINGLE)
-    at_ends = sum(sizes.count(end) if len(ends) == 1 else list(real.reshape(-1)).count(end) for end in ends)
+    at_ends = sum(
+        sizes.count(end) if len(ends) == 1 else list(real.reshape(-1)).count(end) for end in ends
+    )
     found = {
         "smallest_magnitude": min(above, default=None),
         "exponent_range": math.log2(max(above)) - math.log2(min(above)) if above else None,
@@ -120,7 +170,8 @@ def test_a_training_is_recorded_with_the_four_and_statistics_of_range(debug):
 
 
 @pytest.mark.parametrize(
-    ("given", "nearest"), [("underflow:float32", "underflow:float16"), ("smallest_magnitude", "smallest magnitude")]
+    ("given", "nearest"),
+    [("underflow:float32", "underflow:float16"), ("smallest_magnitude", "smallest magnitude")],
 )
 def test_a_wrong_name_is_refused_with_the_nearest_one(debug, given, nearest):
     with pytest.raises(SettingsError, match=f"Did you mean '{nearest}'"):

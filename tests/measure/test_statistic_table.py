@@ -33,13 +33,17 @@ def test_every_count_is_recorded_under_its_key(debug, measure, dtype):
     names = [name for name in STATISTICS if name.endswith("count")]
     _, dump = debug.record(lambda: x.reshape(9), summary_mode=names, measure=measure)
     record = dump.data["Tensor.reshape.0.forward"]["input_args"][0]
-    assert {key: value for key, value in record.items() if key not in ("type", "dtype", "shape")} == EXPECTED
+    assert {
+        key: value for key, value in record.items() if key not in ("type", "dtype", "shape")
+    } == EXPECTED
 
 
 @pytest.mark.parametrize("measure", ["host", "device"])
 def test_a_list_may_name_statistics_and_counts(debug, measure):
     _, dump = debug.record(
-        lambda: tensor([[3, -4, 0]], np.int32).reshape(3), summary_mode=["avg", "max", "zero count"], measure=measure
+        lambda: tensor([[3, -4, 0]], np.int32).reshape(3),
+        summary_mode=["avg", "max", "zero count"],
+        measure=measure,
     )
     record = dump.data["Tensor.reshape.0.forward"]["input_args"][0]
     assert list(record)[3:] == ["Max", "Mean", "zero_count"]
@@ -51,13 +55,18 @@ def test_a_list_may_name_a_statistic_and_md5(debug):
     array = np.arange(6, dtype=np.float32)
     _, dump = debug.record(lambda: tensor(array).reshape(2, 3), summary_mode=["min", "md5"])
     record = dump.data["Tensor.reshape.0.forward"]["input_args"][0]
-    assert (list(record)[3:], record["md5"]) == (["Min", "md5"], f"{zlib.crc32(array.tobytes()):08x}")
+    assert (list(record)[3:], record["md5"]) == (
+        ["Min", "md5"],
+        f"{zlib.crc32(array.tobytes()):08x}",
+    )
 
 
 @pytest.mark.parametrize("measure", ["host", "device"])
 def test_a_training_is_recorded_with_the_chosen_statistics(debug, measure):
     net, train = nets.build("digits")
-    _, dump = debug.record(lambda: train(0), net, level="mix", summary_mode=["l2norm", "nan count"], measure=measure)
+    _, dump = debug.record(
+        lambda: train(0), net, level="mix", summary_mode=["l2norm", "nan count"], measure=measure
+    )
     record = dump.data["Cell.conv.Conv2d.forward.0"]["parameters"]["weight"]
     assert list(record)[3:] == ["Norm", "nan_count"]
     backward = dump.data["Cell.conv.Conv2d.backward.0"]["input"][0]

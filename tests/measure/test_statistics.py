@@ -127,7 +127,12 @@ def test_integers_beyond_two_to_the_53_keep_their_last_digit():
 
 
 def test_statistics_of_bool_complex_and_empty_tensors():
-    assert statistics(np.array([True, False])) == {"Max": True, "Min": False, "Mean": None, "Norm": None}
+    assert statistics(np.array([True, False])) == {
+        "Max": True,
+        "Min": False,
+        "Mean": None,
+        "Norm": None,
+    }
     found = statistics(np.array([3 + 4j, 0], np.complex64))
     assert found == {"Max": 5.0, "Min": 0.0, "Mean": 2.5, "Norm": 5.0}
     assert statistics(np.array(3 + 4j))["Norm"] == 5.0
@@ -159,12 +164,22 @@ def test_nan_and_inf_propagate_and_are_counted(dtype):
     assert all(math.isnan(found[key]) for key in KEYS)
     assert (found["nan_count"], found["inf_count"]) == (1, 2)
     found = statistics(np.array([1.0, np.inf], dtype))
-    assert (found["Max"], found["Min"], found["Mean"], found["Norm"]) == (math.inf, 1.0, math.inf, math.inf)
+    assert (found["Max"], found["Min"], found["Mean"], found["Norm"]) == (
+        math.inf,
+        1.0,
+        math.inf,
+        math.inf,
+    )
     assert found["inf_count"] == 1 and "nan_count" not in found
 
 
 def test_norm_of_a_scalar_is_its_absolute_value():
-    assert statistics(np.array(-2.5, np.float32)) == {"Max": -2.5, "Min": -2.5, "Mean": -2.5, "Norm": 2.5}
+    assert statistics(np.array(-2.5, np.float32)) == {
+        "Max": -2.5,
+        "Min": -2.5,
+        "Mean": -2.5,
+        "Norm": 2.5,
+    }
 
 
 @pytest.mark.parametrize("order", ["transposed", "strided", "reversed"])

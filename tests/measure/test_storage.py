@@ -21,7 +21,11 @@ def inputs(dump, name):
 
 def findings(debug):
     path = debug.dump_path / "step0" / "rank" / "findings.jsonl"
-    return [json.loads(line)["sentence"] for line in path.read_text().splitlines()] if path.exists() else []
+    return (
+        [json.loads(line)["sentence"] for line in path.read_text().splitlines()]
+        if path.exists()
+        else []
+    )
 
 
 def test_views_have_the_number_of_their_memory_with_stride_and_offset(debug):
@@ -30,7 +34,9 @@ def test_views_have_the_number_of_their_memory_with_stride_and_offset(debug):
         return ops.relu(x), ops.abs(x[1]), ops.tanh(x.T)
 
     _, dump = debug.record(run, storage=True)
-    whole, row, turned = (inputs(dump, f"Functional.{name}.0.forward")[0] for name in ("relu", "abs", "tanh"))
+    whole, row, turned = (
+        inputs(dump, f"Functional.{name}.0.forward")[0] for name in ("relu", "abs", "tanh")
+    )
     assert (whole["stride"], whole["storage_offset"]) == ([3, 1], 0)
     assert (row["stride"], row["storage_offset"]) == ([1], 3)
     assert turned["stride"] == [1, 3]
@@ -78,10 +84,18 @@ def test_trainings_have_no_finding_and_keep_their_bits(debug, name):
     (loss, *_), dump = debug.record(lambda: train(0), model, level="mix", storage=True)
     assert loss.asnumpy().tobytes() == bare.tobytes()
     assert findings(debug) == []
-    forward = [entry["output"] for name, entry in dump.data.items() if ".forward" in name and "output" in entry]
-    records = [item for output in forward for item in output if isinstance(item, dict) and "dtype" in item]
+    forward = [
+        entry["output"]
+        for name, entry in dump.data.items()
+        if ".forward" in name and "output" in entry
+    ]
+    records = [
+        item for output in forward for item in output if isinstance(item, dict) and "dtype" in item
+    ]
     assert len(records) > 15
-    assert all("storage" in record or record.get("unwritten") or 0 in record["shape"] for record in records)
+    assert all(
+        "storage" in record or record.get("unwritten") or 0 in record["shape"] for record in records
+    )
 
 
 def test_records_of_a_device_have_their_memory_too(debug):

@@ -156,7 +156,11 @@ def test_a_write_between_two_calls_is_seen(debug, way, shape):
     if " of a view" in way and ms.__version__.startswith("2.7") and np.array_equal(*values):
         pytest.skip("MindSpore 2.7 does not write a tensor through its views on CPU")
     assert not np.array_equal(*values)
-    calls = [entry for name, entry in dump.data.items() if name.startswith("Functional.mul.") and "forward" in name]
+    calls = [
+        entry
+        for name, entry in dump.data.items()
+        if name.startswith("Functional.mul.") and "forward" in name
+    ]
     records = [entry["input_args"][0] for entry in calls]
     assert len(records) >= 2
     for value, record in zip(values, (records[0], records[-1])):
@@ -176,4 +180,6 @@ def test_tensors_of_one_call_have_the_values_from_before_it_where_it_writes_them
     call = dump.data["Functional.assign.0.forward"]
     assert [record["Max"] for record in call["input_args"]] == [6.0, 55.0]
     assert call["output"][0]["Max"] == 55.0
-    assert [record["Max"] for record in dump.data["Functional.addn.0.forward"]["input_args"][0]] == [93.0, 93.0]
+    assert [
+        record["Max"] for record in dump.data["Functional.addn.0.forward"]["input_args"][0]
+    ] == [93.0, 93.0]

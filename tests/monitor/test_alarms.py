@@ -24,11 +24,19 @@ print([alarm.rule for alarm in alarms.look(0, {"loss": math.nan})])
 
 
 def test_an_alarm_is_told_after_the_package_was_removed(tmp_path):
-    shutil.copytree(ROOT / "probe", tmp_path / "lib" / "probe", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(
+        ROOT / "probe", tmp_path / "lib" / "probe", ignore=shutil.ignore_patterns("__pycache__")
+    )
     command = [sys.executable, "-c", PROGRAM, str(tmp_path / "out")]
     variables = {**os.environ, "PYTHONPATH": str(tmp_path / "lib")}
     done = processes.run(
-        command, fresh="another package", capture_output=True, text=True, check=True, cwd=tmp_path, env=variables
+        command,
+        fresh="another package",
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=tmp_path,
+        env=variables,
     )
     assert done.stdout.strip() == "['NaN/Inf']", done.stderr
     (line,) = (tmp_path / "out" / "alarms.jsonl").read_text().splitlines()

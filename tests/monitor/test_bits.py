@@ -25,7 +25,9 @@ STEPS = 60
 def debugger(tmp_path, debug):
     config = tmp_path / "config.json"
     monitor = {"interval": 5, "list": ["Dense"]}
-    config.write_text(json.dumps({"task": "monitor", "dump_path": str(tmp_path / "watched"), "monitor": monitor}))
+    config.write_text(
+        json.dumps({"task": "monitor", "dump_path": str(tmp_path / "watched"), "monitor": monitor})
+    )
     return lambda: probe.PrecisionDebugger(config_path=str(config))
 
 
@@ -43,7 +45,9 @@ def model_train(debugger=None):
             losses.append(run_context.original_args().net_outputs.asnumpy().tobytes())
 
     callbacks = [Losses()] + ([] if debugger is None else [probe.MsprobeStep(debugger)])
-    ms.Model(net, nn.CrossEntropyLoss(), optimizer).train(1, data, callbacks=callbacks, dataset_sink_mode=False)
+    ms.Model(net, nn.CrossEntropyLoss(), optimizer).train(
+        1, data, callbacks=callbacks, dataset_sink_mode=False
+    )
     return [losses, bytes_of(net.get_parameters()), bytes_of(optimizer.get_parameters())]
 
 

@@ -29,7 +29,9 @@ class Net(nn.Cell):
 
     def construct(self, tokens):
         x = self.tokens(tokens)
-        q, k = (part.reshape(2, 4, 2, 4).swapaxes(1, 2) for part in ops.split(self.qk(x), 8, axis=-1))
+        q, k = (
+            part.reshape(2, 4, 2, 4).swapaxes(1, 2) for part in ops.split(self.qk(x), 8, axis=-1)
+        )
         self.scores = ops.matmul(q, k.swapaxes(-1, -2))
         self.weights = ops.softmax(self.scores, -1)
         x = x + ops.matmul(self.weights, k).swapaxes(1, 2).reshape(2, 4, 8)
@@ -85,7 +87,9 @@ def test_attention_router_and_weights_are_measured_every_interval(tmp_path, meas
         for name, value in expected.items():
             found = dict(zip(*(part.tolist() for part in series[name])))
             assert sorted(found) == [0, 2]
-            assert found[step] == pytest.approx(value, rel=0.05 if name.endswith("rank") else 1e-4), name
+            assert found[step] == pytest.approx(
+                value, rel=0.05 if name.endswith("rank") else 1e-4
+            ), name
 
 
 def test_updates_of_embeddings_and_routers_are_told_as_parts_of_their_norms(tmp_path):
@@ -94,7 +98,9 @@ def test_updates_of_embeddings_and_routers_are_told_as_parts_of_their_norms(tmp_
     assert sorted(tables) == ["router.weight.update_ratio", "tokens.embedding_table.update_ratio"]
     for name in tables:
         owner = name.rpartition(".")[0]
-        np.testing.assert_allclose(series[name][1], series[f"{owner}.update"][1] / series[f"{owner}.param"][1], 1e-5)
+        np.testing.assert_allclose(
+            series[name][1], series[f"{owner}.update"][1] / series[f"{owner}.param"][1], 1e-5
+        )
 
 
 @pytest.mark.parametrize("measure", ["host", "device"])
@@ -103,12 +109,20 @@ def test_measuring_changes_no_bit(tmp_path, measure):
     _, losses, seen, parameters = run(tmp_path / "bare", watch=False)
     series, watched, also_seen, others = run(tmp_path, measure=measure)
     assert watched == losses and others == parameters and "qk.weight.stable_rank" in series.names
-    assert all(a.tobytes() == b.tobytes() for one, other in zip(seen, also_seen) for a, b in zip(one, other))
+    assert all(
+        a.tobytes() == b.tobytes()
+        for one, other in zip(seen, also_seen)
+        for a, b in zip(one, other)
+    )
 
 
 def test_nothing_is_measured_where_the_setting_says_so(tmp_path):
     series, *_ = run(tmp_path, mechanisms=False)
-    assert not [name for name in series.names if name.endswith(("rank", "entropy", "logits", "smallest", "ratio"))]
+    assert not [
+        name
+        for name in series.names
+        if name.endswith(("rank", "entropy", "logits", "smallest", "ratio"))
+    ]
 
 
 def test_nothing_is_installed_between_intervals(tmp_path):
@@ -129,21 +143,32 @@ def test_nothing_is_installed_between_intervals(tmp_path):
 @pytest.mark.parametrize(
     ("key", "shape", "expected"),
     [
-        ("Cell.layers.0.router.Dense", (8, 64), True), ("Cell.mlp.gate.Dense", (16, 64), True),
-        ("Cell.moe.gate.wg.Dense", (4, 64), True), ("Cell.gate_proj.Dense", (8, 64), False),
-        ("Cell.gate.Dense", (64, 64), False), ("Cell.fc.Dense", (8, 64), False), ("Cell.router.Dense", (1, 8), False),
+        ("Cell.layers.0.router.Dense", (8, 64), True),
+        ("Cell.mlp.gate.Dense", (16, 64), True),
+        ("Cell.moe.gate.wg.Dense", (4, 64), True),
+        ("Cell.gate_proj.Dense", (8, 64), False),
+        ("Cell.gate.Dense", (64, 64), False),
+        ("Cell.fc.Dense", (8, 64), False),
+        ("Cell.router.Dense", (1, 8), False),
     ],
-)  # fmt: skip
+)
 def test_a_router_is_found_by_name_and_shape(key, shape, expected):
     assert is_router(key, shape) is expected
 
 
 @pytest.mark.parametrize("layout", ["BSH", "SBH", "BSND", "BNSD"])
 def test_fused_attention_is_that_of_its_first_head(layout):
-    q, k = (np.random.default_rng(seed).normal(size=(2, 5, 3, 4)).astype(np.float32) for seed in (0, 1))
-    axes = {"BSH": (0, 1, 2, 3), "SBH": (1, 0, 2, 3), "BSND": (0, 1, 2, 3), "BNSD": (0, 2, 1, 3)}[layout]
+    q, k = (
+        np.random.default_rng(seed).normal(size=(2, 5, 3, 4)).astype(np.float32) for seed in (0, 1)
+    )
+    axes = {"BSH": (0, 1, 2, 3), "SBH": (1, 0, 2, 3), "BSND": (0, 1, 2, 3), "BNSD": (0, 2, 1, 3)}[
+        layout
+    ]
     given = [np.ascontiguousarray(array.transpose(axes)) for array in (q, k)]
-    given = [ms.Tensor(array.reshape(*array.shape[:2], 12) if "H" in layout else array) for array in given]
+    given = [
+        ms.Tensor(array.reshape(*array.shape[:2], 12) if "H" in layout else array)
+        for array in given
+    ]
     numbers = HostNumbers(lambda: None, on_cpu=True)
     found = numbers.computed(features.attention, *given, layout, 3)
     unfused = [ms.Tensor(array.transpose(1, 0, 2, 3).copy()) for array in (q, k)]

@@ -36,12 +36,20 @@ class Loop:
         self.random = np.random.default_rng(0)
         self.net = nn.SequentialCell(nn.Dense(3, 4), nn.ReLU(), nn.Dense(4, 2))
         self.optimizer = optimizer(self.net.trainable_params())
-        self.grad = ms.value_and_grad(lambda x, y: ((self.net(x) - y) ** 2).mean(), None, self.optimizer.parameters)
+        self.grad = ms.value_and_grad(
+            lambda x, y: ((self.net(x) - y) ** 2).mean(), None, self.optimizer.parameters
+        )
         tmp_path.mkdir(exist_ok=True)
         self.path = tmp_path / "watched"
         config = tmp_path / "config.json"
-        top = {key: monitor.pop(key) for key in ("level", "step", "snapshot", "measure") if key in monitor}
-        config.write_text(json.dumps({"task": "monitor", "dump_path": str(self.path), **top, "monitor": monitor}))
+        top = {
+            key: monitor.pop(key)
+            for key in ("level", "step", "snapshot", "measure")
+            if key in monitor
+        }
+        config.write_text(
+            json.dumps({"task": "monitor", "dump_path": str(self.path), **top, "monitor": monitor})
+        )
         self.config = config
         self.debugger = probe.PrecisionDebugger(config_path=str(config))
         self.losses, self.gradients, self.steps = [], [], 0
@@ -116,15 +124,21 @@ def test_on_a_device_the_row_has_the_same_numbers_a_step_later(tmp_path, debug, 
     ran.debugger.close()
     series = ran.series()
     assert series.steps == [0, 1, 2, 3, 4]
-    assert set(on_host.names) - set(series.names) == {n for n in on_host.names if n.endswith((".max", ".min"))}
+    assert set(on_host.names) - set(series.names) == {
+        n for n in on_host.names if n.endswith((".max", ".min"))
+    }
     for name in set(series.names) - {"seconds"}:
         assert series[name].steps.tolist() == on_host[name].steps.tolist(), name
-        np.testing.assert_allclose(series[name].values, on_host[name].values, rtol=1e-5, err_msg=name)
+        np.testing.assert_allclose(
+            series[name].values, on_host[name].values, rtol=1e-5, err_msg=name
+        )
 
 
 @pytest.mark.parametrize("kind", ["static", "dynamic"])
 def test_the_loss_is_without_the_factor_of_a_loss_scaler(loop, kind):
-    scaler = ms.amp.StaticLossScaler(64.0) if kind == "static" else ms.amp.DynamicLossScaler(64.0, 2, 2)
+    scaler = (
+        ms.amp.StaticLossScaler(64.0) if kind == "static" else ms.amp.DynamicLossScaler(64.0, 2, 2)
+    )
     ran, losses = loop(), []
 
     def forward(x, y):
@@ -138,7 +152,9 @@ def test_the_loss_is_without_the_factor_of_a_loss_scaler(loop, kind):
 
     ran.grad = ms.value_and_grad(forward, None, ran.optimizer.parameters)
     series = ran.run(6, between=unscaled).series()
-    np.testing.assert_allclose(series["loss"].values, [float(loss.asnumpy()) for loss in losses], rtol=1e-6)
+    np.testing.assert_allclose(
+        series["loss"].values, [float(loss.asnumpy()) for loss in losses], rtol=1e-6
+    )
     assert series["loss_scale"].values[0] == 64.0
     assert "optimizer.loss_scale" not in series.names  # 1: the optimizer has none
 
@@ -157,7 +173,9 @@ def test_gradients_that_change_in_place_are_seen_before_and_after(loop):
         return gradients
 
     series = loop().run(3, between=halve).series()
-    np.testing.assert_allclose(series["0.weight.grad_in"].values, series["0.weight.grad"].values / 2, rtol=1e-5)
+    np.testing.assert_allclose(
+        series["0.weight.grad_in"].values, series["0.weight.grad"].values / 2, rtol=1e-5
+    )
 
 
 def test_the_gradients_of_two_backwards_in_one_step_are_those_of_the_last(loop):
@@ -169,7 +187,9 @@ def test_the_gradients_of_two_backwards_in_one_step_are_those_of_the_last(loop):
     ran.debugger.stop()
     ran.debugger.step()
     ran.debugger.close()
-    assert ran.series()["0.weight.grad"].values[0] == pytest.approx(norms([gradients[0].asnumpy()])[0], rel=1e-5)
+    assert ran.series()["0.weight.grad"].values[0] == pytest.approx(
+        norms([gradients[0].asnumpy()])[0], rel=1e-5
+    )
 
 
 @pytest.mark.parametrize(
@@ -194,7 +214,9 @@ def test_gradients_are_seen_however_they_are_asked_for(loop, how):
     ran.debugger.stop()
     ran.debugger.step()
     ran.debugger.close()
-    assert ran.series()["0.weight.grad"].values[0] == pytest.approx(norms([gradient.asnumpy()])[0], rel=1e-5)
+    assert ran.series()["0.weight.grad"].values[0] == pytest.approx(
+        norms([gradient.asnumpy()])[0], rel=1e-5
+    )
 
 
 def test_a_backward_that_raises_leaves_no_gradient_to_the_next(loop):
@@ -223,9 +245,18 @@ def test_the_training_keeps_its_bits(tmp_path, debug, loop):
 def test_the_cells_of_the_list_have_their_inputs_outputs_and_gradients(loop):
     ran = loop(list=["Cell.2.Dense"]).run(3)
     series = ran.series()
-    names = [name for name in series.names if name.startswith("Cell.") and not name.endswith((".max", ".min"))]
+    names = [
+        name
+        for name in series.names
+        if name.startswith("Cell.") and not name.endswith((".max", ".min"))
+    ]
     forward, backward = "Cell.2.Dense.forward.0", "Cell.2.Dense.backward.0"
-    assert sorted(names) == [f"{backward}.input.0", f"{backward}.output.0", f"{forward}.input.0", f"{forward}.output.0"]
+    assert sorted(names) == [
+        f"{backward}.input.0",
+        f"{backward}.output.0",
+        f"{forward}.input.0",
+        f"{forward}.output.0",
+    ]
     assert all(series[name].steps.tolist() == [0, 1, 2] for name in names)
     x, y = ran.batch()
     hidden = ops.relu(ran.net[0](x))
@@ -234,9 +265,13 @@ def test_the_cells_of_the_list_have_their_inputs_outputs_and_gradients(loop):
     ran.debugger.stop()
     ran.debugger.step()
     series = ran.series()
-    assert series[f"{forward}.input.0"].values[-1] == pytest.approx(norms([hidden.asnumpy()])[0], rel=1e-5)
+    assert series[f"{forward}.input.0"].values[-1] == pytest.approx(
+        norms([hidden.asnumpy()])[0], rel=1e-5
+    )
     difference = 2 * (ran.net(x) - y).asnumpy() / y.size
-    assert series[f"{backward}.input.0"].values[-1] == pytest.approx(norms([difference])[0], rel=1e-4)
+    assert series[f"{backward}.input.0"].values[-1] == pytest.approx(
+        norms([difference])[0], rel=1e-4
+    )
 
 
 def test_numbers_of_the_user_are_series(loop):
@@ -259,9 +294,14 @@ def test_an_alarm_is_logged_written_and_given_to_the_users_function(loop, caplog
     ran.run(BAD + 3, bad=BAD)
     assert {alarm.step for alarm in given} == {BAD}
     assert {"loss", "optimizer.global_norm"} <= {alarm.series for alarm in given}
-    written = [json.loads(line) for line in (ran.path / "monitor" / "rank" / "alarms.jsonl").read_text().splitlines()]
+    written = [
+        json.loads(line)
+        for line in (ran.path / "monitor" / "rank" / "alarms.jsonl").read_text().splitlines()
+    ]
     assert written == [alarm.to_dict() for alarm in given]
-    lines = [record.getMessage() for record in caplog.records if record.getMessage().startswith("alarm:")]
+    lines = [
+        record.getMessage() for record in caplog.records if record.getMessage().startswith("alarm:")
+    ]
     assert len(lines) == len({alarm.rule for alarm in given})
     assert ran.dumped() == []
 
@@ -286,7 +326,10 @@ def test_an_alarm_starts_a_dump_of_the_next_steps(loop, caplog):
     dump = json.loads((ran.path / f"step{BAD + 1}" / "rank" / "dump.json").read_text())
     assert (dump["task"], dump["level"]) == ("statistics", "mix")
     assert "Cell.0.Dense.parameters_grad.0" in dump["data"]
-    assert any(f"steps {BAD + 1} to {BAD + 3} are recorded now" in record.getMessage() for record in caplog.records)
+    assert any(
+        f"steps {BAD + 1} to {BAD + 3} are recorded now" in record.getMessage()
+        for record in caplog.records
+    )
     assert ran.series().steps == list(range(BAD + 6))
 
 
@@ -403,7 +446,10 @@ os.kill(os.getpid(), signal.SIGKILL)
 @pytest.mark.parametrize("steps", [1, 7])
 def test_a_killed_process_has_all_rows(tmp_path, steps):
     done = processes.run(
-        [sys.executable, "-c", KILLED, str(tmp_path), str(steps)], capture_output=True, text=True, check=False
+        [sys.executable, "-c", KILLED, str(tmp_path), str(steps)],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == -signal.SIGKILL, done.stderr[-2000:]
     (series,) = open_series(str(tmp_path / "watched"))
@@ -439,7 +485,9 @@ def test_gradients_of_two_optimizers_have_their_own_numbers(loop):
     np.testing.assert_allclose(series["optimizer1.learning_rate"].values, 0.02, rtol=1e-6)
 
 
-def test_an_error_of_ours_in_any_hook_never_reaches_the_training(tmp_path, debug, loop, monkeypatch):
+def test_an_error_of_ours_in_any_hook_never_reaches_the_training(
+    tmp_path, debug, loop, monkeypatch
+):
     bare = Loop(tmp_path / "bare").run(3, debugger=False)
 
     def fail(*args, **kwargs):
@@ -456,7 +504,9 @@ def test_an_error_of_ours_in_any_hook_never_reaches_the_training(tmp_path, debug
     log.unlink()
 
 
-def test_an_error_of_ours_at_the_end_of_a_step_never_reaches_the_training(tmp_path, debug, loop, monkeypatch, caplog):
+def test_an_error_of_ours_at_the_end_of_a_step_never_reaches_the_training(
+    tmp_path, debug, loop, monkeypatch, caplog
+):
     bare = Loop(tmp_path / "bare").run(3, debugger=False)
 
     def fail(*args, **kwargs):
@@ -468,7 +518,11 @@ def test_an_error_of_ours_at_the_end_of_a_step_never_reaches_the_training(tmp_pa
     monkeypatch.setattr("probe.capture.training.events.TrainingHooks.remove", fail)
     ran.run(1)
     assert ran.losses == bare.losses
-    assert [record.getMessage() for record in caplog.records if "monitoring failed" in record.getMessage()]
+    assert [
+        record.getMessage()
+        for record in caplog.records
+        if "monitoring failed" in record.getMessage()
+    ]
     monkeypatch.undo()
     ran.run(1)
     assert ran.series().steps == [3]
@@ -552,7 +606,9 @@ def test_trend_shows_the_series_and_their_alarms(loop, capsys):
     assert "optimizer.learning_rate" in capsys.readouterr().out
     assert main(["trend", str(ran.path), "--csv"]) == 0
     rows = list(csv.DictReader(capsys.readouterr().out.splitlines()))
-    assert [float(row["norm"]) for row in rows if row["tensor"] == "loss"] == pytest.approx(ran.losses)
+    assert [float(row["norm"]) for row in rows if row["tensor"] == "loss"] == pytest.approx(
+        ran.losses
+    )
     assert main(["trend", str(ran.path), "--like", "nothing"]) == 2
 
 
@@ -560,7 +616,9 @@ def test_watch_writes_the_columns_of_msprobe(loop, tmp_path, capsys):
     from probe.__main__ import main
 
     clipped = lambda gradients: ops.clip_by_global_norm(gradients, 0.01)  # noqa: E731
-    ran = loop(interval=2, list=["Cell.2.Dense"], optimizer=lambda parameters: nn.Adam(parameters, 0.01))
+    ran = loop(
+        interval=2, list=["Cell.2.Dense"], optimizer=lambda parameters: nn.Adam(parameters, 0.01)
+    )
     ran.run(5, between=clipped)
     assert main(["watch", str(ran.path), "--msprobe-csv", str(tmp_path / "csv")]) == 0
     capsys.readouterr()
@@ -568,16 +626,35 @@ def test_watch_writes_the_columns_of_msprobe(loop, tmp_path, capsys):
     for path in (tmp_path / "csv" / "rank0").iterdir():
         with path.open(newline="") as file:
             found[path.name] = list(csv.DictReader(file))
-    kinds = ("grad_unreduced", "grad_reduced", "param_updated", "exp_avg", "exp_avg_sq", "actv", "actv_grad")
+    kinds = (
+        "grad_unreduced",
+        "grad_reduced",
+        "param_updated",
+        "exp_avg",
+        "exp_avg_sq",
+        "actv",
+        "actv_grad",
+    )
     assert set(found) == {f"{kind}_0-4.csv" for kind in kinds}
-    assert list(found["grad_unreduced_0-4.csv"][0]) == ["vpp_stage", "name", "step", "norm", "max", "min"]
+    assert list(found["grad_unreduced_0-4.csv"][0]) == [
+        "vpp_stage",
+        "name",
+        "step",
+        "norm",
+        "max",
+        "min",
+    ]
     assert list(found["actv_0-4.csv"][0])[:4] == ["vpp_stage", "name", "step", "micro_step"]
     assert {row["name"] for row in found["actv_grad_0-4.csv"]} == {"2.input", "2.output"}
     series = ran.series()
     for kind, column in (("grad_unreduced", "0.weight.grad"), ("grad_reduced", "0.weight.grad_in")):
         rows = [float(row["norm"]) for row in found[f"{kind}_0-4.csv"] if row["name"] == "0.weight"]
         np.testing.assert_allclose(rows, series[column].values, rtol=1e-6)
-    assert [row["step"] for row in found["exp_avg_0-4.csv"] if row["name"] == "2.bias"] == ["0", "2", "4"]
+    assert [row["step"] for row in found["exp_avg_0-4.csv"] if row["name"] == "2.bias"] == [
+        "0",
+        "2",
+        "4",
+    ]
 
 
 def test_the_report_has_the_lines_of_every_step(loop):
@@ -585,7 +662,9 @@ def test_the_report_has_the_lines_of_every_step(loop):
 
     ran = loop(on_alarm="dump", alarm_steps=1).run(BAD + 3, bad=BAD)
     description = make_content(str(ran.path)).description
-    (line,) = next(curve["b"] for curve in description["curves"] if curve["name"] == "loss").values()
+    (line,) = next(
+        curve["b"] for curve in description["curves"] if curve["name"] == "loss"
+    ).values()
     assert [step for step, _ in line] == list(range(BAD + 3))
     assert [number for _, number in line] == pytest.approx(ran.losses)
     assert any(item["rule"] == "spike" and item["name"] == "loss" for item in description["trends"])
@@ -597,8 +676,12 @@ def test_a_report_needs_no_dump(loop):
     ran = loop().run(BAD + 3, bad=BAD)
     content = make_content(str(ran.path))
     assert content.head.status == 1
-    assert any(item["rule"] == "spike" and item["name"] == "loss" for item in content.description["trends"])
-    assert {"loss", "optimizer.global_norm"} <= {curve["name"] for curve in content.description["curves"]}
+    assert any(
+        item["rule"] == "spike" and item["name"] == "loss" for item in content.description["trends"]
+    )
+    assert {"loss", "optimizer.global_norm"} <= {
+        curve["name"] for curve in content.description["curves"]
+    }
 
 
 def test_series_are_written_for_tensorboard(loop, tmp_path, capsys):
@@ -626,10 +709,14 @@ def test_without_tensorboard_the_message_names_the_package(loop, tmp_path, capsy
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kills", [4, pytest.param(60, marks=[pytest.mark.thorough, pytest.mark.proof])])
+@pytest.mark.parametrize(
+    "kills", [4, pytest.param(60, marks=[pytest.mark.thorough, pytest.mark.proof])]
+)
 def test_a_process_that_is_killed_at_any_moment_has_all_rows(kills):
     command = program("monitor.kills", "--kills", kills, "--seed", kills)
-    done = processes.run(command, capture_output=True, text=True, cwd=ROOT, env=environment(), check=True)
+    done = processes.run(
+        command, capture_output=True, text=True, cwd=ROOT, env=environment(), check=True
+    )
     found = json.loads(done.stdout.splitlines()[-1])
     assert len(found) == kills
     for one in found:
@@ -642,7 +729,10 @@ def test_the_functions_that_it_replaces_keep_their_names_and_arguments(loop):
 
     def described():
         calls = [type(made.optimizer).__call__, ms.amp.DynamicLossScaler.adjust]
-        return [(call.__name__, call.__qualname__, call.__doc__, inspect.signature(call)) for call in calls]
+        return [
+            (call.__name__, call.__qualname__, call.__doc__, inspect.signature(call))
+            for call in calls
+        ]
 
     before = described()
     made.debugger.start(made.net)
@@ -657,7 +747,13 @@ def test_the_functions_that_it_replaces_keep_their_names_and_arguments(loop):
 def test_ten_thousand_steps_hold_no_more_memory_and_the_file_is_as_long_as_computed():
     command = program("monitor.long", "--steps", 10_000)
     done = processes.run(
-        command, fresh="memory is measured", capture_output=True, text=True, cwd=ROOT, env=environment(), check=True
+        command,
+        fresh="memory is measured",
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        env=environment(),
+        check=True,
     )
     found = json.loads(done.stdout.splitlines()[-1])
     assert (found["rows"], found["sections"]) == (10_000, 1)

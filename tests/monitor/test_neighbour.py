@@ -84,7 +84,11 @@ def apart(tmp_path, mine, other, steps=4):
 
 def test_a_rank_with_other_weights_from_the_start_is_named_by_equal_gradients(tmp_path):
     (alarm,) = apart(tmp_path, row_of(2.0, 0.3, 0.4), row_of(3.0, 0.5, 0.4))
-    assert (alarm.rule, alarm.series, alarm.step) == ("ranks apart", "w.param", 1)  # 2 equal gradients
+    assert (alarm.rule, alarm.series, alarm.step) == (
+        "ranks apart",
+        "w.param",
+        1,
+    )  # 2 equal gradients
     assert alarm.sentence == "2, but 3 on rank1 in step 1; equal gradients enter the optimizers"
     assert "rank1 上为 3" in alarm.said.text("zh")
 
@@ -94,7 +98,8 @@ def test_equal_gradients_count_from_the_second_on(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("gradient", "is_found"), [(0.4 * (1 + 0.9e-5), True), (0.4 * (1 + 1.1e-5), False), (0.5, False)]
+    ("gradient", "is_found"),
+    [(0.4 * (1 + 0.9e-5), True), (0.4 * (1 + 1.1e-5), False), (0.5, False)],
 )
 def test_gradients_are_equal_within_a_hundred_thousandth(tmp_path, gradient, is_found):
     assert bool(apart(tmp_path, row_of(2.0, 0.4), row_of(3.0, gradient))) == is_found

@@ -37,7 +37,8 @@ def test_the_norm_of_numbers_of_any_size(size, is_array):
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
-    ("value", "is_known"), [(math.nan, math.isnan), (math.inf, lambda found: not math.isfinite(found))]
+    ("value", "is_known"),
+    [(math.nan, math.isnan), (math.inf, lambda found: not math.isfinite(found))],
 )
 def test_nan_and_inf_are_seen_in_a_norm(kind, value, is_known):
     numbers = KINDS[kind]()
@@ -57,10 +58,21 @@ NAN = math.nan
 
 @pytest.mark.parametrize(
     ("arrived", "entered", "told"),
-    [(2.0, 2.0, False), (2.0, 1.0, True), (2.0, 2.0 * (1 + 1e-7), False), (NAN, 1.0, True), (1.0, NAN, True),
-     (NAN, NAN, False), (None, 1.0, False), (0.0, 1e-9, True), (0.0, 0.0, False), (math.inf, 1.0, True),
-     (1.0, math.inf, True), (math.inf, math.inf, False)],
-)  # fmt: skip
+    [
+        (2.0, 2.0, False),
+        (2.0, 1.0, True),
+        (2.0, 2.0 * (1 + 1e-7), False),
+        (NAN, 1.0, True),
+        (1.0, NAN, True),
+        (NAN, NAN, False),
+        (None, 1.0, False),
+        (0.0, 1e-9, True),
+        (0.0, 0.0, False),
+        (math.inf, 1.0, True),
+        (1.0, math.inf, True),
+        (math.inf, math.inf, False),
+    ],
+)
 def test_a_gradient_that_enters_changed_has_a_series_of_its_own(arrived, entered, told):
     values = {} if arrived is None else {"w.grad": arrived}
     found = Row(values, {"optimizer": {"w": entered}}, []).finish([])
@@ -81,7 +93,10 @@ def test_numbers_on_the_device_are_taken_by_their_places():
 @pytest.fixture
 def hooks(tmp_path):
     made = TrainingHooks(None, True, ErrorLog(str(tmp_path), set()))
-    parameters = {name: Parameter(Tensor([1.0], ms.float32), name=name) for name in ("a", "b", "frozen", "other")}
+    parameters = {
+        name: Parameter(Tensor([1.0], ms.float32), name=name)
+        for name in ("a", "b", "frozen", "other")
+    }
     parameters["frozen"].requires_grad = False
     made.watch({name: parameter for name, parameter in parameters.items() if name != "other"})
     return made, parameters

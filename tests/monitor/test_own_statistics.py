@@ -27,8 +27,13 @@ def _alone():
 
 def watched(tmp_path, measure, steps=3, **settings):
     """Train beside the monitor; return its folder."""
-    given = {"task": "monitor", "level": "L0", "dump_path": str(tmp_path / "watch"), "measure": measure,
-             "monitor": {"interval": 2, "list": ["layers.0"], **settings}}  # fmt: skip
+    given = {
+        "task": "monitor",
+        "level": "L0",
+        "dump_path": str(tmp_path / "watch"),
+        "measure": measure,
+        "monitor": {"interval": 2, "list": ["layers.0"], **settings},
+    }
     (tmp_path / "config.json").write_text(json.dumps(given))
     training, debugger = Training(1), probe.PrecisionDebugger(config_path=tmp_path / "config.json")
     for step in range(steps):
@@ -42,13 +47,17 @@ def watched(tmp_path, measure, steps=3, **settings):
 
 @pytest.mark.parametrize("measure", ["host", "device"])
 def test_gradients_and_cells_have_a_series_at_each_interval(tmp_path, measure, capsys):
-    probe.register_statistic("mean_square", lambda x: np.square(x).mean(), lambda x: x.square().mean())
+    probe.register_statistic(
+        "mean_square", lambda x: np.square(x).mean(), lambda x: x.square().mean()
+    )
     folder = watched(tmp_path, measure, summary_mode=["max", "mean_square"])
     run = probe.open(folder)
     steps, values = run.series("layers.0.weight.grad.mean_square")
     norms = dict(zip(*(part.tolist() for part in run.series("layers.0.weight.grad"))))
     assert steps.tolist() == [0, 2]
-    assert [math.sqrt(value * 16 * 32) for value in values] == pytest.approx([norms[0], norms[2]], rel=1e-5)
+    assert [math.sqrt(value * 16 * 32) for value in values] == pytest.approx(
+        [norms[0], norms[2]], rel=1e-5
+    )
     assert run.series("Cell.layers.0.Dense.forward.0.output.0.mean_square").steps.tolist() == [0, 2]
     capsys.readouterr()
     assert main(["trend", str(folder), "--stat", "mean_square", "--json"]) == 0
@@ -62,7 +71,10 @@ def test_a_failure_and_nan_raise_no_alarm(tmp_path, measure, capsys, caplog):
     probe.register_statistic("fails", lambda x: 1 / 0, lambda x: 1 / 0)
     probe.register_statistic("nothing", lambda x: math.nan, lambda x: math.nan)
     folder = watched(tmp_path, measure, summary_mode=["fails", "nothing"])
-    assert len([record for record in caplog.records if "the statistic fails" in record.getMessage()]) == 1
+    assert (
+        len([record for record in caplog.records if "the statistic fails" in record.getMessage()])
+        == 1
+    )
     capsys.readouterr()
     assert main(["watch", str(folder), "--json", "--like", "nothing"]) == 0
     (rank,) = json.loads(capsys.readouterr().out)["ranks"]

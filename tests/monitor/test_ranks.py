@@ -45,7 +45,12 @@ def test_only_the_first_rank_of_a_data_parallel_group_writes_reduced_gradients(m
     _, said = monitored
     collectives = ["cc_distribution_0-0.csv", "cc_distribution_1-1.csv"]
     arrived = ["grad_unreduced_0-0.csv", "grad_unreduced_1-1.csv"]
-    assert said[0]["csv"] == [*collectives, "grad_reduced_0-0.csv", "grad_reduced_1-1.csv", *arrived]
+    assert said[0]["csv"] == [
+        *collectives,
+        "grad_reduced_0-0.csv",
+        "grad_reduced_1-1.csv",
+        *arrived,
+    ]
     assert said[1]["csv"] == [*collectives, *arrived]
 
 

@@ -16,7 +16,9 @@ pytestmark = pytest.mark.slow
 
 def alarms_of(training, steps, folder, first=0):
     config = folder / "config.json"
-    config.write_text(json.dumps({"task": "monitor", "dump_path": str(folder / "dump"), "quiet": True}))
+    config.write_text(
+        json.dumps({"task": "monitor", "dump_path": str(folder / "dump"), "quiet": True})
+    )
     debugger, found = probe.PrecisionDebugger(config_path=str(config)), []
     debugger.on_alarm(found.append)
     for step in range(first, steps):

@@ -19,7 +19,10 @@ class Net(nn.Cell):
     def __init__(self, dropout=0.0):
         super().__init__()
         self.layers = nn.CellList([nn.Dense(a, b) for a, b in zip(SIZES, SIZES[1:])])
-        self.scales, self.dropout = [1.0] * len(self.layers), nn.Dropout(p=dropout) if dropout else None
+        self.scales, self.dropout = (
+            [1.0] * len(self.layers),
+            nn.Dropout(p=dropout) if dropout else None,
+        )
 
     def construct(self, x):
         for place, layer in enumerate(self.layers):
@@ -49,8 +52,14 @@ class Training:
         make = optimizer or (lambda parameters: nn.Adam(parameters, 1e-3))
         self.optimizer = make(self.net.trainable_params())
         loss = nn.CrossEntropyLoss()
-        self.grad = ms.value_and_grad(lambda x, y: loss(self.net(x), y), None, self.optimizer.parameters)
-        self.accumulate, self.change, self.after = accumulate, lambda step, x, y: (x, y), lambda step: None
+        self.grad = ms.value_and_grad(
+            lambda x, y: loss(self.net(x), y), None, self.optimizer.parameters
+        )
+        self.accumulate, self.change, self.after = (
+            accumulate,
+            lambda step, x, y: (x, y),
+            lambda step: None,
+        )
         self.gradients = lambda step, gradients: gradients
 
     def batch(self, step):
@@ -70,16 +79,23 @@ class Training:
 
 
 def _rates():
-    return [1e-3 * min((step + 1) / 50, 0.5 * (1 + math.cos(math.pi * step / 500))) for step in range(501)]
+    return [
+        1e-3 * min((step + 1) / 50, 0.5 * (1 + math.cos(math.pi * step / 500)))
+        for step in range(501)
+    ]
 
 
 #: name -> a training of which the monitor may say nothing
 HEALTHY = {
-    "warm-up and cosine": lambda: Training(1, lambda parameters: nn.AdamWeightDecay(parameters, _rates())),
+    "warm-up and cosine": lambda: Training(
+        1, lambda parameters: nn.AdamWeightDecay(parameters, _rates())
+    ),
     "momentum": lambda: Training(2, lambda parameters: nn.Momentum(parameters, 0.05, 0.9)),
     "dropout and augmentation": lambda: _augmented(Training(3, dropout=0.3)),
     "accumulation": lambda: Training(4, accumulate=4),
-    "AdamW of experimental": lambda: Training(5, lambda parameters: optim.AdamW(parameters, lr=3e-3)),
+    "AdamW of experimental": lambda: Training(
+        5, lambda parameters: optim.AdamW(parameters, lr=3e-3)
+    ),
     "gan": lambda: Gan(6),
 }
 
@@ -189,9 +205,15 @@ def _frozen():
     return training
 
 
-@_trouble("learning rate ten times too large", ("learning_rate", "loss", "grad", "update", "global_norm"), 20)
+@_trouble(
+    "learning rate ten times too large",
+    ("learning_rate", "loss", "grad", "update", "global_norm"),
+    20,
+)
 def _rate():
-    return Training(16, lambda parameters: nn.Momentum(parameters, [0.02] * TROUBLE + [0.5] * 300, 0.9))
+    return Training(
+        16, lambda parameters: nn.Momentum(parameters, [0.02] * TROUBLE + [0.5] * 300, 0.9)
+    )
 
 
 @_trouble("loss scale collapsing", ("loss_scale",), 20)

@@ -28,7 +28,9 @@ FILES = ["construct.json", "dump.json", "run.json", "run.jsonl", "stack.json"]
 @pytest.mark.parametrize("journal", ["batch", "each"])
 def test_sigkill_loses_no_call_that_the_journal_promises(journal, kills, capsys):
     command = program("kills", "--kills", kills, "--journal", journal)
-    done = processes.run(command, capture_output=True, text=True, check=False, timeout=1200, cwd=ROOT)
+    done = processes.run(
+        command, capture_output=True, text=True, check=False, timeout=1200, cwd=ROOT
+    )
     assert done.returncode == 0, done.stderr[-3000:]
     found = json.loads(done.stdout.splitlines()[-1])
     cut = [one for one in found if not one["whole"]]
@@ -71,7 +73,8 @@ else:
 
 
 @pytest.mark.parametrize(
-    ("how", "status"), [("SIGTERM", -signal.SIGTERM), ("own handler", 7), ("exception", 1), ("sys.exit", 3)]
+    ("how", "status"),
+    [("SIGTERM", -signal.SIGTERM), ("own handler", 7), ("exception", 1), ("sys.exit", 3)],
 )
 def test_a_process_that_ends_leaves_complete_documents(tmp_path, how, status):
     command = [sys.executable, "-c", TRAINING, how, str(tmp_path)]
@@ -102,7 +105,11 @@ print(during != before, signal.getsignal(signal.SIGTERM) == before)
 
 def test_the_signal_handler_of_the_user_is_restored_at_stop(tmp_path):
     done = processes.run(
-        [sys.executable, "-c", SIGNAL, str(tmp_path)], capture_output=True, text=True, check=True, timeout=100
+        [sys.executable, "-c", SIGNAL, str(tmp_path)],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=100,
     )
     assert done.stdout.split() == ["True", "True"]
 
@@ -181,7 +188,11 @@ debugger.step()
 
 def test_a_forked_child_writes_nothing(tmp_path):
     done = processes.run(
-        [sys.executable, "-c", FORKING, str(tmp_path)], capture_output=True, text=True, check=False, timeout=100
+        [sys.executable, "-c", FORKING, str(tmp_path)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=100,
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1] == "['dump.journal', 'run.json', 'run.jsonl'] ['step0']"
@@ -211,16 +222,29 @@ debugger.step()
 def test_a_second_process_without_a_rank_is_refused(tmp_path, overwrite):
     arguments = [sys.executable, "-c", WAITING, str(tmp_path / "dump")]
     first = processes.Popen(
-        [*arguments, "false", str(tmp_path / "a.json")], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [*arguments, "false", str(tmp_path / "a.json")],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
     )
     try:
         assert first.stdout.readline() == "recording\n"
         second = processes.run(
-            [*arguments, overwrite, str(tmp_path / "b.json")], capture_output=True, text=True, check=False, timeout=100
+            [*arguments, overwrite, str(tmp_path / "b.json")],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=100,
         )
     finally:
         first.communicate("\n", timeout=100)
     assert second.returncode == 1
-    assert f"{tmp_path}/dump/step0/rank is being written by another process" in second.stderr.splitlines()[-1]
+    assert (
+        f"{tmp_path}/dump/step0/rank is being written by another process"
+        in second.stderr.splitlines()[-1]
+    )
     assert first.returncode == 0
-    assert "Functional.relu.0.forward" in (tmp_path / "dump" / "step0" / "rank" / "dump.json").read_text()
+    assert (
+        "Functional.relu.0.forward"
+        in (tmp_path / "dump" / "step0" / "rank" / "dump.json").read_text()
+    )

@@ -200,7 +200,10 @@ def test_a_signal_to_the_group_of_its_parent_does_not_reach_it(start):
 
 
 def test_a_sentence_travels_as_key_and_facts_and_other_objects_as_text(start):
-    assert asked(start(), "sentence") == [{"key": "replay.limit", "facts": {"seconds": 2.0}}, "text"]
+    assert asked(start(), "sentence") == [
+        {"key": "replay.limit", "facts": {"seconds": 2.0}},
+        "text",
+    ]
 
 
 def test_cores_are_those_that_this_process_may_use():

@@ -25,9 +25,13 @@ MANY = 600_000
 
 @pytest.fixture
 def crashed(tmp_path):
-    journal = Journal(str(tmp_path), json.dumps({"header": {"task": "statistics"}, "extra_info": True}))
+    journal = Journal(
+        str(tmp_path), json.dumps({"header": {"task": "statistics"}, "extra_info": True})
+    )
     for number in range(MANY):
-        journal.append(f'{{"name":"Functional.relu.{number}.forward","entry":{{"input_args":[],"output":[null]}}}}')
+        journal.append(
+            f'{{"name":"Functional.relu.{number}.forward","entry":{{"input_args":[],"output":[null]}}}}'
+        )
     journal.close()
     return tmp_path
 
@@ -39,8 +43,12 @@ def _recover(folder, terminal):
         done = processes.run(command, capture_output=True, text=True, check=True, env=environment)
         return done.stdout, done.stderr
     master, slave = pty.openpty()
-    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 100, 0, 0))  # or it has no room for a line
-    with processes.Popen(command, stdout=subprocess.PIPE, stderr=slave, text=True, env=environment) as process:
+    fcntl.ioctl(
+        slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 100, 0, 0)
+    )  # or it has no room for a line
+    with processes.Popen(
+        command, stdout=subprocess.PIPE, stderr=slave, text=True, env=environment
+    ) as process:
         os.close(slave)
         shown = b""
         try:
@@ -78,5 +86,7 @@ assert list(progress([1, 2], "writing")) == [1, 2]
 print(threading.active_count(), hasattr(tqdm.tqdm, "_lock"), tqdm.tqdm.monitor)
 """
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    done = processes.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
+    done = processes.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment
+    )
     assert done.stdout.split() == ["1", "False", "None"]

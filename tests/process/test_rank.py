@@ -39,9 +39,16 @@ os.kill(os.getpid(), signal.SIGKILL)
 def launched(tmp_path, how, rank=()):
     config = tmp_path / "config.json"
     config.write_text(json.dumps({"rank": rank, "journal": "each"}))
-    environment = {**os.environ, "RANK_SIZE": "2", "RANK_ID": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
+    environment = {
+        **os.environ,
+        "RANK_SIZE": "2",
+        "RANK_ID": "1",
+        "PYTHONPATH": os.pathsep.join(sys.path),
+    }
     command = [sys.executable, "-c", LAUNCHED, str(tmp_path / "dump"), how, str(config)]
-    done = processes.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    done = processes.run(
+        command, env=environment, capture_output=True, text=True, timeout=120, check=False
+    )
     assert done.returncode == -signal.SIGKILL, done.stderr[-2000:]
     return done.stdout.split()
 
@@ -56,7 +63,13 @@ def test_a_launched_process_without_communication_has_the_rank_of_its_environmen
     dump = Dump(tmp_path / "dump" / "step0" / "rank1")
     names = ["Functional.relu.0.forward"] + ["Functional.exp.0.forward"] * (how == "again")
     assert list(dump.data) == names
-    assert sorted(os.listdir(dump.folder)) == ["construct.json", "dump.json", "run.json", "run.jsonl", "stack.json"]
+    assert sorted(os.listdir(dump.folder)) == [
+        "construct.json",
+        "dump.json",
+        "run.json",
+        "run.jsonl",
+        "stack.json",
+    ]
     assert [name for some, _ in dump.stack.values() for name in some] == names
 
 

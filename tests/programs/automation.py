@@ -46,7 +46,9 @@ class Probe:
     @staticmethod
     def _run(*words):
         command = [sys.executable, "-m", "probe", *map(str, words)]
-        return subprocess.run(command, check=False, cwd=ROOT, env=environment(), capture_output=True, text=True)
+        return subprocess.run(
+            command, check=False, cwd=ROOT, env=environment(), capture_output=True, text=True
+        )
 
 
 def recipe():
@@ -94,7 +96,10 @@ def recorded(cases, folder):
         for name in names if not kind else ():
             record(FAULTS[name].train, folder / name.replace(" ", "_"))
     return [
-        [recorder.path(case.kind, case.name), *([recorder.path(case.kind, "golden")] if case.kind else [])]
+        [
+            recorder.path(case.kind, case.name),
+            *([recorder.path(case.kind, "golden")] if case.kind else []),
+        ]
         for case in cases
     ]
 
@@ -102,7 +107,9 @@ def recorded(cases, folder):
 def is_right(case, command, finding):
     """Return whether a finding is the planted fault: its call or parameter, and its line as it stands in the file."""
     words = [finding.get(key) for key in ("kind", "rule", "name", "place", "cell", "source")]
-    if command != case.command or not re.search(case.named, " ".join(str(word) for word in words if word)):
+    if command != case.command or not re.search(
+        case.named, " ".join(str(word) for word in words if word)
+    ):
         return False
     if not case.source:
         return True
@@ -126,7 +133,11 @@ def main():
             command, finding = cause_of(probe, *runs) or ("nothing", {})
             well = is_right(case, command, finding)
             right += well
-            at = f"{finding['file']}:{finding['line']}" if finding.get("file") else finding.get("name")
+            at = (
+                f"{finding['file']}:{finding['line']}"
+                if finding.get("file")
+                else finding.get("name")
+            )
             print(f"{'right' if well else 'WRONG'} {case.name}: {finding.get('sentence')} [{at}]")
             print(*[f"    {call}" for call in probe.calls], sep="\n", flush=True)
         print(f"{right} of {len(chosen)} causes found by the recipe")

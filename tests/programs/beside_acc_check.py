@@ -19,7 +19,9 @@ import numpy as np
 import probe
 from tests.replaying.device import ROUNDING, Device, normed, number, rounded, softmax
 
-ACC_CHECK = "import sys; from msprobe.msprobe import main; sys.argv = ['msprobe', *sys.argv[1:]]; main()"
+ACC_CHECK = (
+    "import sys; from msprobe.msprobe import main; sys.argv = ['msprobe', *sys.argv[1:]]; main()"
+)
 
 
 def calls(dtype):
@@ -29,7 +31,14 @@ def calls(dtype):
     def draw(*shape):
         return rounded(rng.randn(*shape), dtype)
 
-    x, y, w, sens, one, zero = draw(16, 64), draw(16, 64), draw(64, 16), draw(16, 16), draw(64), draw(64)
+    x, y, w, sens, one, zero = (
+        draw(16, 64),
+        draw(16, 64),
+        draw(64, 16),
+        draw(16, 16),
+        draw(64),
+        draw(64),
+    )
     large, small, counts = (
         rounded(100 * x, dtype),
         rounded(sens / 2**14, dtype),
@@ -47,10 +56,14 @@ def calls(dtype):
         "MintFunctional.softmax": ([x, number(-1)], [softmax(x)], None, None),
         "Mint.cumsum": ([w, number(0)], [np.cumsum(w, 0)], None, None),
         "MintFunctional.layer_norm": (
-            [x, shape, one, zero, number(1e-5)], [normed(x, one, zero, 1e-5)], None, None),
+            [x, shape, one, zero, number(1e-5)],
+            [normed(x, one, zero, 1e-5)],
+            None,
+            None,
+        ),
         "Tensor.transpose": ([x, number(0), number(1)], [x.T], None, None),
         "Tensor.add": ([counts, counts], [counts + counts], None, None),
-    }  # fmt: skip
+    }
 
 
 def one_element(values):
@@ -68,10 +81,18 @@ def faults(dtype):
         "MintFunctional.softmax", "Mint.cumsum", "MintFunctional.layer_norm",
     ]  # fmt: skip
     found = [("20 roundings", key, False, 0, lambda v: v * step) for key in rounding]
-    found += [("20 roundings of a gradient", "Mint.matmul", True, place, lambda v: v * step) for place in (0, 1)]
-    found += [("a halved gradient", "Mint.matmul", True, place, lambda v: v / 2) for place in (0, 1)]
+    found += [
+        ("20 roundings of a gradient", "Mint.matmul", True, place, lambda v: v * step)
+        for place in (0, 1)
+    ]
+    found += [
+        ("a halved gradient", "Mint.matmul", True, place, lambda v: v / 2) for place in (0, 1)
+    ]
     found += [("a halved gradient, smaller than 0.001", "Mint.mm", True, 0, lambda v: v / 2)]
-    found += [("one element", key, False, 0, one_element) for key in ("Mint.exp", "Mint.matmul", "Tensor.add")]
+    found += [
+        ("one element", key, False, 0, one_element)
+        for key in ("Mint.exp", "Mint.matmul", "Tensor.add")
+    ]
     eps = 1e-4 if dtype == "Float32" else 1e-1
     x, _, one, zero, _ = calls(dtype)["MintFunctional.layer_norm"][0]
     return [
@@ -136,7 +157,10 @@ def main():
         work = Path(sys.argv[2] if len(sys.argv) > 2 else temporary)
         for dtype in ROUNDING:
             planted = plant(work / dtype, dtype)
-            both = named_by_replay(work / dtype), named_by_acc_check(python, work / dtype, work / f"{dtype}-out")
+            both = (
+                named_by_replay(work / dtype),
+                named_by_acc_check(python, work / dtype, work / f"{dtype}-out"),
+            )
             for call, (kind, direction) in planted.items():
                 counts = rows.setdefault(kind, Counter())
                 counts["all"] += 1
@@ -145,11 +169,14 @@ def main():
                     if found.get(call) is None:
                         counts[f"{tool} unchecked"] += 1
                     if found.get(call) is not (kind != "none"):
-                        told.append(f"{tool}: {dtype} {call} {direction}, {kind}: {found.get(call)}")
+                        told.append(
+                            f"{tool}: {dtype} {call} {direction}, {kind}: {found.get(call)}"
+                        )
     print("| planted | calls | `probe replay` | `msprobe acc_check` |\n|---|---|---|---|")
     for kind, counts in rows.items():
         sides = [
-            f"{counts[tool]}" + (f", {counts[f'{tool} unchecked']} not checked" * bool(counts[f"{tool} unchecked"]))
+            f"{counts[tool]}"
+            + (f", {counts[f'{tool} unchecked']} not checked" * bool(counts[f"{tool} unchecked"]))
             for tool in ("replay", "acc_check")
         ]
         print(f"| {kind} | {counts['all']} | {sides[0]} | {sides[1]} |")

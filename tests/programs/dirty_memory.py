@@ -24,7 +24,11 @@ _RUNS = 4
 
 def dirty(value):
     """Fill the memory that MindSpore's pool gives out next with one value."""
-    held = [ops.fill(ms.float32, (size,), value) for size in (1, 4, 8, 16, 24, 64, 256, 1024, 4096) for _ in range(24)]
+    held = [
+        ops.fill(ms.float32, (size,), value)
+        for size in (1, 4, 8, 16, 24, 64, 256, 1024, 4096)
+        for _ in range(24)
+    ]
     for tensor in held:
         tensor.asnumpy()
     del held
@@ -45,15 +49,35 @@ def _int(high, *shape):
 def calls():
     """Yield (name of the Primitive, function that runs it): all with several outputs that have a CPU kernel."""
     image, channel = _float(2, 3, 8, 8), _positive(3)
-    yield "BatchNorm", lambda: P.BatchNorm(is_training=True)(image, *(_positive(3) for _ in range(4)))
+    yield (
+        "BatchNorm",
+        lambda: P.BatchNorm(is_training=True)(image, *(_positive(3) for _ in range(4))),
+    )
     weights = 4 * 5 * 4 + 4 * 5 * 5 + 4 * 5
     state = _float(1, 2, 5)
-    yield "LSTM", lambda: P.LSTM(4, 5, 1, True, False, 0.0)(_float(3, 2, 4), state, state, _float(weights, 1, 1))
-    yield "LSTM", lambda: P.LSTM(4, 5, 1, False, False, 0.0)(_float(3, 2, 4), state, state, _float(weights - 20, 1, 1))
-    yield "GRUV2", lambda: P.GRUV2(4, 5, 1, True, False, 0.0)(_float(3, 2, 4), state, _float(195, 1, 1), _int(1, 2) + 3)
+    yield (
+        "LSTM",
+        lambda: P.LSTM(4, 5, 1, True, False, 0.0)(
+            _float(3, 2, 4), state, state, _float(weights, 1, 1)
+        ),
+    )
+    yield (
+        "LSTM",
+        lambda: P.LSTM(4, 5, 1, False, False, 0.0)(
+            _float(3, 2, 4), state, state, _float(weights - 20, 1, 1)
+        ),
+    )
+    yield (
+        "GRUV2",
+        lambda: P.GRUV2(4, 5, 1, True, False, 0.0)(
+            _float(3, 2, 4), state, _float(195, 1, 1), _int(1, 2) + 3
+        ),
+    )
     yield (
         "DynamicGRUV2",
-        lambda: P.DynamicGRUV2()(_float(3, 2, 4), _float(4, 15), _float(5, 15), None, None, None, _float(2, 5)),
+        lambda: P.DynamicGRUV2()(
+            _float(3, 2, 4), _float(4, 15), _float(5, 15), None, None, None, _float(2, 5)
+        ),
     )
     yield "LayerNorm", lambda: P.LayerNorm()(_float(4, 8), _float(8), _float(8))
     yield "GroupNorm", lambda: ops.auto_generate.GroupNorm()(image, 3, channel, channel, 1e-5)
@@ -76,11 +100,17 @@ def calls():
     yield "Cummin", lambda: ops.cummin(_float(4, 8), 0)
     yield "Median", lambda: ops.median(_float(4, 8), 1)
     yield "NLLLoss", lambda: P.NLLLoss()(_float(4, 8), _int(8, 4), _positive(8))
-    yield "SoftmaxCrossEntropyWithLogits", lambda: P.SoftmaxCrossEntropyWithLogits()(_float(4, 8), _positive(4, 8))
+    yield (
+        "SoftmaxCrossEntropyWithLogits",
+        lambda: P.SoftmaxCrossEntropyWithLogits()(_float(4, 8), _positive(4, 8)),
+    )
     yield (
         "CTCLoss",
         lambda: P.CTCLoss()(
-            _float(6, 2, 4), Tensor(np.array([[0, 0], [1, 0]], np.int64)), _int(2, 2) + 1, _int(1, 2) + 6
+            _float(6, 2, 4),
+            Tensor(np.array([[0, 0], [1, 0]], np.int64)),
+            _int(2, 2) + 1,
+            _int(1, 2) + 6,
         ),
     )
     yield "Moments", lambda: ops.var_mean(_float(4, 8), 1)
@@ -103,7 +133,9 @@ def calls():
     yield (
         "Coalesce",
         lambda: P.Coalesce()(
-            Tensor(np.array([[0, 0, 1], [1, 1, 0]], np.int64)), _float(3), Tensor(np.array([2, 2], np.int64))
+            Tensor(np.array([[0, 0, 1], [1, 1, 0]], np.int64)),
+            _float(3),
+            Tensor(np.array([2, 2], np.int64)),
         ),
     )
     yield "DataFormatDimMap", lambda: P.DataFormatDimMap()(_int(4, 4))
@@ -111,7 +143,11 @@ def calls():
     yield (
         "FlashAttentionScore",
         lambda: ops.flash_attention_score(
-            _float(1, 2, 4, 8).half(), _float(1, 2, 4, 8).half(), _float(1, 2, 4, 8).half(), 2, input_layout="BNSD"
+            _float(1, 2, 4, 8).half(),
+            _float(1, 2, 4, 8).half(),
+            _float(1, 2, 4, 8).half(),
+            2,
+            input_layout="BNSD",
         ),
     )
 
@@ -124,11 +160,20 @@ def _optimizers():
 
     gradient = _float(4)
     yield "ApplyRMSProp", lambda: P.ApplyRMSProp()(*fresh(3), 0.1, gradient, 0.9, 0.1, 1e-3)
-    yield "ApplyCenteredRMSProp", lambda: P.ApplyCenteredRMSProp()(*fresh(4), gradient, 0.1, 0.9, 0.1, 1e-3)
+    yield (
+        "ApplyCenteredRMSProp",
+        lambda: P.ApplyCenteredRMSProp()(*fresh(4), gradient, 0.1, 0.9, 0.1, 1e-3),
+    )
     yield "ApplyMomentum", lambda: P.ApplyMomentum()(*fresh(2), 0.1, gradient, 0.9)
     yield "Adam", lambda: P.Adam()(*fresh(3), 0.9, 0.9, 0.1, 0.9, 0.99, 1e-8, gradient)
-    yield "ApplyAdamWithAmsgradV2", lambda: P.ApplyAdamWithAmsgrad()(*fresh(4), 0.9, 0.9, 0.1, gradient)
-    yield "AdamWeightDecay", lambda: P.AdamWeightDecay()(*fresh(3), 0.1, 0.9, 0.99, 1e-8, 0.1, gradient)
+    yield (
+        "ApplyAdamWithAmsgradV2",
+        lambda: P.ApplyAdamWithAmsgrad()(*fresh(4), 0.9, 0.9, 0.1, gradient),
+    )
+    yield (
+        "AdamWeightDecay",
+        lambda: P.AdamWeightDecay()(*fresh(3), 0.1, 0.9, 0.99, 1e-8, 0.1, gradient),
+    )
     yield "ApplyAdagrad", lambda: P.ApplyAdagrad()(*fresh(2), 0.1, gradient)
     yield "ApplyAdagradV2", lambda: P.ApplyAdagradV2(1e-6)(*fresh(2), 0.1, gradient)
     yield "ApplyFtrl", lambda: P.ApplyFtrl()(*fresh(3), gradient, 0.1, 0.1, 0.1, -0.5)
@@ -146,8 +191,15 @@ def check(run):
         dirty((0.37, -1e30, float("nan"), 5.5)[number % 4])
         result = run()
         outputs = result if isinstance(result, (tuple, list)) else (result,)
-        seen.append([output.asnumpy().tobytes() if isinstance(output, Tensor) else b"" for output in outputs])
-    return len(seen[0]), [place for place in range(len(seen[0])) if len({run[place] for run in seen}) > 1]
+        seen.append(
+            [
+                output.asnumpy().tobytes() if isinstance(output, Tensor) else b""
+                for output in outputs
+            ]
+        )
+    return len(seen[0]), [
+        place for place in range(len(seen[0])) if len({run[place] for run in seen}) > 1
+    ]
 
 
 def main():
@@ -165,10 +217,14 @@ def main():
         except Exception as error:
             print(f"{name}: cannot be run here: {str(error).strip().splitlines()[0][:100]}")
             continue
-        reserved = reserved_outputs(f"Primitive.x.{name}") if device == "CPU" else None  # as ValuesTask asks
+        reserved = (
+            reserved_outputs(f"Primitive.x.{name}") if device == "CPU" else None
+        )  # as ValuesTask asks
         told = [place for place in range(count) if place in (reserved or ())]
         wrong += told != unwritten and bool(set(unwritten) - set(told))
-        print(f"{name}: {count} outputs, unwritten {unwritten or 'none'}, recorded as unwritten {told or 'none'}")
+        print(
+            f"{name}: {count} outputs, unwritten {unwritten or 'none'}, recorded as unwritten {told or 'none'}"
+        )
     return int(wrong > 0)
 
 

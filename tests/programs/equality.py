@@ -54,7 +54,9 @@ def main():
     compared, numbers, different, unsteady, lost = 0, 0, [], [], []
     for name in chosen:
         bare = train(builders[name](), STEPS)
-        if any(train(builders[name](), STEPS) != bare for _ in range(max(1, arguments.repeats - 1))):
+        if any(
+            train(builders[name](), STEPS) != bare for _ in range(max(1, arguments.repeats - 1))
+        ):
             unsteady.append(name)
             continue
         for level in ("L0", "L1", "mix"):
@@ -70,19 +72,32 @@ def main():
                     else:
                         settings |= {"saved_tensors": True} if task == "guard" else {"task": task}
                     config.write_text(json.dumps(settings))
-                    watched = train(builders[name](), STEPS, PrecisionDebugger(config_path=str(config)))
+                    watched = train(
+                        builders[name](), STEPS, PrecisionDebugger(config_path=str(config))
+                    )
                     dump = f"{dump}/golden" if task == "golden" else dump
                     steps = len(list(Path(dump).glob("step*/rank/dump.json")))
-                    files = [*Path(folder).rglob("findings.jsonl"), *Path(folder).rglob("golden.json")]
+                    files = [
+                        *Path(folder).rglob("findings.jsonl"),
+                        *Path(folder).rglob("golden.json"),
+                    ]
                     found = [path.read_text() for path in files]
-                    errors = found + [path.read_text() for path in Path(folder).rglob("dump_error_info.log")]
+                    errors = found + [
+                        path.read_text() for path in Path(folder).rglob("dump_error_info.log")
+                    ]
                 compared += 1
                 numbers += sum(map(len, watched))
                 if watched != bare:
                     different.append(f"{name}-{level}-{task}")
                 if errors or steps != STEPS:
                     lost.append((f"{name}-{level}-{task}", steps, errors[:1]))
-    result = {"compared": compared, "tensors": numbers, "different": different, "unsteady": unsteady, "lost": lost}
+    result = {
+        "compared": compared,
+        "tensors": numbers,
+        "different": different,
+        "unsteady": unsteady,
+        "lost": lost,
+    }
     print(json.dumps(result))
 
 

@@ -57,7 +57,10 @@ step = ms.value_and_grad(net, None, update.parameters)
 debugger = Debug(Path(folder))(level="L0") if way != "bare" else None
 rng = np.random.RandomState(0)
 for i in range(2):
-    x, y = Tensor(rng.randn(8, 12).astype(np.float32)), Tensor(rng.randint(0, 5, 8).astype(np.int32))
+    x, y = (
+        Tensor(rng.randn(8, 12).astype(np.float32)),
+        Tensor(rng.randint(0, 5, 8).astype(np.int32)),
+    )
     if debugger:
         debugger.start(net)
     if i and way == "early":
@@ -65,7 +68,9 @@ for i in range(2):
         Device().plan("delay run * 1 -1 20000")
     value, gradients = step(x, y)
     update(gradients)
-    print(value.asnumpy().tobytes().hex(), [p.asnumpy().tobytes().hex() for p in net.get_parameters()])
+    print(
+        value.asnumpy().tobytes().hex(), [p.asnumpy().tobytes().hex() for p in net.get_parameters()]
+    )
     if way == "late" and i:
         kill(list(Dump(Path(folder) / "dump" / "step0" / "rank").data))
     if debugger:

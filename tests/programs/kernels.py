@@ -49,7 +49,11 @@ class DiskWatch(threading.Thread):
             for root, _, files in os.walk(self.folder):
                 for name in files:
                     with contextlib.suppress(OSError):  # it was deleted meanwhile
-                        size += os.path.getsize(os.path.join(root, name)) if name.endswith(".npy") else 0
+                        size += (
+                            os.path.getsize(os.path.join(root, name))
+                            if name.endswith(".npy")
+                            else 0
+                        )
             self.most = max(self.most, size)
 
 
@@ -58,7 +62,10 @@ def data():
     rng = np.random.RandomState(0)
     if given["net"] == "gpt":
         return [
-            (rng.randint(0, 64, (4, 16)).astype(np.int32), rng.randint(0, 64, (64,)).astype(np.int32))
+            (
+                rng.randint(0, 64, (4, 16)).astype(np.int32),
+                rng.randint(0, 64, (64,)).astype(np.int32),
+            )
             for _ in range(given["steps"])
         ]
     return [
@@ -78,7 +85,9 @@ def build():
 
 
 def digest(seen, *tensors):
-    seen.append(hashlib.sha256(b"".join(tensor.asnumpy().tobytes() for tensor in tensors)).hexdigest())
+    seen.append(
+        hashlib.sha256(b"".join(tensor.asnumpy().tobytes() for tensor in tensors)).hexdigest()
+    )
 
 
 def own_loop(debugger, seen):
@@ -107,9 +116,13 @@ def trouble(step):
     if kind == "kill":
         os.kill(os.getpid(), signal.SIGKILL)
     elif kind == "remove":
-        shutil.rmtree(settings["dump_path"], ignore_errors=True)  # probe deletes arrays at the same time
+        shutil.rmtree(
+            settings["dump_path"], ignore_errors=True
+        )  # probe deletes arrays at the same time
     elif kind == "table":
-        (Path(settings["dump_path"]) / "rank_0" / "Net" / "0" / "2" / "statistic.csv").mkdir(parents=True)
+        (Path(settings["dump_path"]) / "rank_0" / "Net" / "0" / "2" / "statistic.csv").mkdir(
+            parents=True
+        )
 
 
 def model_train(debugger, seen):
@@ -187,7 +200,9 @@ def main():
         watch.ended.set()
         watch.join()
         found["most"] = watch.most
-        child = subprocess.run([sys.executable, "-c", CHILD], capture_output=True, text=True, check=True)
+        child = subprocess.run(
+            [sys.executable, "-c", CHILD], capture_output=True, text=True, check=True
+        )
         found["child"] = child.stdout.strip()
         found["patched"] = "MINDSPORE_DUMP_CONFIG" in os.environ
     print(json.dumps({"seen": seen, **found}))

@@ -37,7 +37,9 @@ def child(folder, journal, task, count, rewrite, told):
     ms.set_context(mode=ms.PYNATIVE_MODE, pynative_synchronize=True)
     ms.set_device("CPU")
     config = Path(folder, "config.json")
-    config.write_text(json.dumps({"task": task, "dump_path": folder, "level": "L1", "journal": journal}))
+    config.write_text(
+        json.dumps({"task": task, "dump_path": folder, "level": "L1", "journal": journal})
+    )
     config.chmod(0o640)
     debugger = PrecisionDebugger(config_path=str(config))
     x = ms.Tensor(np.arange(8, dtype=np.float32))
@@ -95,13 +97,30 @@ def kill_one(folder, journal, generator):
         name
         for i, name in enumerate(names)
         if name in data
-        and (data[name]["output"][0]["Max"], data[name]["input_args"][1]["value"]) != (i + 7.0, float(i))
+        and (data[name]["output"][0]["Max"], data[name]["input_args"][1]["value"])
+        != (i + 7.0, float(i))
     ]
-    wrong += [file for file in files_of(data) if np.load(os.path.join(rank, ARRAYS, file)).shape != (8,)]
-    left = sorted(name for name in os.listdir(rank) if name != ARRAYS and not name.endswith((".json", ".jsonl")))
+    wrong += [
+        file for file in files_of(data) if np.load(os.path.join(rank, ARRAYS, file)).shape != (8,)
+    ]
+    left = sorted(
+        name
+        for name in os.listdir(rank)
+        if name != ARRAYS and not name.endswith((".json", ".jsonl"))
+    )
     whole = heard.endswith(b"e")
-    return {"count": count, "task": task, "arrays": len(files_of(data)), "returned": returned, "lost": lost,
-            "wrong": wrong, "left": left, "whole": whole, "said": said, "again": again}  # fmt: skip
+    return {
+        "count": count,
+        "task": task,
+        "arrays": len(files_of(data)),
+        "returned": returned,
+        "lost": lost,
+        "wrong": wrong,
+        "left": left,
+        "whole": whole,
+        "said": said,
+        "again": again,
+    }
 
 
 def main():

@@ -42,7 +42,12 @@ def main(first=0, last=10_000):
         step = 0
         for number, api in enumerate(apis[int(first) : int(last)], int(first)):
             _, values, bare = working_call(api)
-            if values is None or bare is None or not values.floats or not running.differentiable(bare.outputs):
+            if (
+                values is None
+                or bare is None
+                or not values.floats
+                or not running.differentiable(bare.outputs)
+            ):
                 counts["no gradient"] += 1
                 continue
             debugger.start()
@@ -58,8 +63,19 @@ def main(first=0, last=10_000):
             for name, result in checked(debug.dump_path / f"step{step - 1}"):
                 counts[result.verdict] += 1
                 if result.verdict != "ok":
-                    notes = [f"{item.place} {item.off:.1e}/{item.here:.1e} {item.said}" for item in result.outputs]
-                    print(number, name, result.verdict, str(result.reason)[:100], *notes, sep=" | ", flush=True)
+                    notes = [
+                        f"{item.place} {item.off:.1e}/{item.here:.1e} {item.said}"
+                        for item in result.outputs
+                    ]
+                    print(
+                        number,
+                        name,
+                        result.verdict,
+                        str(result.reason)[:100],
+                        *notes,
+                        sep=" | ",
+                        flush=True,
+                    )
             print(number, end="\r", file=sys.stderr, flush=True)
     print(dict(counts), flush=True)
 

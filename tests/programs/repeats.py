@@ -40,7 +40,9 @@ def scaled(values, scale):
     generator = np.random.RandomState(0)
     batch = values.arrays[0].shape[:1] if values.arrays else ()
     for place, array in enumerate(values.arrays):
-        longer = np.concatenate([array] * scale) if array.ndim and array.shape[:1] == batch else array
+        longer = (
+            np.concatenate([array] * scale) if array.ndim and array.shape[:1] == batch else array
+        )
         if array.ndim and array.dtype == np.float32:
             longer = (longer * generator.uniform(0.5, 1, longer.shape)).astype(np.float32)
         values.arrays[place] = longer
@@ -91,9 +93,13 @@ def main():
     parser.add_argument("--scale", type=int, default=1)
     parser.add_argument("--name", default="")
     arguments = parser.parse_args()
-    listed = [api for api in support_ops.load_supported_apis(None) if api.owner is not ops.functional]
+    listed = [
+        api for api in support_ops.load_supported_apis(None) if api.owner is not ops.functional
+    ]
     chosen = [api for api in listed if arguments.name in api.key]
-    called = sum(in_a_process(api, arguments.scale, way) for api in chosen for way in ("forward", "backward"))
+    called = sum(
+        in_a_process(api, arguments.scale, way) for api in chosen for way in ("forward", "backward")
+    )
     print(json.dumps({"apis": len(chosen), "called": called, "scale": arguments.scale}))
 
 

@@ -30,7 +30,9 @@ def build(name):
     """Return a network of ten classes for images of 32 x 32."""
     if name != "vit":
         return mindcv.create_model(name, num_classes=10)
-    return VisionTransformer(image_size=32, patch_size=8, embed_dim=64, depth=3, num_heads=4, num_classes=10)
+    return VisionTransformer(
+        image_size=32, patch_size=8, embed_dim=64, depth=3, num_heads=4, num_classes=10
+    )
 
 
 def record(name, folder):
@@ -43,7 +45,9 @@ def record(name, folder):
     images = Tensor(np.random.default_rng(0).standard_normal((2, 3, 32, 32), dtype=np.float32))
     gradient = ms.value_and_grad(lambda x, y: loss(net(x), y), None, net.trainable_params())
     config = folder / "config.json"
-    config.write_text(json.dumps({"task": "tensor", "level": "mix", "dump_path": str(folder / "dump")}))
+    config.write_text(
+        json.dumps({"task": "tensor", "level": "mix", "dump_path": str(folder / "dump")})
+    )
     debugger = probe.PrecisionDebugger(config_path=str(config))
     debugger.start(net)
     gradient(images, Tensor([1, 2], ms.int32))
@@ -57,11 +61,17 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("nets", nargs="*", default=NETS)
     ms.set_context(mode=ms.PYNATIVE_MODE)
-    print("| net | forward, replayed | backward, replayed | worse than expected | wrong |\n|---|---|---|---|---|")
+    print(
+        "| net | forward, replayed | backward, replayed | worse than expected | wrong |\n|---|---|---|---|---|"
+    )
     told, failed = [], 0
     for name in parser.parse_args().nets:
         with tempfile.TemporaryDirectory() as folder:
-            calls = [call for call in probe.replay(record(name, Path(folder))) if not call.name.startswith("Cell.")]
+            calls = [
+                call
+                for call in probe.replay(record(name, Path(folder)))
+                if not call.name.startswith("Cell.")
+            ]
         shares = []
         for direction, least in LEAST.items():
             those = [call for call in calls if call.name.endswith(direction)]
@@ -71,7 +81,8 @@ def main():
         counts = Counter(call.verdict for call in calls)
         failed += bool(counts["wrong"])
         print(
-            f"| {name} | {shares[0]} | {shares[1]} | {counts['worse than expected']} | {counts['wrong']} |", flush=True
+            f"| {name} | {shares[0]} | {shares[1]} | {counts['worse than expected']} | {counts['wrong']} |",
+            flush=True,
         )
         told += [f"{name}: {call}" for call in calls if call.verdict != "ok"]
     print("\n".join(told))

@@ -45,7 +45,9 @@ def prepare(clone, command):
     if not clone.exists():
         subprocess.run(["git", "clone", "-q", str(ROOT), str(clone)], check=True)
     subprocess.run(["git", "fetch", "-q", "origin"], cwd=clone, check=True)
-    subprocess.run(["git", "checkout", "-q", "--force", "--detach", "origin/HEAD"], cwd=clone, check=True)
+    subprocess.run(
+        ["git", "checkout", "-q", "--force", "--detach", "origin/HEAD"], cwd=clone, check=True
+    )
     kept = [option for name in ENVIRONMENTS for option in ("-e", f"/{name}")]
     subprocess.run(["git", "clean", "-xfdq", *kept], cwd=clone, check=True)
     ready = [f"{name}/ready" for name in ENVIRONMENTS[: 3 if command == "ci" else 1]]
@@ -54,9 +56,15 @@ def prepare(clone, command):
 
 def run(clone, command, beside):
     """Run a command in a clone; print how it ended, and return whether it passed."""
-    here = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "MAKE", "MFLAGS"))}
+    here = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("PYTEST_", "MAKE", "MFLAGS"))
+    }
     git = ["git", "describe", "--always"]
-    version = subprocess.run(git, cwd=clone, check=True, capture_output=True, text=True).stdout.strip()
+    version = subprocess.run(
+        git, cwd=clone, check=True, capture_output=True, text=True
+    ).stdout.strip()
     begun, clock = datetime.datetime.now(), time.monotonic()
     log = clone.parent / f"{begun:%Y-%m-%dT%H.%M.%S}-{command}-{clone.name}.txt"
     with open(log, "w") as file:

@@ -43,7 +43,9 @@ def train(name, debugger=None):
         if debugger is not None:
             debugger.stop()
             debugger.step()
-        seen += [tensor.asnumpy().tobytes() for tensor in (value, *gradients, *net.get_parameters())]
+        seen += [
+            tensor.asnumpy().tobytes() for tensor in (value, *gradients, *net.get_parameters())
+        ]
     return seen
 
 
@@ -59,12 +61,21 @@ def main():
             continue
         with tempfile.TemporaryDirectory() as folder:
             config = Path(folder) / "config.json"
-            settings = {"task": "structure", "level": "mix", "dump_path": f"{folder}/dump", "saved_tensors": True}
+            settings = {
+                "task": "structure",
+                "level": "mix",
+                "dump_path": f"{folder}/dump",
+                "saved_tensors": True,
+            }
             config.write_text(json.dumps({**settings, "quiet": True}))
             debugger = PrecisionDebugger(config_path=str(config))
             watched = train(name, debugger)
             debugger.close()
-            found = [line for path in Path(folder).rglob("findings.jsonl") for line in path.read_text().splitlines()]
+            found = [
+                line
+                for path in Path(folder).rglob("findings.jsonl")
+                for line in path.read_text().splitlines()
+            ]
             errors = [path.read_text() for path in Path(folder).rglob("dump_error_info.log")]
         different = sum(one != other for one, other in zip(bare, watched))
         failed |= bool(different or found or errors or len(bare) != len(watched))

@@ -43,7 +43,12 @@ def watch(name, level):
     for unlisted in (True, False):
         with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patches:
             config = Path(folder) / "config.json"
-            settings = {"task": "structure", "level": level, "dump_path": f"{folder}/dump", "unlisted": unlisted}
+            settings = {
+                "task": "structure",
+                "level": level,
+                "dump_path": f"{folder}/dump",
+                "unlisted": unlisted,
+            }
             config.write_text(json.dumps(settings))
             debugger = PrecisionDebugger(config_path=str(config))
             debugger.start(net)
@@ -53,7 +58,9 @@ def watch(name, level):
             debugger.step()
             debugger.close()
             errors += [log.read_text() for log in Path(folder).rglob("dump_error_info.log")]
-            entries[unlisted] = len(json.loads(next(Path(folder).rglob("construct.json")).read_text()))
+            entries[unlisted] = len(
+                json.loads(next(Path(folder).rglob("construct.json")).read_text())
+            )
         if unlisted:
             seen = graph
     return seen, entries, errors
@@ -69,7 +76,10 @@ def main():
     for name in options.nets:
         graph, entries, errors = watch(name, options.level)
         kinds = ", ".join(f"{count} {kind}" for kind, count in Counter(graph.unseen).items())
-        print(f"| {name} | {graph.nodes} | {kinds or 0} | {entries[True]} | {entries[False]} |", flush=True)
+        print(
+            f"| {name} | {graph.nodes} | {kinds or 0} | {entries[True]} | {entries[False]} |",
+            flush=True,
+        )
         failed += bool(errors) or len(graph.unseen) > 0.005 * graph.nodes
         if errors:
             print(errors[0], file=sys.stderr)

@@ -46,7 +46,9 @@ def train(step, seconds, debugger=None, net=None):
         steps += 1
         if time.monotonic() - looked > min(30, seconds / 8):
             looked = time.monotonic()
-            looks.append((steps, resident(), len(os.listdir("/proc/self/fd")), threading.active_count()))
+            looks.append(
+                (steps, resident(), len(os.listdir("/proc/self/fd")), threading.active_count())
+            )
             print("step {}: {:.1f} MB, {} handles, {} threads".format(*looks[-1]), flush=True)
     first, last = looks[len(looks) // 2], looks[-1]
     return 1000 * (last[1] - first[1]) / (last[0] - first[0]), first[2:] == last[2:]
@@ -62,9 +64,13 @@ def main():
     print("bare")
     bare, _ = train(step, 60 * given.minutes / 4)
     print("watched")
-    watched, same = train(step, 60 * given.minutes * 3 / 4, PrecisionDebugger(dump_path=folder, level="mix"), net)
+    watched, same = train(
+        step, 60 * given.minutes * 3 / 4, PrecisionDebugger(dump_path=folder, level="mix"), net
+    )
     shutil.rmtree(folder)
-    print(f"MB in 1,000 steps: bare {bare:.1f}, watched {watched:.1f}; handles and threads the same: {same}")
+    print(
+        f"MB in 1,000 steps: bare {bare:.1f}, watched {watched:.1f}; handles and threads the same: {same}"
+    )
     return int(watched > bare + 2 or not same)
 
 

@@ -60,7 +60,10 @@ def main() -> int:
             folder = arguments.folder / f"{name}-{setting}"
             is_equal = results(name, setting, folder) == bare
             if not is_equal or list(folder.rglob("dump_error_info.log")):
-                print(f"{name} at {setting}: {'an error of probe' if is_equal else 'other bits'}", flush=True)
+                print(
+                    f"{name} at {setting}: {'an error of probe' if is_equal else 'other bits'}",
+                    flush=True,
+                )
                 different += 1
             shutil.rmtree(folder, ignore_errors=True)
             compared += 1

@@ -132,7 +132,11 @@ class Ended(NamedTuple):
     @property
     def last_line(self) -> str:
         """The line of probe at the end."""
-        lines = [line for line in self.output.splitlines() if line.startswith(("probe: ", "nothing was recorded"))]
+        lines = [
+            line
+            for line in self.output.splitlines()
+            if line.startswith(("probe: ", "nothing was recorded"))
+        ]
         return lines[-1] if lines else ""
 
 
@@ -151,7 +155,9 @@ class Trial:
             self.settings["golden"] = "golden"
 
     def _configure(self, settings: dict[str, object], dump_path: str) -> None:
-        (self.folder / "config.json").write_text(json.dumps({**settings, "dump_path": dump_path}), encoding="utf-8")
+        (self.folder / "config.json").write_text(
+            json.dumps({**settings, "dump_path": dump_path}), encoding="utf-8"
+        )
 
     def begin(self, dump_path: str) -> None:
         """Write the settings of the next run."""
@@ -179,7 +185,9 @@ class Trial:
     def call(self, command: list[str]) -> Ended:
         """Run a command in the folder."""
         both = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
-        ended = subprocess.run(command, cwd=self.folder, env=environment(), text=True, check=False, **both)
+        ended = subprocess.run(
+            command, cwd=self.folder, env=environment(), text=True, check=False, **both
+        )
         return Ended(ended.returncode, ended.stdout)
 
     def read(self, last_line: str) -> Ended:
@@ -208,7 +216,11 @@ def _run_notebook(cells: list[str], folder: Path) -> Ended:
 
 
 def _files(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
 
 
 def _broken(trial: Trial, bare: Ended) -> Iterator[str]:
@@ -268,7 +280,10 @@ def _told(trial: Trial, run: Ended, folder: str, event: str) -> Iterator[str]:
         if not re.search(rf"{STEPS} steps (looked at|agree)", run.output):
             yield f"{event}: the line at the end does not say how much was looked at: {run.last_line!r}"
         return
-    if not re.search(rf"/{folder}(/|;| |$)", run.last_line) or "look with: probe " not in run.last_line:
+    if (
+        not re.search(rf"/{folder}(/|;| |$)", run.last_line)
+        or "look with: probe " not in run.last_line
+    ):
         yield f"{event}: the line at the end does not name {folder}: {run.last_line!r}"
         return
     read = trial.read(run.last_line)
@@ -314,7 +329,9 @@ def main() -> int:
                 print(f"{task}, {way}: {fault}", flush=True)
                 broken += 1
             tried += 1
-    print(f"{tried} tasks and ways tried in four events, {broken or 'no'} promises broken", flush=True)
+    print(
+        f"{tried} tasks and ways tried in four events, {broken or 'no'} promises broken", flush=True
+    )
     return 1 if broken else 0
 
 

@@ -35,7 +35,9 @@ for x in data:
 
 def run(*command: object, cwd: Path) -> str:
     """Run a command and return what it printed."""
-    done = subprocess.run([str(part) for part in command], cwd=cwd, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [str(part) for part in command], cwd=cwd, capture_output=True, text=True, check=False
+    )
     if done.returncode:
         raise SystemExit(f"{command[0]} failed:\n{done.stdout}{done.stderr}")
     return done.stdout
@@ -44,14 +46,19 @@ def run(*command: object, cwd: Path) -> str:
 def plant_faults(python: Path, work: Path) -> None:
     """Run the tests of tests/doctor/test_faults.py, all of them, on the installed package."""
     place = work / "without the source"
-    shutil.copytree(ROOT / "tests", place / "tests", ignore=shutil.ignore_patterns("built", "__pycache__"))
+    shutil.copytree(
+        ROOT / "tests", place / "tests", ignore=shutil.ignore_patterns("built", "__pycache__")
+    )
     shutil.copy(ROOT / "pyproject.toml", place)
     run(python, "-m", "pip", "install", "-q", "pytest", cwd=place)
     where = run(python, "-c", "import probe; print(probe.__file__)", cwd=place)
     assert str(work / "env") in where, where
     for device in ("CPU", "Ascend"):
         options = ["-v", "-p", "no:cacheprovider", "--device", device]
-        print(f"faults on {device}:", run(python, "-m", "pytest", *options, "tests/doctor/test_faults.py", cwd=place))
+        print(
+            f"faults on {device}:",
+            run(python, "-m", "pytest", *options, "tests/doctor/test_faults.py", cwd=place),
+        )
 
 
 def main() -> None:
@@ -72,17 +79,27 @@ def main() -> None:
         run(sys.executable, "-m", "venv", work / "env", cwd=work)
         python = work / "env/bin/python"
         run(python, "-m", "pip", "install", "-q", wheel, "mindspore==2.10.0", cwd=work)
-        (work / "config.json").write_text(json.dumps({"task": "statistics", "dump_path": "dump", "level": "mix"}))
+        (work / "config.json").write_text(
+            json.dumps({"task": "statistics", "dump_path": "dump", "level": "mix"})
+        )
         where = run(python, "-c", PROGRAM, cwd=work)
         assert str(work / "env") in where, where
         for step in (0, 1):
             data = json.loads((work / f"dump/step{step}/rank/dump.json").read_text())["data"]
-            for kind in ("Cell.0.Dense.forward.0", "Cell.0.Dense.parameters_grad.0", "Tensor.sum.0.backward"):
+            for kind in (
+                "Cell.0.Dense.forward.0",
+                "Cell.0.Dense.parameters_grad.0",
+                "Tensor.sum.0.backward",
+            ):
                 assert kind in data, data.keys()
         checks = run(work / "env/bin/probe", "doctor", cwd=work).splitlines()
-        assert len(checks) == 15 and not [line for line in checks if line.startswith(("failed", "not run"))], checks
+        assert len(checks) == 15 and not [
+            line for line in checks if line.startswith(("failed", "not run"))
+        ], checks
         print("\n".join(checks))
-        print(f"{wheel.name}: installed in an empty environment, recorded {len(data)} entries a step")
+        print(
+            f"{wheel.name}: installed in an empty environment, recorded {len(data)} entries a step"
+        )
         if "faults" in sys.argv[1:]:
             plant_faults(python, work)
 

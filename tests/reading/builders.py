@@ -21,16 +21,25 @@ def tensor(**numbers):
         "type": "mindspore.Tensor", "dtype": "Float32", "shape": [2, 3],
         "Max": 2.0, "Min": -1.0, "Mean": 0.5, "Norm": 2.0,
     }  # fmt: skip
-    return {**record, **{{"norm": "Norm", "mean": "Mean"}.get(key, key): item for key, item in numbers.items()}}
+    return {
+        **record,
+        **{{"norm": "Norm", "mean": "Mean"}.get(key, key): item for key, item in numbers.items()},
+    }
 
 
 def record(array, md5=False, **more):
     """Return the record of an array, with its checksum if it is wanted."""
     wide = array.astype(np.float64)
     found = {
-        "type": "mindspore.Tensor", "dtype": "Float32", "shape": list(array.shape), "Max": float(wide.max()),
-        "Min": float(wide.min()), "Mean": float(wide.mean()), "Norm": float(np.linalg.norm(wide)), **more,
-    }  # fmt: skip
+        "type": "mindspore.Tensor",
+        "dtype": "Float32",
+        "shape": list(array.shape),
+        "Max": float(wide.max()),
+        "Min": float(wide.min()),
+        "Mean": float(wide.mean()),
+        "Norm": float(np.linalg.norm(wide)),
+        **more,
+    }
     return {**found, "md5": f"{zlib.crc32(array.tobytes()):08x}"} if md5 else found
 
 
@@ -56,10 +65,16 @@ def calls(*lines, md5=False):
         is_backward = word.endswith("!")
         number = counts[key] = counts.get(key, -1) + (not is_backward)
         direction = "backward" if is_backward else "forward"
-        name = f"{key}.{direction}.{number}" if key.startswith("Cell.") else f"{key}.{number}.{direction}"
+        name = (
+            f"{key}.{direction}.{number}"
+            if key.startswith("Cell.")
+            else f"{key}.{number}.{direction}"
+        )
         arguments = [value(int(item)) if item.isdigit() else named(item, md5) for item in inputs]
         outputs = [named(item, md5) for item in made.split()]
-        data[name] = {"input": arguments, "output": outputs} if is_backward else forward(arguments, outputs)
+        data[name] = (
+            {"input": arguments, "output": outputs} if is_backward else forward(arguments, outputs)
+        )
     return data
 
 
@@ -75,8 +90,16 @@ class _InMemory:
 
 def dump(data, construct=None, stacks=None, step=0, rank=0, **header):
     """Return a dump in memory; its entries are a copy."""
-    head = {"task": "statistics", "level": "mix", "framework": "mindspore", "dump_data_dir": None, **header}
-    document = Document(head, copy.deepcopy(data), lambda: stacks or {}, lambda: construct or {}, [])
+    head = {
+        "task": "statistics",
+        "level": "mix",
+        "framework": "mindspore",
+        "dump_data_dir": None,
+        **header,
+    }
+    document = Document(
+        head, copy.deepcopy(data), lambda: stacks or {}, lambda: construct or {}, []
+    )
     return Dump(DumpFolder(f"step{step}/rank{rank}", step, rank, "", _InMemory(document)))
 
 
@@ -93,7 +116,13 @@ def forward(inputs, outputs, **kwargs):
 def write(folder, data, stack=None, construct=None, **header):
     """Write a rank folder and return it."""
     folder.mkdir(parents=True, exist_ok=True)
-    head = {"task": "statistics", "level": "mix", "framework": "mindspore", "dump_data_dir": None, **header}
+    head = {
+        "task": "statistics",
+        "level": "mix",
+        "framework": "mindspore",
+        "dump_data_dir": None,
+        **header,
+    }
     (folder / "dump.json").write_text(json.dumps({**head, "data": data}, indent=1))
     (folder / "stack.json").write_text(json.dumps(stack or {}))
     (folder / "construct.json").write_text(json.dumps(construct or {}))

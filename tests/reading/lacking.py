@@ -55,7 +55,12 @@ def without_entries(*words):
 
     def lack(folder):
         for path in documents(folder):
-            change(path, lambda it: [it["data"].pop(name) for name in [*it["data"]] if any(w in name for w in words)])
+            change(
+                path,
+                lambda it: [
+                    it["data"].pop(name) for name in [*it["data"]] if any(w in name for w in words)
+                ],
+            )
 
     return lack
 
@@ -76,7 +81,10 @@ def without_keys(*keys, only="", steps="*", ranks="*"):
 
     def lack(folder):
         for path in documents(folder, steps, ranks):
-            change(path, lambda it: [strip(entry) for name, entry in it["data"].items() if only in name])
+            change(
+                path,
+                lambda it: [strip(entry) for name, entry in it["data"].items() if only in name],
+            )
 
     return lack
 
@@ -86,7 +94,12 @@ def without_parts(*parts):
 
     def lack(folder):
         for path in documents(folder):
-            change(path, lambda it: [entry.pop(part, None) for entry in it["data"].values() for part in parts])
+            change(
+                path,
+                lambda it: [
+                    entry.pop(part, None) for entry in it["data"].values() for part in parts
+                ],
+            )
 
     return lack
 
@@ -136,7 +149,9 @@ def rows(count, cut=False, beside=False):
             file.close()
             if cut:
                 content = (folder / "monitor" / f"rank{rank}" / "series.bin").read_bytes()
-                (folder / "monitor" / f"rank{rank}" / "series.bin").write_bytes(content[: len(content) // 3])
+                (folder / "monitor" / f"rank{rank}" / "series.bin").write_bytes(
+                    content[: len(content) // 3]
+                )
 
     return lack
 
@@ -185,10 +200,19 @@ LACKS = {
     "parameters": without_parts("parameters"),
     "an entry that failed": with_entry(FORWARD, error="MeasureError: x", output=[None]),
     "a call that raised": with_entry(FORWARD, raised="ValueError", output=[]),
-    "a tensor that was not read": with_entry(FORWARD, output=[{"type": "mindspore.Tensor", "dtype": "Float32",
-                                             "shape": [8, 3], "unread": "MeasureError"}]),
+    "a tensor that was not read": with_entry(
+        FORWARD,
+        output=[
+            {
+                "type": "mindspore.Tensor",
+                "dtype": "Float32",
+                "shape": [8, 3],
+                "unread": "MeasureError",
+            }
+        ],
+    ),
     "a dump, beside rows": rows(30),
     "a dump, and all rows but two": rows(2),
     "a dump, and half of the rows": rows(30, cut=True),
     "nothing, with rows beside it": rows(30, beside=True),
-}  # fmt: skip
+}

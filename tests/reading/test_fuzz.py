@@ -21,7 +21,9 @@ from tests.support.paths import ROOT, environment
 def test_no_changed_file_ends_in_a_traceback_or_in_silence(tmp_path):
     words = ["--cases", 150, "--seed", 7, "--seeds", tmp_path / "seeds"]
     command = [sys.executable, "-m", "tests.programs.fuzz", *map(str, words)]
-    done = processes.run(command, cwd=ROOT, env=environment(), capture_output=True, text=True, fresh="no MindSpore")
+    done = processes.run(
+        command, cwd=ROOT, env=environment(), capture_output=True, text=True, fresh="no MindSpore"
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "0 failures" in done.stdout
 
@@ -37,18 +39,27 @@ def test_there_are_thirty():
 
 
 def test_every_change_is_the_same_again(tmp_path):
-    for name, content in {"a.json": b'{"a": [1, {"b": 2}]}', "a.csv": b"x,y\n1,2\n", "a.pt": b"0123456789"}.items():
+    for name, content in {
+        "a.json": b'{"a": [1, {"b": 2}]}',
+        "a.csv": b"x,y\n1,2\n",
+        "a.pt": b"0123456789",
+    }.items():
         made = []
         for _ in range(2):
             path = tmp_path / name
             path.write_bytes(content)
             chosen = random.Random("1-3")
-            made.append((mutations.change(chosen, path), path.read_bytes() if path.is_file() else None))
+            made.append(
+                (mutations.change(chosen, path), path.read_bytes() if path.is_file() else None)
+            )
         assert made[0] == made[1]
 
 
 def test_changes_of_documents_are_of_every_kind():
-    chosen, content = random.Random(1), json.dumps({"data": {"a": {"output": [{"type": "t", "Max": 1.0}]}}}).encode()
+    chosen, content = (
+        random.Random(1),
+        json.dumps({"data": {"a": {"output": [{"type": "t", "Max": 1.0}]}}}).encode(),
+    )
     made = {mutations.json_change(chosen, content) for _ in range(300)}
     assert len(made) > 200
     assert any(b"[[[[" in it for it in made)
@@ -67,14 +78,23 @@ def test_changes_of_arrays_keep_the_elements(tmp_path):
         (0, "", False, ""),
         (1, "probe: x cannot be read", False, ""),
         (0, "", True, "silent"),
-        (2, "probe: there is not enough memory\n", False, "last resort: probe: there is not enough memory"),
+        (
+            2,
+            "probe: there is not enough memory\n",
+            False,
+            "last resort: probe: there is not enough memory",
+        ),
         (2, "", True, ""),
         (-14, "", False, "time"),
         (-8, "", False, "signal 8"),
         (70, "", False, "status 70"),
-        (99, 'Traceback (most recent call last)\n  File "/a/probe/b.py", line 3\nKeyError: 1', False,
-         "traceback: KeyError: 1 @ probe/b.py:3"),
+        (
+            99,
+            'Traceback (most recent call last)\n  File "/a/probe/b.py", line 3\nKeyError: 1',
+            False,
+            "traceback: KeyError: 1 @ probe/b.py:3",
+        ),
     ],
-)  # fmt: skip
+)
 def test_ends_are_judged(status, output, silent, reason):
     assert judge(status, output, silent) == reason

@@ -154,7 +154,9 @@ def test_a_step_that_one_side_lacks_is_no_gap_of_compare(golden, tmp_path, capsy
 
 
 @pytest.mark.parametrize("lack", ["a step", "the last step", "dump.json", "dump.json of one step"])
-def test_two_runs_of_which_one_lacks_steps_are_not_called_the_same_alone(golden, tmp_path, capsys, lack):
+def test_two_runs_of_which_one_lacks_steps_are_not_called_the_same_alone(
+    golden, tmp_path, capsys, lack
+):
     folder = healthy(tmp_path / "mine")
     LACKS[lack](folder)
     main(["check", str(golden), str(folder), "--lang", "en"])
@@ -167,17 +169,43 @@ def test_two_runs_of_which_one_lacks_steps_are_not_called_the_same_alone(golden,
 #: an error in a reader -> what it replaces, what takes its place, and a lack and a command that it would blind
 PLANTED = {
     "gaps are swallowed": ("one_run.coverage.Looked.gaps", lambda _: iter(()), "numbers", "nan"),
-    "missing ranks are swallowed": ("one_run.coverage.Looked._missing_ranks", lambda _: iter(()), "a rank", "nan"),
-    "gaps of a check are swallowed": ("one_run.health.run_check.gaps_of", lambda *_: [], "run.json", "check"),
-    "unread dumps are swallowed": ("commands.findings._show_errors", lambda _: False, "half of one dump.json", "trend"),
+    "missing ranks are swallowed": (
+        "one_run.coverage.Looked._missing_ranks",
+        lambda _: iter(()),
+        "a rank",
+        "nan",
+    ),
+    "gaps of a check are swallowed": (
+        "one_run.health.run_check.gaps_of",
+        lambda *_: [],
+        "run.json",
+        "check",
+    ),
+    "unread dumps are swallowed": (
+        "commands.findings._show_errors",
+        lambda _: False,
+        "half of one dump.json",
+        "trend",
+    ),
     "a rank of one side is swallowed": (
-        "compare.answer.summary.ComparisonResult.lacks", property(lambda _: []), "a rank", "compare",
+        "compare.answer.summary.ComparisonResult.lacks",
+        property(lambda _: []),
+        "a rank",
+        "compare",
     ),
     "steps without numbers are swallowed": (
-        "compare.answer.summary.ComparisonResult.blind", property(lambda _: []), "numbers", "compare",
+        "compare.answer.summary.ComparisonResult.blind",
+        property(lambda _: []),
+        "numbers",
+        "compare",
     ),
-    "the first statuses are 0": ("one_run.rank_checks.RankChecks.status", property(lambda _: 0), "numbers", "ranks"),
-}  # fmt: skip
+    "the first statuses are 0": (
+        "one_run.rank_checks.RankChecks.status",
+        property(lambda _: 0),
+        "numbers",
+        "ranks",
+    ),
+}
 
 
 @pytest.mark.parametrize("error", PLANTED)

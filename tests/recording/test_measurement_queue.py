@@ -87,10 +87,17 @@ class Rig:
 
     def __init__(self, deferred=False, complete_only=False):
         self.accepted, self.entries, self.errors = [], [], []
-        self.waits, self.error, self.on_accept, self.on_wait = 0, None, lambda entry: None, lambda: None
+        self.waits, self.error, self.on_accept, self.on_wait = (
+            0,
+            None,
+            lambda entry: None,
+            lambda: None,
+        )
         self.copier = Copying()
         measurer = self.copier if deferred else Reading()
-        self.queue = MeasurementQueue(measurer, self.copier, self._wait, self._accept, self._guard, complete_only)
+        self.queue = MeasurementQueue(
+            measurer, self.copier, self._wait, self._accept, self._guard, complete_only
+        )
 
     def _wait(self):
         self.waits += 1
@@ -132,7 +139,14 @@ def test_the_queue_works_where_mindspore_cannot_be_imported():
         "print(probe.recording.measurement_queue.MeasurementQueue.__name__)"
     )
     command = [sys.executable, "-c", code]
-    done = processes.run(command, fresh="no MindSpore", capture_output=True, text=True, check=False, env=environment())
+    done = processes.run(
+        command,
+        fresh="no MindSpore",
+        capture_output=True,
+        text=True,
+        check=False,
+        env=environment(),
+    )
     assert (done.stdout, done.stderr) == ("MeasurementQueue\n", "")
 
 
@@ -148,7 +162,9 @@ def test_a_record_is_complete_where_reading_is_allowed():
 
 
 @pytest.mark.parametrize("deferred", [False, True])
-def test_a_record_is_pending_where_reading_is_not_allowed_and_later_shows_the_value_of_then(deferred):
+def test_a_record_is_pending_where_reading_is_not_allowed_and_later_shows_the_value_of_then(
+    deferred,
+):
     rig, value = Rig(deferred), Value(1.0)
     if not deferred:
         rig.queue.communication_started()
@@ -164,7 +180,9 @@ def test_a_record_is_pending_where_reading_is_not_allowed_and_later_shows_the_va
 def test_a_name_a_sink_and_a_role_reach_the_measurer_and_the_copier():
     rig, seen = Rig(), []
     for measurer in (rig.queue._measurer, rig.copier):
-        measurer.tensor = lambda *arguments, kind=measurer.is_immediate: seen.append((kind, *arguments))
+        measurer.tensor = lambda *arguments, kind=measurer.is_immediate: seen.append(
+            (kind, *arguments)
+        )
     rig.queue.measure("tensor", "name", print, Role.INPUT)
     rig.queue.communication_started()
     rig.queue.measure("tensor", "name", print, Role.CHANGEABLE_INPUT)
@@ -229,11 +247,18 @@ def test_the_second_time_an_entry_has_neither_stack_nor_parents():
     rig.queue.communication_started()
     rig.queue.put(Entry("a", output(rig.measure(1.0)), stack=7, parents=[("a", None)]))
     rig.queue.flush(end_of_step=True)
-    assert [(entry.stack, list(entry.parents)) for entry in rig.entries] == [(7, [("a", None)]), (-1, [])]
+    assert [(entry.stack, list(entry.parents)) for entry in rig.entries] == [
+        (7, [("a", None)]),
+        (-1, []),
+    ]
 
 
-@pytest.mark.parametrize(("deferred", "complete_only"), [(True, False), (False, True), (True, True)])
-def test_an_entry_that_waits_passes_once_and_in_order_where_nulls_are_of_no_use(deferred, complete_only):
+@pytest.mark.parametrize(
+    ("deferred", "complete_only"), [(True, False), (False, True), (True, True)]
+)
+def test_an_entry_that_waits_passes_once_and_in_order_where_nulls_are_of_no_use(
+    deferred, complete_only
+):
     rig = Rig(deferred, complete_only)
     rig.queue.communication_started()
     rig.queue.put(Entry("a", output(rig.measure(1.0)), stack=7, parents=[("a", None)]))
@@ -300,7 +325,9 @@ def test_a_full_batch_does_not_end_a_communication():
 
 
 @pytest.mark.parametrize("method", ["synchronize", "flush"])
-def test_an_error_of_the_training_is_raised_and_entries_that_wait_pass_without_doubtful_numbers(method):
+def test_an_error_of_the_training_is_raised_and_entries_that_wait_pass_without_doubtful_numbers(
+    method,
+):
     rig = Rig()
     rig.queue.communication_started()
     rig.put("a", 1.0)
@@ -309,7 +336,9 @@ def test_an_error_of_the_training_is_raised_and_entries_that_wait_pass_without_d
     with pytest.raises(RuntimeError, match="the training's own"):
         getattr(rig.queue, method)()
     getattr(rig.queue, method)()
-    assert rig.accepted == [("a", output(None))] * 2  # MindSpore may have dropped the copy, nobody knows
+    assert (
+        rig.accepted == [("a", output(None))] * 2
+    )  # MindSpore may have dropped the copy, nobody knows
 
 
 def test_the_error_of_a_failed_device_is_raised_once_and_an_error_of_one_operation_each_time():
@@ -396,7 +425,10 @@ def test_communication_finished_raises_the_error_of_the_training():
     with pytest.raises(RuntimeError, match="the training's own"):
         rig.queue.communication_finished(ok=True)
     rig.queue.flush()
-    assert rig.accepted[-1] == ("a", output(None))  # the copy may have been dropped behind the failure
+    assert rig.accepted[-1] == (
+        "a",
+        output(None),
+    )  # the copy may have been dropped behind the failure
 
 
 # -- errors --------------------------------------------------------------------------------------------------------
@@ -409,7 +441,9 @@ def test_a_record_that_cannot_be_measured_stays_null_and_the_others_do_not():
     rig.put("b", 2.0)
     rig.queue.flush()
     assert rig.accepted == [("a", output(1.0)), ("b", output(2.0))]
-    assert [(operation, type(error)) for operation, error in rig.errors] == [("measuring a tensor", ZeroDivisionError)]
+    assert [(operation, type(error)) for operation, error in rig.errors] == [
+        ("measuring a tensor", ZeroDivisionError)
+    ]
 
 
 def test_an_entry_that_cannot_be_accepted_does_not_stop_the_others():
@@ -441,14 +475,18 @@ def test_an_error_that_is_to_be_raised_later_is_raised_once(method):
 def test_entries_are_completed_before_a_pending_error_is_raised():
     rig = Rig(deferred=True)
     rig.put("a", 1.0)
-    rig.on_accept = lambda entry: setattr(rig.queue, "pending_error", RuntimeError("found something"))
+    rig.on_accept = lambda entry: setattr(
+        rig.queue, "pending_error", RuntimeError("found something")
+    )
     with pytest.raises(RuntimeError, match="found something"):
         rig.queue.flush()
     assert rig.names() == ["a"]
 
 
 @pytest.mark.parametrize("deferred", [False, True])
-def test_an_error_of_the_training_that_our_read_met_is_claimed_and_raised_at_the_next_synchronize(deferred):
+def test_an_error_of_the_training_that_our_read_met_is_claimed_and_raised_at_the_next_synchronize(
+    deferred,
+):
     rig = Rig(deferred)
     error = RuntimeError(f"out of memory\n{MINDSPORE}")
     rig.queue.communication_started()
@@ -461,7 +499,11 @@ def test_an_error_of_the_training_that_our_read_met_is_claimed_and_raised_at_the
 
 @pytest.mark.parametrize(
     "error",
-    [ZeroDivisionError("a mistake of ours"), MeasureError(f"copying failed\n{MINDSPORE}"), KeyError("C++")],
+    [
+        ZeroDivisionError("a mistake of ours"),
+        MeasureError(f"copying failed\n{MINDSPORE}"),
+        KeyError("C++"),
+    ],
     ids=repr,
 )
 def test_an_error_of_ours_is_not_claimed(error):
@@ -491,7 +533,11 @@ def hurried():
 
 @pytest.mark.parametrize("kind", ["in flight", "deferred", "complete only"])
 def test_nothing_is_lost_while_two_threads_record_and_flush(hurried, kind):
-    rig, together, failures = Rig(kind == "deferred", kind == "complete only"), threading.Barrier(2), []
+    rig, together, failures = (
+        Rig(kind == "deferred", kind == "complete only"),
+        threading.Barrier(2),
+        [],
+    )
 
     def record(thread):
         together.wait(600)
@@ -563,10 +609,14 @@ def test_a_communication_that_another_thread_starts_during_the_wait_is_not_read(
     assert rig.accepted[1:] == [("a", output(1.0))]
 
 
-@pytest.mark.parametrize(("deferred", "complete_only"), [(False, False), (True, False), (False, True)])
+@pytest.mark.parametrize(
+    ("deferred", "complete_only"), [(False, False), (True, False), (False, True)]
+)
 @pytest.mark.parametrize("method", ["flush", "flush_incomplete"])
 @pytest.mark.parametrize("at", ["a", "b", "c"])
-def test_a_signal_handler_that_ends_the_step_while_entries_pass_loses_none(deferred, complete_only, method, at):
+def test_a_signal_handler_that_ends_the_step_while_entries_pass_loses_none(
+    deferred, complete_only, method, at
+):
     rig, ended = Rig(deferred, complete_only), []
 
     def interrupt(entry):
@@ -586,7 +636,9 @@ def test_a_signal_handler_that_ends_the_step_while_entries_pass_loses_none(defer
 
 def test_an_entry_that_is_put_while_entries_pass_comes_after_them():
     rig = Rig(deferred=True)
-    rig.on_accept = lambda entry: rig.queue.put(Entry("late", {"value": 1})) if entry.name == "a" else None
+    rig.on_accept = lambda entry: (
+        rig.queue.put(Entry("late", {"value": 1})) if entry.name == "a" else None
+    )
     rig.put("a", 1.0)
     rig.put("b", 2.0)
     rig.queue.flush()

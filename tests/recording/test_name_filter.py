@@ -20,13 +20,17 @@ X = tensor([[1.0, -2.0], [3.0, 0.5]])
 
 
 def test_list_takes_regular_expressions(debug):
-    _, dump = debug.record(lambda: (ops.exp(X), ops.tanh(X), ops.exp(X)), list=[r"name-regex(^Functional\.exp\.[1-9])"])
+    _, dump = debug.record(
+        lambda: (ops.exp(X), ops.tanh(X), ops.exp(X)), list=[r"name-regex(^Functional\.exp\.[1-9])"]
+    )
     assert list(dump.data) == ["Functional.exp.1.forward"]
 
 
 def test_exclude_wins_over_list(debug):
     _, dump = debug.record(
-        lambda: (ops.exp(X), ops.tanh(X), ops.relu(X)), list=["Functional"], exclude=["tanh", "name-regex(rel.)"]
+        lambda: (ops.exp(X), ops.tanh(X), ops.relu(X)),
+        list=["Functional"],
+        exclude=["tanh", "name-regex(rel.)"],
     )
     assert list(dump.data) == ["Functional.exp.0.forward"]
 
@@ -45,7 +49,9 @@ def test_exclude_of_a_cell_leaves_out_its_gradients_and_everything_inside_it(deb
 
 @pytest.mark.parametrize("key", ["list", "exclude", "tensor_list"])
 def test_a_broken_regular_expression_is_named(debug, key):
-    with pytest.raises(SettingsError, match=rf"statistics\.{key}: 'name-regex\(\[\)' is not allowed.*name-regex"):
+    with pytest.raises(
+        SettingsError, match=rf"statistics\.{key}: 'name-regex\(\[\)' is not allowed.*name-regex"
+    ):
         debug(**{key: ["name-regex([)"]})
 
 
@@ -56,11 +62,15 @@ def test_a_name_in_exclude_that_matched_nothing_is_warned_about(debug, caplog):
 
 
 @pytest.mark.parametrize("data_mode", [["forward"], ["all"]])
-@pytest.mark.parametrize("further", [{"list": ["name-regex(exp|tanh)"]}, {"exclude": ["relu"]}], ids=str)
+@pytest.mark.parametrize(
+    "further", [{"list": ["name-regex(exp|tanh)"]}, {"exclude": ["relu"]}], ids=str
+)
 def test_a_scope_ends_with_a_call_that_is_not_recorded_itself(debug, caplog, data_mode, further):
     scope = ["Functional.exp.0.forward", "Functional.relu.0.forward"]
     caplog.set_level(logging.WARNING, "probe")
-    _, dump = debug.record(lambda: (ops.exp(X), ops.relu(X), ops.tanh(X)), scope=scope, data_mode=data_mode, **further)
+    _, dump = debug.record(
+        lambda: (ops.exp(X), ops.relu(X), ops.tanh(X)), scope=scope, data_mode=data_mode, **further
+    )
     assert list(dump.data) == ["Functional.exp.0.forward"]
     assert caplog.messages == []
 
@@ -88,7 +98,11 @@ def chosen(name_filter, *calls):
 
 def test_without_settings_the_filter_is_not_active_and_chooses_every_call():
     name_filter = NameFilter(Settings())
-    assert (name_filter.is_active, name_filter.is_open, name_filter.unmatched()) == (False, True, [])
+    assert (name_filter.is_active, name_filter.is_open, name_filter.unmatched()) == (
+        False,
+        True,
+        [],
+    )
     assert chosen(name_filter, api("exp")) == ["Functional.exp.0.forward"]
     assert name_filter.may_record_backward(api("exp"))
 
@@ -107,7 +121,9 @@ def test_tensor_list_chooses_arrays_and_no_calls():
 
 
 def test_a_scope_is_the_time_from_its_first_to_its_last_name_and_opens_again_with_the_first():
-    name_filter = NameFilter(Settings(scope=("Functional.exp.0.forward", "Functional.relu.1.forward")))
+    name_filter = NameFilter(
+        Settings(scope=("Functional.exp.0.forward", "Functional.relu.1.forward"))
+    )
     calls = [api("tanh"), api("exp"), api("relu"), api("tanh", 1), api("relu", 1), api("tanh", 2)]
     assert not name_filter.is_open
     assert chosen(name_filter, *calls) == [call.forward for call in calls[1:5]]
@@ -145,7 +161,9 @@ def test_list_opens_all_that_runs_inside_a_cell_and_exclude_closes_it():
     outer = cell("block")
     inner = cell("block.norm", outer)
     calls = outer, inner, api("exp", 0, outer), api("exp", 1, inner), api("exp", 2)
-    assert chosen(NameFilter(Settings(list=("Cell.block",))), *calls) == [call.forward for call in calls[:4]]
+    assert chosen(NameFilter(Settings(list=("Cell.block",))), *calls) == [
+        call.forward for call in calls[:4]
+    ]
     both = NameFilter(Settings(list=("Cell.block",), exclude=("norm",)))
     assert chosen(both, *calls) == [outer.forward, calls[2].forward]
     assert not both.may_record_backward(calls[3])
@@ -161,7 +179,9 @@ def test_a_name_is_matched_in_the_direction_of_its_entry():
 
 
 def test_names_that_no_call_has_met_are_told_sorted():
-    name_filter = NameFilter(Settings(list=("relu", "exp", "name-regex(tan.)", "name-regex(sin.)"), tensor_list=("a",)))
+    name_filter = NameFilter(
+        Settings(list=("relu", "exp", "name-regex(tan.)", "name-regex(sin.)"), tensor_list=("a",))
+    )
     assert name_filter.unmatched() == ["a", "exp", "name-regex(sin.)", "name-regex(tan.)", "relu"]
     chosen(name_filter, api("exp"), api("tanh"))
     assert name_filter.unmatched() == ["a", "name-regex(sin.)", "relu"]

@@ -125,7 +125,9 @@ def test_a_call_that_raises_enters_it_by_begin_and_fail(debug, crossings):
     assert entry["raised"] and "output" not in entry
 
 
-def test_an_error_that_comes_up_while_waiting_for_the_result_is_the_calls(debug, crossings, monkeypatch):
+def test_an_error_that_comes_up_while_waiting_for_the_result_is_the_calls(
+    debug, crossings, monkeypatch
+):
     debugger = debug(level="L1", data_mode=["forward"])
     debugger.start()
     waits = []
@@ -135,13 +137,18 @@ def test_an_error_that_comes_up_while_waiting_for_the_result_is_the_calls(debug,
         if len(waits) == 2:
             raise RuntimeError("the training's own")
 
-    monkeypatch.setattr(debugger._session._parts.window.open_step.recorder.queue._work, "_wait", wait)
+    monkeypatch.setattr(
+        debugger._session._parts.window.open_step.recorder.queue._work, "_wait", wait
+    )
     crossings.clear()
     with pytest.raises(RuntimeError, match="the training's own"):
         ops.relu(X)
     assert crossings == ["begin", "fail"]
     debugger.stop()
-    assert debug.dump().data["Functional.relu.0.forward"]["raised"] == "RuntimeError: the training's own"
+    assert (
+        debug.dump().data["Functional.relu.0.forward"]["raised"]
+        == "RuntimeError: the training's own"
+    )
 
 
 def test_outside_of_start_and_stop_no_call_enters_it(debug, crossings):
@@ -168,18 +175,45 @@ class Net(nn.Cell):
 
 #: where an error is put, what was being done as the user is told, the entries that then say so
 PARTS = [
-    (CallStacks, "number", "recording a call", {"Functional.relu.0.forward", "Cell.layer.Dense.forward.0"}),
-    (ValuesTask, "inputs", "recording a call", {"Functional.relu.0.forward", "Cell.layer.Dense.forward.0"}),
-    (HostMeasurer, "tensor", "recording a call", {"Functional.relu.0.forward", "Functional.relu.0.backward"}),
-    (ValuesTask, "outputs", "recording a result", {"Functional.relu.0.forward", "Cell.layer.Dense.forward.0"}),
-    (GradientHooks, "find_inputs", "watching the gradients of a call", {"Functional.relu.0.forward"}),
+    (
+        CallStacks,
+        "number",
+        "recording a call",
+        {"Functional.relu.0.forward", "Cell.layer.Dense.forward.0"},
+    ),
+    (
+        ValuesTask,
+        "inputs",
+        "recording a call",
+        {"Functional.relu.0.forward", "Cell.layer.Dense.forward.0"},
+    ),
+    (
+        HostMeasurer,
+        "tensor",
+        "recording a call",
+        {"Functional.relu.0.forward", "Functional.relu.0.backward"},
+    ),
+    (
+        ValuesTask,
+        "outputs",
+        "recording a result",
+        {"Functional.relu.0.forward", "Cell.layer.Dense.forward.0"},
+    ),
+    (
+        GradientHooks,
+        "find_inputs",
+        "watching the gradients of a call",
+        {"Functional.relu.0.forward"},
+    ),
     (GradientHooks, "attach", "watching the gradients of a call", {"Functional.relu.0.forward"}),
     (ValuesTask, "gradient", "reading a gradient", {"Functional.relu.0.backward"}),
     (ValuesTask, "backward", "reading a gradient", {"Functional.relu.0.backward"}),
 ]
 
 
-@pytest.mark.parametrize(("owner", "name", "operation", "noted"), PARTS, ids=[name for _, name, *_ in PARTS])
+@pytest.mark.parametrize(
+    ("owner", "name", "operation", "noted"), PARTS, ids=[name for _, name, *_ in PARTS]
+)
 def test_an_error_of_the_tool_is_noted_in_its_entry_and_the_training_goes_on(
     tough, monkeypatch, owner, name, operation, noted
 ):
@@ -204,10 +238,15 @@ def test_an_error_of_the_tool_is_noted_in_its_entry_and_the_training_goes_on(
 
 
 @pytest.mark.parametrize(
-    ("owner", "name"), [(NameFilter, "begin"), (NameFilter, "may_record_backward"), (Kind, "__hash__")]
+    ("owner", "name"),
+    [(NameFilter, "begin"), (NameFilter, "may_record_backward"), (Kind, "__hash__")],
 )
-def test_a_call_that_cannot_even_begin_is_left_out_and_reported_under_its_key(tough, monkeypatch, owner, name):
-    debugger = tough(level="L1", list=["relu"], data_mode=["forward", "backward", "input", "output"])
+def test_a_call_that_cannot_even_begin_is_left_out_and_reported_under_its_key(
+    tough, monkeypatch, owner, name
+):
+    debugger = tough(
+        level="L1", list=["relu"], data_mode=["forward", "backward", "input", "output"]
+    )
     debugger.start()
     with monkeypatch.context() as patched:
         patched.setattr(owner, name, fail(ZeroDivisionError("a mistake of ours")))
@@ -216,7 +255,10 @@ def test_a_call_that_cannot_even_begin_is_left_out_and_reported_under_its_key(to
     debugger.step()
     data = tough.dump().data
     assert "output" in data[max(data)]
-    assert "recording a call (Functional.relu" in (tough.dump().folder / "dump_error_info.log").read_text()
+    assert (
+        "recording a call (Functional.relu"
+        in (tough.dump().folder / "dump_error_info.log").read_text()
+    )
 
 
 def test_an_error_at_the_end_of_a_call_leaves_the_following_calls_alone(tough, monkeypatch):
@@ -253,7 +295,9 @@ def test_a_raising_call_keeps_its_own_error_where_that_has_no_text(tough, monkey
 
 
 @pytest.mark.parametrize(("owner", "name"), [(ValuesTask, "inputs"), (ValuesTask, "outputs")])
-@pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit(3), UsageError("a task of the user's")], ids=repr)
+@pytest.mark.parametrize(
+    "error", [KeyboardInterrupt(), SystemExit(3), UsageError("a task of the user's")], ids=repr
+)
 def test_an_error_that_is_not_a_mistake_of_the_tool_passes(tough, monkeypatch, owner, name, error):
     debugger = tough(level="L1")
     debugger.start()

@@ -38,11 +38,15 @@ class Loop:
         self.optimizer = nn.SGD(self.net.trainable_params(), 0.001)
         loss = lambda x, y: ((self.net(x) - y) ** 2).mean()  # noqa: E731
         self.forward = (lambda x, y: forward(self, loss, x, y)) if forward else loss
-        self.grad = ms.value_and_grad(lambda x, y: self.forward(x, y), None, self.optimizer.parameters)
+        self.grad = ms.value_and_grad(
+            lambda x, y: self.forward(x, y), None, self.optimizer.parameters
+        )
         self.path, config = folder / "watched", folder / "config.json"
         top = {key: monitor.pop(key) for key in ("measure", "level") if key in monitor}
         monitor = {"on_alarm": "again", **monitor}
-        config.write_text(json.dumps({"task": "monitor", "dump_path": str(self.path), **top, "monitor": monitor}))
+        config.write_text(
+            json.dumps({"task": "monitor", "dump_path": str(self.path), **top, "monitor": monitor})
+        )
         self.debugger = probe.PrecisionDebugger(config_path=str(config))
 
     def gradients(self, x, y):
@@ -50,7 +54,9 @@ class Loop:
 
     def run(self, steps=BAD + 1, bad=BAD):
         for self.step in range(steps):
-            x = self.random.normal(size=(16, 3)).astype(np.float32) * (1000 if self.step == bad else 1)
+            x = self.random.normal(size=(16, 3)).astype(np.float32) * (
+                1000 if self.step == bad else 1
+            )
             self.debugger.start(self.net)
             _, gradients = self.gradients(ms.Tensor(x), ms.Tensor(np.ones((16, 2), np.float32)))
             self.optimizer(gradients)
@@ -100,7 +106,9 @@ def test_a_bad_batch_repeats_and_its_step_is_on_disk(loop, caplog):
     assert probe.open(str(ran.path)).steps == [BAD]
 
 
-def test_a_fault_that_came_once_is_transient_and_has_no_name_unless_the_step_was_kept(loop, tmp_path):
+def test_a_fault_that_came_once_is_transient_and_has_no_name_unless_the_step_was_kept(
+    loop, tmp_path
+):
     (answer,) = loop(flip(1)).run(bad=None).answers()
     assert answer["key"] == "again.transient_first"
     assert answer["facts"]["apart"]["facts"]["series"] == "loss"
@@ -115,7 +123,9 @@ def test_a_kept_step_names_the_call_and_its_line_also_behind_calls_of_the_same_n
     apart = answer["facts"]["apart"]["facts"]
     assert apart["place"]["facts"]["file"] == "test_repeat.py"
     # the step itself has these calls, the repeats have not
-    assert apart["name"].startswith(("Tensor.__mul__", "Functional.reduce_mean", "Tensor.mean", "Functional.mean"))
+    assert apart["name"].startswith(
+        ("Tensor.__mul__", "Functional.reduce_mean", "Tensor.mean", "Functional.mean")
+    )
     assert probe.open(str(ran.path)).steps == [BAD]
     own = ("Generator", "copy_", "Copy", "InplaceCopy", "copy")
     assert not [call for call in probe.open(str(ran.path)).dump(BAD) if call.api in own]
@@ -150,7 +160,9 @@ def test_the_numbers_of_a_step_are_known_before_its_state_is_lost(loop, measure)
     assert (answer["key"], answer["step"]) == ("again.repeats", BAD)
 
 
-@pytest.mark.parametrize("name", thorough_but(["flip activation 3 40", "large batch"], list(repeats.CASES)))
+@pytest.mark.parametrize(
+    "name", thorough_but(["flip activation 3 40", "large batch"], list(repeats.CASES))
+)
 def test_faults_are_told_apart_and_the_training_goes_on_with_equal_bits(debug, tmp_path, name):
     found = repeats.run(name, "CPU", tmp_path)
     assert (found["told"], found["equal"], found["errors"]) == (found["wanted"], True, [])
@@ -192,9 +204,14 @@ def _compiled():
 
 @pytest.mark.parametrize(
     ("make", "said"),
-    [(_iterator, "draws data"), (_generator, "draws data"), (_dataset, "draws data"),
-     (_dropout, "Dropout draws random"), (_compiled, "runs a compiled function")],
-)  # fmt: skip
+    [
+        (_iterator, "draws data"),
+        (_generator, "draws data"),
+        (_dataset, "draws data"),
+        (_dropout, "Dropout draws random"),
+        (_compiled, "runs a compiled function"),
+    ],
+)
 def test_a_step_that_cannot_be_repeated_is_refused_once_with_the_reason(loop, caplog, make, said):
     ran = loop(make()).run()
     assert ran.answers() == []
@@ -215,14 +232,23 @@ def _in_thread(ran):
 
 
 def _by_hand(ran):
-    return lambda x, y: (None, tuple(ops.ones_like(own) * ran.forward(x, y) for own in ran.optimizer.parameters))
+    return lambda x, y: (
+        None,
+        tuple(ops.ones_like(own) * ran.forward(x, y) for own in ran.optimizer.parameters),
+    )
 
 
 @pytest.mark.parametrize(
     ("gradients", "said"),
-    [(_in_thread, "ran in another thread"), (_by_hand, "no gradient function of MindSpore"), (None, "several ranks")],
+    [
+        (_in_thread, "ran in another thread"),
+        (_by_hand, "no gradient function of MindSpore"),
+        (None, "several ranks"),
+    ],
 )
-def test_other_threads_several_ranks_and_unseen_gradients_are_refused(loop, caplog, monkeypatch, gradients, said):
+def test_other_threads_several_ranks_and_unseen_gradients_are_refused(
+    loop, caplog, monkeypatch, gradients, said
+):
     ran = loop()
     if gradients is None:
         monkeypatch.setattr("probe.monitor.monitor_recording.world_size", lambda: 2)
@@ -263,7 +289,9 @@ def test_a_loss_scale_that_was_adjusted_after_the_gradients_is_put_back(loop):
 
     ran.gradients = unscaled
     (answer,) = ran.run().answers()
-    assert answer["key"] == "again.repeats"  # with the new scale the gradients would be twice as large
+    assert (
+        answer["key"] == "again.repeats"
+    )  # with the new scale the gradients would be twice as large
     assert (scales[-2], scales[-1], float(scaler.scale_value.asnumpy())) == (1024, 2048, 2048)
 
 
@@ -293,7 +321,9 @@ def test_a_primitive_with_attributes_of_its_own_ends_no_training(loop, caplog):
 def test_without_it_nothing_is_held(loop):
     ran = loop(on_alarm="log")
     inside = []
-    ran.forward = lambda x, y, forward=ran.forward: inside.append(base._Grad.__call__) or forward(x, y)
+    ran.forward = lambda x, y, forward=ran.forward: (
+        inside.append(base._Grad.__call__) or forward(x, y)
+    )
     ran.run(1)
     assert inside == [base._Grad.__call__]
     with pytest.raises(probe.UsageError):
@@ -325,7 +355,9 @@ def test_a_function_leads_to_tensors_generators_and_iterators_by_closures_global
     function = lambda x: holder.method(cell(x)) * own.random() + len([numbers])  # noqa: E731
     hidden = frozenset(vars(nn.Cell()))
     reached = Reached(ms.Tensor, nn.Cell, (nn.Optimizer,), hidden, function)
-    assert {id(tensor) for tensor in reached.tensors} == set(map(id, [holder.tensor, cell.weight, cell.bias]))
+    assert {id(tensor) for tensor in reached.tensors} == set(
+        map(id, [holder.tensor, cell.weight, cell.bias])
+    )
     assert set(map(id, reached.generators)) == {id(holder.random), id(own)}
     before = reached.positions()
     assert reached.positions() == before
@@ -358,11 +390,25 @@ print(loss.asnumpy().tobytes().hex())
 def test_probe_run_repeats_a_step_of_a_program_that_stays_as_it_is(tmp_path):
     script = tmp_path / "train.py"
     script.write_text(RUN)
-    options = ["--task", "monitor", "--on-alarm", "again", "--times", "2", "--dump-path", str(tmp_path / "d")]
+    options = [
+        "--task",
+        "monitor",
+        "--on-alarm",
+        "again",
+        "--times",
+        "2",
+        "--dump-path",
+        str(tmp_path / "d"),
+    ]
     printed = []
     for words in ([str(script)], ["-m", "probe", "run", *options, str(script)]):
         done = processes.run(
-            [sys.executable, *words], capture_output=True, text=True, cwd=ROOT, env=environment(), timeout=300
+            [sys.executable, *words],
+            capture_output=True,
+            text=True,
+            cwd=ROOT,
+            env=environment(),
+            timeout=300,
         )
         assert done.returncode == 0, done.stderr[-2000:]
         printed.append(done.stdout)
@@ -374,12 +420,16 @@ def test_probe_run_repeats_a_step_of_a_program_that_stays_as_it_is(tmp_path):
 def test_a_kill_in_a_repeat_leaves_the_alarm_the_series_and_a_dump_that_can_be_read():
     # in a process of its own: one that has trained has threads, which a forked child lacks
     command = program("monitor.kills", "--in-repeat", "--kills", 4)
-    done = processes.run(command, capture_output=True, text=True, cwd=ROOT, env=environment(), check=True)
+    done = processes.run(
+        command, capture_output=True, text=True, cwd=ROOT, env=environment(), check=True
+    )
     found = json.loads(done.stdout.splitlines()[-1])
     assert len(found) == 4
     assert all(one["alarm"] and one["rows"] and one["readable"] for one in found), found
     assert not all(one["answered"] for one in found), found
-    assert any(sum(one["entries"]) for one in found), found  # a kill may come before the first entry
+    assert any(sum(one["entries"]) for one in found), (
+        found
+    )  # a kill may come before the first entry
 
 
 def test_the_log_has_one_line_for_an_answer(loop, caplog):

@@ -9,8 +9,12 @@ import ml_dtypes
 import numpy as np
 
 KINDS = {
-    "Float32": np.float32, "Float16": np.float16, "BFloat16": ml_dtypes.bfloat16, "Int32": np.int32, "Int64": np.int64,
-}  # fmt: skip
+    "Float32": np.float32,
+    "Float16": np.float16,
+    "BFloat16": ml_dtypes.bfloat16,
+    "Int32": np.int32,
+    "Int64": np.int64,
+}
 ROUNDING = {"Float32": 2.0**-23, "Float16": 2.0**-10, "BFloat16": 2.0**-7}
 
 
@@ -31,8 +35,16 @@ class Device:
     def tensor(self, name, values, dtype):
         """Save an array, and return its record."""
         values = np.asarray(values).astype(KINDS[dtype])
-        np.save(self.arrays / f"{name}.npy", values.astype(np.float32) if dtype == "BFloat16" else values)
-        return {"type": "mindspore.Tensor", "dtype": dtype, "shape": list(values.shape), "data_name": f"{name}.npy"}
+        np.save(
+            self.arrays / f"{name}.npy",
+            values.astype(np.float32) if dtype == "BFloat16" else values,
+        )
+        return {
+            "type": "mindspore.Tensor",
+            "dtype": dtype,
+            "shape": list(values.shape),
+            "data_name": f"{name}.npy",
+        }
 
     def forward(self, key, inputs, outputs, dtype, kwargs=None, number=0, **parts):
         """Add a forward entry; inputs and outputs are arrays or records."""
@@ -54,7 +66,12 @@ class Device:
 
     def write(self):
         """Write dump.json."""
-        head = {"task": "tensor", "level": "L1", "framework": "mindspore", "dump_data_dir": str(self.arrays)}
+        head = {
+            "task": "tensor",
+            "level": "L1",
+            "framework": "mindspore",
+            "dump_data_dir": str(self.arrays),
+        }
         (self.rank / "dump.json").write_text(json.dumps({**head, "data": self.data}))
         return self.path
 
@@ -115,7 +132,10 @@ def record(folder, dtype):
     device.forward("Mint.cumsum", [w, number(0)], [np.cumsum(w, 0)], dtype)
     shape = [number(64)]
     device.forward(
-        "MintFunctional.layer_norm", [x, shape, one, zero, number(1e-5)], [normed(x, one, zero, 1e-5)], dtype
+        "MintFunctional.layer_norm",
+        [x, shape, one, zero, number(1e-5)],
+        [normed(x, one, zero, 1e-5)],
+        dtype,
     )
     counts = rng.randint(0, 1000, (8, 8)).astype(np.int32)
     device.forward("Functional.add", [counts, counts], [counts + counts], dtype)

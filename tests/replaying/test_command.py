@@ -39,18 +39,34 @@ def device(tmp_path_factory):
 
 def test_all_calls_have_a_line_and_files(device, tmp_path, capsys):
     table, document = tmp_path / "a.csv", tmp_path / "a.json"
-    status = main(["replay", str(device.path), "--all", "--jobs", "1", "--csv", str(table), "--json", str(document)])
+    status = main(
+        [
+            "replay",
+            str(device.path),
+            "--all",
+            "--jobs",
+            "1",
+            "--csv",
+            str(table),
+            "--json",
+            str(document),
+        ]
+    )
     lines = capsys.readouterr().out.splitlines()
     assert status == 1
     assert len(lines) == len(device.data) + 1
     wrong = [line for line in lines if line.endswith(": wrong")]
     assert len(wrong) == 1
     assert wrong[0].startswith("Functional.softmax.0.forward.output.0: recorded 1.0e-03 off, here ")
-    assert lines[-1] == f"{len(device.data) - 2} ok, 0 worse than expected, 1 wrong, 1 not replayable"
+    assert (
+        lines[-1] == f"{len(device.data) - 2} ok, 0 worse than expected, 1 wrong, 1 not replayable"
+    )
     with open(table) as file:
         rows = list(csv.DictReader(file))
     assert {row["call"] for row in rows} == set(device.data)
-    assert [row["call"] for row in rows if row["verdict"] == "wrong"] == ["Functional.softmax.0.forward"]
+    assert [row["call"] for row in rows if row["verdict"] == "wrong"] == [
+        "Functional.softmax.0.forward"
+    ]
     found = json.loads(document.read_text())
     assert [call["name"] for call in found] == list(device.data)
     assert next(call for call in found if "Cell" in call["name"])["reason"]
@@ -58,7 +74,10 @@ def test_all_calls_have_a_line_and_files(device, tmp_path, capsys):
 
 def test_a_name_without_direction_means_both_entries(device):
     calls = probe.replay(device.path, "Functional.matmul.0", jobs=1)
-    assert [call.name for call in calls] == ["Functional.matmul.0.forward", "Functional.matmul.0.backward"]
+    assert [call.name for call in calls] == [
+        "Functional.matmul.0.forward",
+        "Functional.matmul.0.backward",
+    ]
     assert calls.status == 0
     assert calls.counts["ok"] == 2
     assert not calls.found
@@ -67,7 +86,9 @@ def test_a_name_without_direction_means_both_entries(device):
 
 def test_in_bfloat16_the_fault_is_within_its_roundings(device):
     assert probe.replay(device.path, "Functional.softmax", jobs=1)[0].verdict == "wrong"
-    assert probe.replay(device.path, "Functional.softmax", jobs=1, dtype="bfloat16")[0].verdict == "ok"
+    assert (
+        probe.replay(device.path, "Functional.softmax", jobs=1, dtype="bfloat16")[0].verdict == "ok"
+    )
 
 
 def test_the_calls_of_another_device_are_judged_on_the_cpu(device):
@@ -103,7 +124,9 @@ def test_a_dump_without_arrays_says_so(debug, capsys):
 
 def children():
     """Return the processes that this process has started."""
-    listed = (Path("/proc/self/task") / thread / "children" for thread in os.listdir("/proc/self/task"))
+    listed = (
+        Path("/proc/self/task") / thread / "children" for thread in os.listdir("/proc/self/task")
+    )
     return {int(word) for path in listed for word in path.read_text().split()}
 
 
@@ -130,7 +153,9 @@ def test_a_call_that_hangs_loses_itself_alone(tmp_path):
     made.forward("Functional.matmul", [many, many], [many], "Float32")
     made.forward("Functional.square", [np.ones(3)], [np.ones(3)], "Float32")
     made.write()
-    slow, quick = (describe(next(choose(made.path, f"Functional.{key}"))) for key in ("matmul", "square"))
+    slow, quick = (
+        describe(next(choose(made.path, f"Functional.{key}"))) for key in ("matmul", "square")
+    )
     found = dict(Pool(1, {"device": "CPU", "dtype": ""}, 2.0).run([slow, quick]))
     assert str(found[0].reason) == "it did not end within 2 s"
     assert found[1].verdict == "ok"
@@ -153,7 +178,9 @@ def test_a_script_needs_mindspore_and_numpy_alone_and_has_the_same_verdict(devic
     assert "import probe" not in text
     assert "from probe" not in text
     clean = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
-    done = processes.run([sys.executable, str(script)], cwd=tmp_path, env=clean, capture_output=True, text=True)
+    done = processes.run(
+        [sys.executable, str(script)], cwd=tmp_path, env=clean, capture_output=True, text=True
+    )
     verdict = probe.replay(device.path, name, jobs=1)[0].verdict
     assert f"verdict: {verdict}" in done.stdout, done.stderr
     assert done.returncode == int(verdict != "ok")
@@ -196,15 +223,32 @@ def test_strange_records_and_texts_are_literals(tmp_path):
     made = Device(tmp_path / "dump")
     evil = '"""\nimport os\nos.system("touch harm")\n"""'
     made.forward("Functional.square", [np.ones(3)], [np.ones(3)], "Float32", {"x": number(evil)})
-    made.forward("Functional.exp", [{"type": "mindspore.Tensor", "dtype": evil, "shape": [3], "data_name": "a.npy"}],
-                 [np.ones(3)], "Float32")  # fmt: skip
-    made.forward("Functional.abs", [{"type": "mindspore.Tensor", "dtype": "Float32", "shape": [3],
-                                     "data_name": "../../../secret.npy"}], [np.ones(3)], "Float32")  # fmt: skip
+    made.forward(
+        "Functional.exp",
+        [{"type": "mindspore.Tensor", "dtype": evil, "shape": [3], "data_name": "a.npy"}],
+        [np.ones(3)],
+        "Float32",
+    )
+    made.forward(
+        "Functional.abs",
+        [
+            {
+                "type": "mindspore.Tensor",
+                "dtype": "Float32",
+                "shape": [3],
+                "data_name": "../../../secret.npy",
+            }
+        ],
+        [np.ones(3)],
+        "Float32",
+    )
     np.save(made.arrays / "a.npy", np.ones(3, np.float32))
     made.write()
     assert {call.verdict for call in probe.replay(made.path, jobs=1)} == {"not replayable"}
     script = tmp_path / "repro.py"
     assert main(["replay", str(made.path), "Functional.square", "--script", str(script)]) == 0
-    done = processes.run([sys.executable, str(script)], cwd=tmp_path, capture_output=True, text=True)
+    done = processes.run(
+        [sys.executable, str(script)], cwd=tmp_path, capture_output=True, text=True
+    )
     assert "not replayable" in done.stdout
     assert not (tmp_path / "harm").exists()

@@ -32,7 +32,9 @@ from tests.replaying.device import ROUNDING, Device
         ([1, 9, 7], [1, 9, 3], [1, 2, 8], "wrong", [2]),
     ],
 )
-def test_whole_numbers_are_golden_or_those_of_this_machine(recorded, golden, here, verdict, element):
+def test_whole_numbers_are_golden_or_those_of_this_machine(
+    recorded, golden, here, verdict, element
+):
     arrays = (np.array(item, np.int32) for item in (recorded, golden, here))
     found = judge("output.0", ReplayedOutput(next(arrays), "Int32", *arrays), Operation())
     assert (found.verdict, found.element) == (verdict, element)
@@ -44,13 +46,21 @@ X = np.linspace(1.0, 2.0, 64)
 def verdict(recorded, operation=None, here=None, dtype="Float32"):
     near = X.astype(np.float32) if here is None else here
     return judge(
-        "output.0", ReplayedOutput(np.asarray(recorded, np.float32), dtype, X, near), operation or Operation()
+        "output.0",
+        ReplayedOutput(np.asarray(recorded, np.float32), dtype, X, near),
+        operation or Operation(),
     ).verdict
 
 
 @pytest.mark.parametrize(
     ("roundings", "said"),
-    [(0, "ok"), (7, "ok"), (20, "worse than expected"), (31, "worse than expected"), (100, "wrong")],
+    [
+        (0, "ok"),
+        (7, "ok"),
+        (20, "worse than expected"),
+        (31, "worse than expected"),
+        (100, "wrong"),
+    ],
 )
 def test_an_error_counts_in_roundings(roundings, said):
     far = X.copy()
@@ -70,14 +80,20 @@ def test_an_operation_that_only_moves_values_has_no_error():
 @pytest.mark.parametrize(
     ("value", "golden", "here", "said"),
     [
-        (np.nan, 1.0, 1.0, "wrong"), (np.nan, np.nan, np.nan, "ok"), (1.0, np.nan, np.nan, "wrong"),
+        (np.nan, 1.0, 1.0, "wrong"),
+        (np.nan, np.nan, np.nan, "ok"),
+        (1.0, np.nan, np.nan, "wrong"),
         (np.inf, 1e39, 1.0, "ok"),
-        (np.inf, -1e39, 1.0, "ok"), (np.inf, -np.inf, -np.inf, "wrong"), (np.nan, 1.0, np.nan, "ok"),
+        (np.inf, -1e39, 1.0, "ok"),
+        (np.inf, -np.inf, -np.inf, "wrong"),
+        (np.nan, 1.0, np.nan, "ok"),
     ],
-)  # fmt: skip
+)
 def test_nan_and_inf_are_wrong_where_neither_side_has_them(value, golden, here, said):
     arrays = [np.array([1.0, 2.0, item]) for item in (value, golden, here)]
-    outcome = ReplayedOutput(arrays[0].astype(np.float32), "Float32", arrays[1], arrays[2].astype(np.float32))
+    outcome = ReplayedOutput(
+        arrays[0].astype(np.float32), "Float32", arrays[1], arrays[2].astype(np.float32)
+    )
     assert judge("output.0", outcome, Operation()).verdict == said
 
 
@@ -103,14 +119,24 @@ class Calls:
 
     def call(self, key, args, expected, **more):
         places = [f"output.{place}" for place in range(len(expected))]
-        known = {"kwargs": {}, "attributes": {}, "unsure": "", "expected": expected, "places": places}
+        known = {
+            "kwargs": {},
+            "attributes": {},
+            "unsure": "",
+            "expected": expected,
+            "places": places,
+        }
         return CallDescription(key, args, **{**known, **more})
 
     def evaluate(self, function, *arguments, **more):
-        return Evaluation(Maker(function, None, self.call(*arguments, **more), self.load, "")).judge()
+        return Evaluation(
+            Maker(function, None, self.call(*arguments, **more), self.load, "")
+        ).judge()
 
 
-@pytest.mark.parametrize(("key", "said"), [("Functional.abs", "worse than expected"), ("Functional.own", "ok")])
+@pytest.mark.parametrize(
+    ("key", "said"), [("Functional.abs", "worse than expected"), ("Functional.own", "ok")]
+)
 def test_an_element_that_depends_on_one_element_may_be_less_off(key, said):
     """An unknown operation may be a sum over its input."""
     calls = Calls()
@@ -141,18 +167,26 @@ def test_a_list_is_tried_as_a_tuple_and_as_a_list_until_the_shapes_fit():
 
 def maker(calls, *expected, **more):
     return Maker(
-        ops.abs, None, calls.call("Functional.abs", [calls.leaf([1.0])], list(expected), **more), calls.load, ""
+        ops.abs,
+        None,
+        calls.call("Functional.abs", [calls.leaf([1.0])], list(expected), **more),
+        calls.load,
+        "",
     )
 
 
 @pytest.mark.parametrize(
     ("found", "fits"),
     [
-        ([(np.zeros(3), "Float32")], True), ([(np.zeros(4), "Float32")], False),
+        ([(np.zeros(3), "Float32")], True),
+        ([(np.zeros(4), "Float32")], False),
         ([(np.zeros((3, 1)), "Float32")], False),
-        ([(np.zeros(3), "Float16")], False), ([None], False), ([(np.zeros(3), "Float32")] * 2, False), ([], False),
+        ([(np.zeros(3), "Float16")], False),
+        ([None], False),
+        ([(np.zeros(3), "Float32")] * 2, False),
+        ([], False),
     ],
-)  # fmt: skip
+)
 def test_outputs_fit_by_number_shape_and_dtype(found, fits):
     calls = Calls()
     assert maker(calls, calls.leaf([1.0, 2.0, 3.0]))._fits(found) is fits
@@ -162,7 +196,9 @@ def test_inputs_are_shaken_by_half_a_rounding_of_the_coarsest_output():
     calls = Calls()
     changed = maker(calls, calls.leaf([1.0]), {**calls.leaf([1.0]), "dtype": "Float16"})._shake(X)
     relative = np.abs(changed / X - 1)
-    assert 0.3 * ROUNDING["Float16"] < relative.min() and relative.max() <= 0.5 * ROUNDING["Float16"]
+    assert (
+        0.3 * ROUNDING["Float16"] < relative.min() and relative.max() <= 0.5 * ROUNDING["Float16"]
+    )
 
 
 def test_an_output_without_an_array_cannot_be_judged():
@@ -205,17 +241,22 @@ def test_the_longest_sum_that_shapes_allow(shapes, output, terms):
 def described(tmp_path, gradients, named_gradients=None):
     """Describe the backward of a call that has one tensor by its place and one by a name."""
     device, x = Device(tmp_path), X[:4]
-    device.forward("Mint.add", [x], [x], "Float32", kwargs={"other": device.tensor("other", x, "Float32")})
+    device.forward(
+        "Mint.add", [x], [x], "Float32", kwargs={"other": device.tensor("other", x, "Float32")}
+    )
     device.backward("Mint.add", [x], [x] * gradients, "Float32")
     if named_gradients:
-        device.data["Mint.add.0.backward"]["output_kwargs"] = {"other": device.tensor("named", x, "Float32")}
+        device.data["Mint.add.0.backward"]["output_kwargs"] = {
+            "other": device.tensor("named", x, "Float32")
+        }
     device.write()
     (dump,) = probe.open(tmp_path)
     return describe(dump["Mint.add.0.backward"])
 
 
 @pytest.mark.parametrize(
-    ("named_gradients", "places"), [(False, ["output.0"]), (True, ["output.0", "output_kwargs.other"])]
+    ("named_gradients", "places"),
+    [(False, ["output.0"]), (True, ["output.0", "output_kwargs.other"])],
 )
 def test_gradients_of_tensors_that_have_a_name_are_described_too(tmp_path, named_gradients, places):
     found = described(tmp_path, 1, named_gradients)
@@ -238,7 +279,8 @@ def random(*shape):
 
 @pytest.mark.parametrize("mode", ["same", "valid", "pad"])
 @pytest.mark.parametrize(
-    ("kernel", "stride", "dilation"), [((2, 2), 1, 1), ((3, 4), 2, 1), ((3, 2), 1, 2), ((4, 4), 3, 1)]
+    ("kernel", "stride", "dilation"),
+    [((2, 2), 1, 1), ((3, 4), 2, 1), ((3, 2), 1, 2), ((4, 4), 3, 1)],
 )
 def test_a_convolution_is_that_of_mindspore(mode, kernel, stride, dilation):
     x, weight = random(2, 3, 7, 8), random(4, 3, *kernel)
@@ -257,18 +299,34 @@ SAME = {
     "softmax": (references.softmax, ops.softmax, (random(3, 5),)),
     "log_softmax": (references.log_softmax, ops.log_softmax, (random(3, 5),)),
     "dense": (references.dense, ops.dense, (random(3, 5), random(2, 5), random(2))),
-    "addmm": (lambda *given: references.addmm(*given, beta=2, alpha=0.5),
-              lambda *given: ops.addmm(*given, beta=2, alpha=0.5),
-              (random(3, 2), random(3, 5), random(5, 2))),
+    "addmm": (
+        lambda *given: references.addmm(*given, beta=2, alpha=0.5),
+        lambda *given: ops.addmm(*given, beta=2, alpha=0.5),
+        (random(3, 2), random(3, 5), random(5, 2)),
+    ),
     "gelu": (references.gelu, ops.gelu, (random(9),)),
-    "gelu, tanh": (lambda x: references.gelu(x, "tanh"), lambda x: ops.gelu(x, "tanh"), (random(9),)),
+    "gelu, tanh": (
+        lambda x: references.gelu(x, "tanh"),
+        lambda x: ops.gelu(x, "tanh"),
+        (random(9),),
+    ),
     "silu": (references._FUNCTIONS["silu"], ops.silu, (random(9),)),
-    "layer_norm": (lambda x: references.layer_norm(x, (5,), random(5), random(5)),
-                   lambda x: ops.LayerNorm(epsilon=1e-5)(x, random(5), random(5))[0], (random(3, 5),)),
-    "cross_entropy": (references.cross_entropy, ops.cross_entropy, (random(3, 5), Tensor([0, 4, -100], ms.int32))),
-    "avg_pool": (lambda x: references._avg_pool_primitive(x, attributes=POOLING),
-                 nn.AvgPool2d((2, 3), (1, 2)), (random(1, 2, 5, 7),)),
-}  # fmt: skip
+    "layer_norm": (
+        lambda x: references.layer_norm(x, (5,), random(5), random(5)),
+        lambda x: ops.LayerNorm(epsilon=1e-5)(x, random(5), random(5))[0],
+        (random(3, 5),),
+    ),
+    "cross_entropy": (
+        references.cross_entropy,
+        ops.cross_entropy,
+        (random(3, 5), Tensor([0, 4, -100], ms.int32)),
+    ),
+    "avg_pool": (
+        lambda x: references._avg_pool_primitive(x, attributes=POOLING),
+        nn.AvgPool2d((2, 3), (1, 2)),
+        (random(1, 2, 5, 7),),
+    ),
+}
 
 
 @pytest.mark.parametrize("name", SAME)

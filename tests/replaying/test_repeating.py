@@ -100,22 +100,33 @@ def from_another_stream():
 #: name -> stand-in, first element that differs, repeats of 4 that differ
 DIFFERENT = {
     "the last bit, once": (changed(bits(7, 1), (2,)), [1, 3], 1),
-    "one element, always another": (in_turn(bits(0, 0), bits(0, 1), bits(0, 2), bits(0, 3), bits(0, 4)), [0, 0], 4),
+    "one element, always another": (
+        in_turn(bits(0, 0), bits(0, 1), bits(0, 2), bits(0, 3), bits(0, 4)),
+        [0, 0],
+        4,
+    ),
     "the sign of zero": (in_turn(of_zero(1), of_zero(-1)), [2, 3], 2),
     "the payload of NaN": (in_turn(of_nan(0), of_nan(5)), [0, 1], 2),
     "all elements": (changed(lambda array: array.__imul__(1.5), (3,)), [0, 0], 1),
     "other work": (from_another_stream(), [0, 0], 4),
 }
 EQUAL = {
-    "exp": ops.exp, "NaN": fixed(np.nan), "minus zero": fixed(-0.0), "infinity": fixed(np.inf),
-}  # fmt: skip
+    "exp": ops.exp,
+    "NaN": fixed(np.nan),
+    "minus zero": fixed(-0.0),
+    "infinity": fixed(np.inf),
+}
 
 
 @pytest.fixture
 def call(debug):
     """The description of one call of exp."""
     debug.record(lambda: ops.exp(X), level="L1", task="tensor")
-    (found,) = (call for call in next(iter(open_run(str(debug.dump_path)))) if call.name == "Functional.exp.0.forward")
+    (found,) = (
+        call
+        for call in next(iter(open_run(str(debug.dump_path))))
+        if call.name == "Functional.exp.0.forward"
+    )
     return describe(found)
 
 
@@ -144,7 +155,9 @@ def test_a_call_that_repeats_is_always_equal(call, name, monkeypatch):
 
 def test_a_call_of_a_random_operation_is_not_verified(debug):
     debug.record(lambda: ops.dropout(X, 0.5), level="L1", task="tensor")
-    (found,) = (call for call in next(iter(open_run(str(debug.dump_path)))) if "dropout" in call.name)
+    (found,) = (
+        call for call in next(iter(open_run(str(debug.dump_path)))) if "dropout" in call.name
+    )
     with pytest.raises(CannotReplayError, match="random"):
         describe(found)
 
@@ -162,8 +175,14 @@ def test_the_setting_that_helps_is_named(debug, monkeypatch, capsys):
         def run(self, calls):
             for number, call in enumerate(calls):
                 setting = needed.get(call.key)
-                stand_in = ops.exp if setting in (None, self._options.get("setting")) else changed(bits(1, 1))
-                monkeypatch.setattr(functions, "find", lambda call, stand_in=stand_in: Function(stand_in, ""))
+                stand_in = (
+                    ops.exp
+                    if setting in (None, self._options.get("setting"))
+                    else changed(bits(1, 1))
+                )
+                monkeypatch.setattr(
+                    functions, "find", lambda call, stand_in=stand_in: Function(stand_in, "")
+                )
                 yield number, replay_call(call, times=int(self._options["repeat"]))
 
     monkeypatch.setattr(replaying, "Pool", Here)
@@ -177,8 +196,25 @@ def test_the_setting_that_helps_is_named(debug, monkeypatch, capsys):
 
 
 def test_gradients_are_repeated_too_by_the_command(debug, capsys):
-    debug.record(lambda: ms.grad(lambda x: (ops.dropout(ops.exp(x)) * x).sum())(X), level="L1", task="tensor")
-    assert main(["replay", str(debug.dump_path), "--all", "--repeat", "2", "--jobs", "1", "--lang", "en"]) == 0
+    debug.record(
+        lambda: ms.grad(lambda x: (ops.dropout(ops.exp(x)) * x).sum())(X), level="L1", task="tensor"
+    )
+    assert (
+        main(
+            [
+                "replay",
+                str(debug.dump_path),
+                "--all",
+                "--repeat",
+                "2",
+                "--jobs",
+                "1",
+                "--lang",
+                "en",
+            ]
+        )
+        == 0
+    )
     lines = capsys.readouterr().out.splitlines()
     assert "Functional.exp.0.backward: always equal" in lines
     assert any("dropout" in line and "random" in line for line in lines)

@@ -40,13 +40,17 @@ def test_all_calls_of_a_training_are_replayed_and_ok(debug, net):
     model, train = build(net)
     debug.record(lambda: train(0), model, level="mix", task="tensor")
     found = verdicts(debug.dump_path)
-    assert {name: it for name, it in found.items() if it["verdict"] in ("wrong", "worse than expected")} == {}
+    assert {
+        name: it for name, it in found.items() if it["verdict"] in ("wrong", "worse than expected")
+    } == {}
     assert all(it["reason"] for it in found.values() if it["verdict"] == "not replayable")
     for direction, share in (("forward", 0.95), ("backward", 0.9)):
         # the calls inside of a Cell stand for it
         those = [it for name, it in found.items() if name.endswith(f".{direction}")]
         assert len(those) > 5
-        assert sum(it["verdict"] == "ok" for it in those) >= share * len(those), [it["reason"] for it in those]
+        assert sum(it["verdict"] == "ok" for it in those) >= share * len(those), [
+            it["reason"] for it in those
+        ]
 
 
 @pytest.fixture(scope="module", params=ROUNDING)
@@ -69,7 +73,12 @@ def planted(device, name, function):
     values = np.load(path)
     changed = np.asarray(function(values.astype(np.float64)))
     floats = values.dtype.kind == "f"
-    np.save(path, rounded(changed, device.dtype).astype(values.dtype) if floats else changed.astype(values.dtype))
+    np.save(
+        path,
+        rounded(changed, device.dtype).astype(values.dtype)
+        if floats
+        else changed.astype(values.dtype),
+    )
     try:
         ((_, result),) = verdicts(device.path, name[: name.index("ward") + 4]).items()
         return result["verdict"]
@@ -111,14 +120,20 @@ def test_planted_faults_are_wrong(device):
 
 
 def test_20_roundings_are_named(device):
-    found = {name: planted(device, name, lambda v: v * (1 + 20 * ROUNDING[device.dtype])) for name in ROUNDED}
+    found = {
+        name: planted(device, name, lambda v: v * (1 + 20 * ROUNDING[device.dtype]))
+        for name in ROUNDED
+    }
     assert [name for name, verdict in found.items() if verdict == "ok"] == []
 
 
 def test_another_eps_is_named(tmp_path):
     made = record(tmp_path / "dump", "Float32")
     made.data["MintFunctional.layer_norm.0.forward"]["input_args"][4]["value"] = 1e-4
-    assert verdicts(made.write(), "layer_norm")["MintFunctional.layer_norm.0.forward"]["verdict"] != "ok"
+    assert (
+        verdicts(made.write(), "layer_norm")["MintFunctional.layer_norm.0.forward"]["verdict"]
+        != "ok"
+    )
 
 
 def test_an_error_within_the_room_of_another_order_of_sums_is_ok(device):
@@ -148,7 +163,9 @@ def test_outputs_that_batch_norm_keeps_for_its_gradient_are_not_judged(debug):
     x = Tensor(np.random.RandomState(0).randn(2, 4, 3, 3).astype(np.float32))
     debug.record(lambda: net(x), net, level="mix", task="tensor")
     for place in (3, 4):
-        (path,) = debug.dump().folder.glob(f"dump_tensor_data/*BatchNorm.0.forward.output.{place}.npy")
+        (path,) = debug.dump().folder.glob(
+            f"dump_tensor_data/*BatchNorm.0.forward.output.{place}.npy"
+        )
         path.unlink()
         np.save(path, np.full(4, 3e30, np.float32))
     ((_, result),) = verdicts(debug.dump_path, "BatchNorm.0.forward").items()
@@ -170,9 +187,9 @@ def test_known_faults_of_mindspore_on_cpu_are_told(debug):
     exact = {"float64": np.tanh(x.asnumpy().astype(np.float64)), "here": ops.tanh(x).asnumpy()}
     assert np.abs(exact["float64"] - exact["here"]).max() > 1e-5
     before = np.ones(4, np.float32)
-    left = np.array_equal(Tensor(before).add_(Tensor(before)).asnumpy(), before * 2) and np.array_equal(
-        y.asnumpy(), before
-    )
+    left = np.array_equal(
+        Tensor(before).add_(Tensor(before)).asnumpy(), before * 2
+    ) and np.array_equal(y.asnumpy(), before)
     assert ("leaves its input" in found["add_"]["outputs"][0]["note"]) is bool(left)
 
 
@@ -185,8 +202,12 @@ def test_lists_and_tuples_are_told_apart_by_the_shape(debug):
 
 def test_dropout_is_random_in_training_alone(debug):
     x = Tensor(np.ones(100, np.float32))
-    debug.record(lambda: (ops.dropout(x, 0.5, True), ops.dropout(x, 0.5, False)), level="L1", task="tensor")
-    assert [(it["verdict"], it["reason"][:6]) for it in verdicts(debug.dump_path, "dropout").values()] == [
+    debug.record(
+        lambda: (ops.dropout(x, 0.5, True), ops.dropout(x, 0.5, False)), level="L1", task="tensor"
+    )
+    assert [
+        (it["verdict"], it["reason"][:6]) for it in verdicts(debug.dump_path, "dropout").values()
+    ] == [
         ("not replayable", "random"),
         ("ok", ""),
     ]
@@ -200,7 +221,9 @@ def test_a_call_under_mixed_precision_is_ok(debug):
     x = Tensor(np.random.RandomState(0).randn(8, 32).astype(np.float32))
     debug.record(lambda: net(x), net, level="mix", task="tensor")
     found = verdicts(debug.dump_path)
-    assert {name: it for name, it in found.items() if it["verdict"] in ("wrong", "worse than expected")} == {}
+    assert {
+        name: it for name, it in found.items() if it["verdict"] in ("wrong", "worse than expected")
+    } == {}
     assert any(it["verdict"] == "ok" for it in found.values())
 
 
@@ -213,12 +236,16 @@ def in_order(values):
 @pytest.mark.parametrize("positive", [False, True])
 def test_sums_in_another_order_are_ok(tmp_path, dtype, positive):
     made, rng = Device(tmp_path / "dump"), np.random.RandomState(2)
-    x, y = (rounded(rng.rand(16, 1024) if positive else rng.randn(16, 1024), dtype) for _ in range(2))
+    x, y = (
+        rounded(rng.rand(16, 1024) if positive else rng.randn(16, 1024), dtype) for _ in range(2)
+    )
     parts = np.exp(x - x.max(-1, keepdims=True)).astype(np.float32)
     made.forward("Functional.matmul", [x, y.T.copy()], [in_order(x[:, None] * y[None])], dtype)
     made.forward("Functional.softmax", [x, number(-1)], [parts / in_order(parts)[:, None]], dtype)
     made.forward("Functional.sum", [x, number(-1)], [in_order(x)], dtype)
-    made.forward("Functional.mean", [x], [np.asarray(in_order(x.reshape(-1)) / np.float32(x.size))], dtype)
+    made.forward(
+        "Functional.mean", [x], [np.asarray(in_order(x.reshape(-1)) / np.float32(x.size))], dtype
+    )
     made.forward("Functional.logsumexp", [x, number(-1)], [np.log(in_order(np.exp(x)))], dtype)
     found = verdicts(made.write())
     assert {name: it for name, it in found.items() if it["verdict"] != "ok"} == {}

@@ -55,14 +55,23 @@ def train():
 
     net = nn.SequentialCell(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(2))
     net.set_train()
-    images, weight, wide, half = draw(2, 3, 8, 8), draw(64, 5), draw(4, 16), draw(4, 16).astype(ms.float16)
+    images, weight, wide, half = (
+        draw(2, 3, 8, 8),
+        draw(64, 5),
+        draw(4, 16),
+        draw(4, 16).astype(ms.float16),
+    )
     rows, scale, shift = draw(2, 64), draw(16), draw(16)
 
     def run(images, weight, wide, half):
         chances = ops.softmax(mint.matmul(rows, weight), -1)
         normed = ops.LayerNorm(begin_norm_axis=1, begin_params_axis=1)(wide, scale, shift)[0]
         both = ops.concat([wide, mint.nn.functional.silu(wide) + ops.gelu(normed)], 1)
-        parts = both.reshape(8, 16).transpose(1, 0).mean() + mint.exp(wide)[1:, 2].sum() + ops.tanh(half).sum()
+        parts = (
+            both.reshape(8, 16).transpose(1, 0).mean()
+            + mint.exp(wide)[1:, 2].sum()
+            + ops.tanh(half).sum()
+        )
         return net(images).sum() + (chances * chances).sum() + parts + ops.Pow()(wide, 2.0).max()
 
     gradient = ms.value_and_grad(run, (0, 1, 2, 3), net.trainable_params())
@@ -103,9 +112,21 @@ def test_scripts_run_with_mindspore_and_numpy_alone_and_have_the_same_verdict(de
         name: "wrong" if is_changed else "ok" for name, is_changed in CALLS.items()
     }
     done = processes.run(
-        [sys.executable, "-I", "-S", "-c", DRIVER, str(packages(tmp_path / "packages")), *map(str, scripts.values())],
-        fresh="it has other packages", cwd=tmp_path, env={}, capture_output=True, text=True,
-    )  # fmt: skip
+        [
+            sys.executable,
+            "-I",
+            "-S",
+            "-c",
+            DRIVER,
+            str(packages(tmp_path / "packages")),
+            *map(str, scripts.values()),
+        ],
+        fresh="it has other packages",
+        cwd=tmp_path,
+        env={},
+        capture_output=True,
+        text=True,
+    )
     assert "modules of others: []" in done.stdout, done.stderr
     said = dict(part.split("\n", 1) for part in done.stdout.split("script ")[1:])
     for name, script in scripts.items():
@@ -114,5 +135,7 @@ def test_scripts_run_with_mindspore_and_numpy_alone_and_have_the_same_verdict(de
         assert f"status {int(call.verdict != 'ok')}" in lines
         assert f"golden: {call.golden}" in lines
         for item in call.outputs:
-            start = f"{item.place}: recorded {item.off:.1e} off, here {item.here:.1e}: {item.verdict}"
+            start = (
+                f"{item.place}: recorded {item.off:.1e} off, here {item.here:.1e}: {item.verdict}"
+            )
             assert any(line.startswith(start) for line in lines), (start, lines)

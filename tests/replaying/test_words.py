@@ -31,9 +31,15 @@ def replayed(result):
 
 
 def test_all_keys_of_the_code_are_in_the_table_and_all_of_the_table_in_the_code():
-    text = "".join(module.text for module in read(ROOT) if module.name.startswith("probe.replaying"))
+    text = "".join(
+        module.text for module in read(ROOT) if module.name.startswith("probe.replaying")
+    )
     used = set(re.findall(r'"(replay\.\w+)"', text))
-    of_entries = {"replay.raised", "replay.pending", "replay.error"}  # the key of the entry is in their names
+    of_entries = {
+        "replay.raised",
+        "replay.pending",
+        "replay.error",
+    }  # the key of the entry is in their names
     assert used | of_entries == {key for key in table() if key.startswith("replay.")}
 
 
@@ -50,7 +56,12 @@ def test_no_english_is_left_in_chinese(key):
     ("said", "golden", "english", "chinese"),
     [
         (NOTHING, "float64", "", ""),
-        (say("replay.inexact"), "float64", " (the operation itself is inexact here)", "（该操作本身在本机不精确）"),
+        (
+            say("replay.inexact"),
+            "float64",
+            " (the operation itself is inexact here)",
+            "（该操作本身在本机不精确）",
+        ),
         (NOTHING, "float32", " (golden: float32)", "（标杆：float32）"),
         (
             clauses(say("replay.tie"), say("replay.no_kernel")),
@@ -65,13 +76,21 @@ def test_a_line_has_the_output_its_verdict_and_remarks(said, golden, english, ch
     call = replayed(ReplayResult("wrong", NOTHING, golden, [dataclasses.replace(FAR, said=said)]))
     head = "Functional.relu.0.forward.output.0"
     assert str(call) == f"{head}: recorded 1.0e-03 off, here 6.0e-08 at [0, 1]: wrong{english}"
-    assert call.sentence.text("zh") == f"{head}：记录值偏差 1.0e-03，本机偏差 6.0e-08，位于 [0, 1]：错误{chinese}"
+    assert (
+        call.sentence.text("zh")
+        == f"{head}：记录值偏差 1.0e-03，本机偏差 6.0e-08，位于 [0, 1]：错误{chinese}"
+    )
 
 
 def test_the_last_line_counts_the_verdicts_in_both_languages():
     refused = replayed(not_replayed(say("replay.cell")))
     calls = Replays(
-        [replayed(ReplayResult("ok", NOTHING, "float64", [dataclasses.replace(FAR, verdict="ok")])), refused]
+        [
+            replayed(
+                ReplayResult("ok", NOTHING, "float64", [dataclasses.replace(FAR, verdict="ok")])
+            ),
+            refused,
+        ]
     )
     assert str(calls).splitlines()[-1] == "1 ok, 0 worse than expected, 0 wrong, 1 not replayable"
     assert calls.text("zh").splitlines()[-1] == "1 个符合预期，0 个比预期差，0 个错误，1 个不能重放"
@@ -79,18 +98,27 @@ def test_the_last_line_counts_the_verdicts_in_both_languages():
 
 def test_json_has_the_text_and_the_key_and_facts_that_make_it():
     outputs = [dataclasses.replace(FAR, said=say("replay.special", count=2))]
-    call = json.loads(json.dumps(replayed(ReplayResult("wrong", NOTHING, "float64", outputs)).to_dict()))
+    call = json.loads(
+        json.dumps(replayed(ReplayResult("wrong", NOTHING, "float64", outputs)).to_dict())
+    )
     assert (call["reason"], call["key"], call["facts"]) == ("", "", {})
     (output,) = call["outputs"]
     assert output["note"] == "2 NaN/Inf where the golden output has none, or none where it has"
     assert (output["key"], output["facts"]) == ("replay.special", {"count": 2})
-    refused = replayed(not_replayed(say("replay.raised_here", error="TypeError", message="no"))).to_dict()
+    refused = replayed(
+        not_replayed(say("replay.raised_here", error="TypeError", message="no"))
+    ).to_dict()
     assert refused["reason"] == "MindSpore raised here: TypeError: no"
-    assert str(Sentence.from_dict({key: refused[key] for key in ("key", "facts")})) == refused["reason"]
+    assert (
+        str(Sentence.from_dict({key: refused[key] for key in ("key", "facts")}))
+        == refused["reason"]
+    )
 
 
 @pytest.mark.slow
-def test_the_command_speaks_the_language_that_is_asked_for_or_that_of_the_locale(tmp_path, capsys, monkeypatch):
+def test_the_command_speaks_the_language_that_is_asked_for_or_that_of_the_locale(
+    tmp_path, capsys, monkeypatch
+):
     made = Device(tmp_path / "dump")
     made.forward("Functional.dropout", [number(0.5)], [number(1.0)], "Float32")
     path = str(made.write())
@@ -102,7 +130,10 @@ def test_the_command_speaks_the_language_that_is_asked_for_or_that_of_the_locale
         (["--lang", "zh"], "C", "0 个符合预期，0 个比预期差，0 个错误，1 个不能重放"),
     ):
         monkeypatch.setenv("LC_ALL", variable)
-        assert main(["replay", path, "--all", "--jobs", "1", "--csv", str(tmp_path / "a.csv"), *words]) == 2
+        assert (
+            main(["replay", path, "--all", "--jobs", "1", "--csv", str(tmp_path / "a.csv"), *words])
+            == 2
+        )
         said = capsys.readouterr()
         assert said.out.splitlines()[-1] == last
         is_chinese = "个" in last

@@ -23,7 +23,9 @@ def write(folder, run="Nov25_20-12-58-rank0-1ab721d1", norms=("1.0", "2.0", "nan
             file = own / f"{kind}_{step - step % 2}-{step - step % 2 + 1}.csv"
             has_head = file.exists()
             with file.open("a") as lines:
-                lines.write(("" if has_head else HEAD) + f'0,fc.weight,{step},4.0,{norm},"(2, 3)",Float32\n')
+                lines.write(
+                    ("" if has_head else HEAD) + f'0,fc.weight,{step},4.0,{norm},"(2, 3)",Float32\n'
+                )
     return own
 
 
@@ -31,7 +33,12 @@ def test_each_kind_has_the_names_of_task_monitor(tmp_path):
     write(tmp_path)
     (rank,) = open_series(str(tmp_path))
     assert (rank.rank, rank.steps) == (0, [0, 1, 2])
-    assert {"fc.weight.grad", "fc.weight.grad_in", "fc.weight.param", "optimizer.moment1.fc.weight"} < set(rank.names)
+    assert {
+        "fc.weight.grad",
+        "fc.weight.grad_in",
+        "fc.weight.param",
+        "optimizer.moment1.fc.weight",
+    } < set(rank.names)
     assert str(rank["fc.weight.grad"].values.tolist()) == "[1.0, 2.0, nan]"
     assert rank["fc.weight.grad.max"].values.tolist() == [4.0, 4.0, 4.0]
 
@@ -41,7 +48,10 @@ def test_of_several_runs_the_newest_of_each_rank_counts(tmp_path):
     write(tmp_path, "Nov26_20-12-58-rank0-aaaaaaaa", ("1.0", "2.0"))
     write(tmp_path, "Nov26_20-12-58-rank1-aaaaaaaa", ("1.0",))
     os.utime(old, (0, 0))
-    assert [(item.rank, item.steps) for item in open_series(str(tmp_path))] == [(0, [0, 1]), (1, [0])]
+    assert [(item.rank, item.steps) for item in open_series(str(tmp_path))] == [
+        (0, [0, 1]),
+        (1, [0]),
+    ]
     assert open_series(str(old))[0].steps == [0]
 
 
@@ -55,7 +65,9 @@ def test_the_commands_read_them_and_judge(tmp_path, capsys, command, status):
 def test_rows_that_are_cut_or_wrong_are_left_out(tmp_path):
     own = write(tmp_path)
     with (own / "grad_unreduced_0-1.csv").open("a") as lines:
-        lines.write("0,fc.weight,x,1,1\n0,fc.weight,-1,1,1\n0,fc.weight,1e400,1,1\n0,b\x00,1,a,b\n0,fc.wei")
+        lines.write(
+            "0,fc.weight,x,1,1\n0,fc.weight,-1,1,1\n0,fc.weight,1e400,1,1\n0,b\x00,1,a,b\n0,fc.wei"
+        )
     (rank,) = open_series(str(tmp_path))
     assert rank.steps == [0, 1, 2]
 

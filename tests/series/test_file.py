@@ -13,7 +13,12 @@ from probe.errors import UsageError
 from probe.series.file import MARK, RankSeries, SeriesFile, SeriesTail, sections
 from probe.series.series import find_series, open_series
 
-ROWS = [(0, {"loss": 1.5}), (1, {"loss": 1.25, "w.grad": 2.0}), (2, {"w.grad": 3.0}), (3, {"loss": 0.5, "w.grad": 4.0})]
+ROWS = [
+    (0, {"loss": 1.5}),
+    (1, {"loss": 1.25, "w.grad": 2.0}),
+    (2, {"w.grad": 3.0}),
+    (3, {"loss": 0.5, "w.grad": 4.0}),
+]
 
 
 def written(folder, rows=ROWS):
@@ -73,7 +78,11 @@ def test_of_two_rows_of_one_step_the_last_counts(tmp_path):
 def test_numbers_of_rows_that_look_like_the_begin_of_a_section_are_none(tmp_path):
     odd = float(np.frombuffer(MARK[:4], "<f4")[0])
     rows = [(0, {"loss": odd}), (1, {"loss": odd}), (2, {"loss": 1.0})]
-    assert [value["loss"] for _, value in RankSeries(written(tmp_path, rows), 0).rows()] == [odd, odd, 1.0]
+    assert [value["loss"] for _, value in RankSeries(written(tmp_path, rows), 0).rows()] == [
+        odd,
+        odd,
+        1.0,
+    ]
 
 
 def test_another_file_is_refused(tmp_path):
@@ -85,7 +94,12 @@ def test_another_file_is_refused(tmp_path):
 
 
 @settings(max_examples=40, deadline=None, derandomize=True)
-@given(st.lists(st.dictionaries(st.sampled_from(["a", "b", "c"]), st.floats(width=32, allow_nan=False)), max_size=8))
+@given(
+    st.lists(
+        st.dictionaries(st.sampled_from(["a", "b", "c"]), st.floats(width=32, allow_nan=False)),
+        max_size=8,
+    )
+)
 def test_a_section_begins_with_each_new_column(tmp_path_factory, values):
     rows = list(enumerate(values))
     path = written(tmp_path_factory.mktemp("series"), rows)

@@ -23,7 +23,9 @@ def write(folder, losses, first=0, others=0):
     """Append a row for each loss, with further series."""
     file = SeriesFile(str(folder))
     for step, loss in enumerate(losses, first):
-        file.write(step, {"loss": loss, **{f"layers.{place}.w.grad": 1.0 for place in range(others)}})
+        file.write(
+            step, {"loss": loss, **{f"layers.{place}.w.grad": 1.0 for place in range(others)}}
+        )
     file.close()
     return file.path
 

@@ -12,7 +12,9 @@ def held(*values, **evidence):
     """Return the parameter on ranks 0, 1, ...; ``evidence`` has a list with the item of each rank, or one for all."""
     found = {}
     for rank, value in enumerate(values):
-        own = {key: item[rank] if isinstance(item, list) else item for key, item in evidence.items()}
+        own = {
+            key: item[rank] if isinstance(item, list) else item for key, item in evidence.items()
+        }
         found[rank] = Held(value, **{"shape": (4, 4), "is_telling": True, **own})
     return found
 
@@ -51,7 +53,9 @@ def test_parts_are_not_accused(evidence):
     assert (judged.apart, judged.unknown, judged.is_split) == ([], [], True)
 
 
-@pytest.mark.parametrize("evidence", [{}, {"gradient": ["g", "h"]}, {"reduced": ["0", "1"]}, {"gradient": ["g", None]}])
+@pytest.mark.parametrize(
+    "evidence", [{}, {"gradient": ["g", "h"]}, {"reduced": ["0", "1"]}, {"gradient": ["g", None]}]
+)
 def test_without_evidence_it_cannot_be_known(evidence):
     judged = judge(held("a", "b", **evidence), {}, False)
     assert (judged.apart, judged.unknown) == ([], [[0], [1]])

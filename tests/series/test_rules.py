@@ -56,9 +56,18 @@ STRANGE = {
     "stable rank": ("w.stable_rank", [20.0] * 10 + [2.0]),
     "table update": ("embedding.update_ratio", [0.01] * 5 + [0.2, 0.2]),
     "setting": ("optimizer.momentum", [0.9] * 20 + [0.999]),
-    "reset": ("optimizer.moment2.v", [dict.fromkeys(STATES, 1e-3)] * 5 + [dict.fromkeys(STATES, 1e-6)]),
-    "scaled": ("w.grad_in", [dict.fromkeys(GRADIENTS, 1.0)] * 20 + [{**GRADIENTS, "w.grad_in": 1e-3}] * 3),
-    "stuck": ("loss", [1.0 + 0.1 * (i % 2) for i in range(60)] + [1.0 - 0.01 * i for i in range(20)]),
+    "reset": (
+        "optimizer.moment2.v",
+        [dict.fromkeys(STATES, 1e-3)] * 5 + [dict.fromkeys(STATES, 1e-6)],
+    ),
+    "scaled": (
+        "w.grad_in",
+        [dict.fromkeys(GRADIENTS, 1.0)] * 20 + [{**GRADIENTS, "w.grad_in": 1e-3}] * 3,
+    ),
+    "stuck": (
+        "loss",
+        [1.0 + 0.1 * (i % 2) for i in range(60)] + [1.0 - 0.01 * i for i in range(20)],
+    ),
 }
 
 
@@ -68,7 +77,9 @@ def test_each_rule_of_the_monitor_can_say_something(rule):
     looking = OnlineRules()
     found = []
     for step, value in enumerate(values):
-        found += looking.feed(step, value if isinstance(value, dict) else {} if value is None else {name: value})
+        found += looking.feed(
+            step, value if isinstance(value, dict) else {} if value is None else {name: value}
+        )
     assert rule in {alarm.rule for alarm in found}
     assert {alarm.series for alarm in found} == {name}
 
@@ -82,7 +93,9 @@ def test_an_update_that_is_rounding_raises_no_alarm():
 
 def alarms_of(name, values):
     looking = OnlineRules()
-    return [alarm for step, value in enumerate(values) for alarm in looking.feed(step, {name: value})]
+    return [
+        alarm for step, value in enumerate(values) for alarm in looking.feed(step, {name: value})
+    ]
 
 
 def test_a_loss_near_zero_whose_numbers_vary_much_has_a_spike():
@@ -112,7 +125,9 @@ def test_a_weight_that_grows_by_equal_steps_from_near_zero_does_not_drift():
 
 def test_a_rate_that_rises_slowly_or_comes_back_is_no_alarm():
     warm = [1e-4 * (i + 1) for i in range(40)]
-    assert alarms_of("optimizer.learning_rate", [*warm, *warm[::-1], *[1e-5] * 30, *warm[-10:]]) == []
+    assert (
+        alarms_of("optimizer.learning_rate", [*warm, *warm[::-1], *[1e-5] * 30, *warm[-10:]]) == []
+    )
     assert [alarm.step for alarm in alarms_of("optimizer.learning_rate.1", [*warm, 0.04])] == [40]
 
 
@@ -147,51 +162,72 @@ def test_a_rule_is_told_again_only_when_it_was_over_for_twenty_steps():
 
 def tensor_of(rule):
     return {
-        "dead units": "Functional.relu.0.forward.output.0", "saturation": "Functional.relu.0.forward.output.0",
+        "dead units": "Functional.relu.0.forward.output.0",
+        "saturation": "Functional.relu.0.forward.output.0",
         "update ratio": "Cell.fc.Dense.forward.0.parameters.weight",
         "weight drift": "Cell.fc.Dense.forward.0.parameters.weight",
-    }.get(rule, "Cell.fc.Dense.parameters_grad.0.weight.0")  # fmt: skip
+    }.get(rule, "Cell.fc.Dense.parameters_grad.0.weight.0")
 
 
 STEADY = [1.0, 1.1, 0.9, 1.05, 1.0, 0.95]
 #: rule -> norms of the recorded steps, further numbers, and the whole finding
 IN_STEPS = {
-    "NaN/Inf": ([1.0, math.nan], Point(), "NaN/Inf: nan in step 1 (threshold 0; smdebug ExplodingTensor)"),
-    "spike": ([*STEADY, 30.0], Point(), "spike: 30 in step 6, about 1 before (threshold 6; ZClip, llm.c)"),
+    "NaN/Inf": (
+        [1.0, math.nan],
+        Point(),
+        "NaN/Inf: nan in step 1 (threshold 0; smdebug ExplodingTensor)",
+    ),
+    "spike": (
+        [*STEADY, 30.0],
+        Point(),
+        "spike: 30 in step 6, about 1 before (threshold 6; ZClip, llm.c)",
+    ),
     "growing": (
-        [1.0, 3.0, 9.0, 27.0, 81.0], Point(), "growing: from 1 to 81 in 5 recorded steps (threshold 10; probe)"
+        [1.0, 3.0, 9.0, 27.0, 81.0],
+        Point(),
+        "growing: from 1 to 81 in 5 recorded steps (threshold 10; probe)",
     ),
     "vanishing": (
-        [*STEADY, 1e-8], Point(size=4),
+        [*STEADY, 1e-8],
+        Point(size=4),
         "vanishing: no more than 5e-09 on average in step 6 (threshold 1e-07; smdebug VanishingGradient)",
     ),
     "update ratio": (
-        [*STEADY, 12.0], Point(),
+        [*STEADY, 12.0],
+        Point(),
         "update ratio: from 0.95 to 12 in one step (threshold 10; smdebug WeightUpdateRatio)",
     ),
     "unchanged": (
-        [*STEADY, 1.25, 1.25, 1.25], Point(),
+        [*STEADY, 1.25, 1.25, 1.25],
+        Point(),
         "unchanged: 1.25 in 3 recorded steps (threshold 3; smdebug UnchangedTensor)",
     ),
     "missing": (
-        [*STEADY[:3], None, *STEADY], Point(),
+        [*STEADY[:3], None, *STEADY],
+        Point(),
         "missing: not recorded in step 3, but before (threshold 1; OLMo issue 266)",
     ),
     "dead units": (
-        STEADY, Point(zeros=1.0), "dead units: 100.0% zeros in 5 recorded steps (threshold 0.99; smdebug DeadRelu)"
+        STEADY,
+        Point(zeros=1.0),
+        "dead units: 100.0% zeros in 5 recorded steps (threshold 0.99; smdebug DeadRelu)",
     ),
     "saturation": (
-        [1.0], Point(peak=0.95),
+        [1.0],
+        Point(peak=0.95),
         "saturation: 95% of the largest number of its dtype in step 0 (threshold 0.9; probe)",
     ),
     "weight drift": (
-        [*STEADY, 2.0], Point(), "weight drift: 2 in step 6, 1 at first (threshold 2; probe)"
+        [*STEADY, 2.0],
+        Point(),
+        "weight drift: 2 in step 6, 1 at first (threshold 2; probe)",
     ),
     "one layer apart": (
-        [*STEADY, 80.0], Point(),
+        [*STEADY, 80.0],
+        Point(),
         "one layer apart: 80 in step 6, about 1 in 7 layers of its kind (threshold 6; OLMo issue 266)",
     ),
-}  # fmt: skip
+}
 
 
 def found_in_dumps(rule):
@@ -200,7 +236,10 @@ def found_in_dumps(rule):
     trend = {tensor_of(rule): {None: series}}
     if rule == "one layer apart":
         names = [f"Cell.blocks.{place}.fc.Dense.parameters_grad.0.weight.0" for place in range(8)]
-        trend = {name: {None: series if place == 3 else dict.fromkeys(series, 1.0)} for place, name in enumerate(names)}
+        trend = {
+            name: {None: series if place == 3 else dict.fromkeys(series, 1.0)}
+            for place, name in enumerate(names)
+        }
     points = {name: {None: dict.fromkeys(series, point)} for name in trend}
     return [item for item in findings(trend, range(len(norms)), points=points) if item.rule == rule]
 
@@ -244,7 +283,9 @@ def alarms_of_rule(rule):
     name, values = STRANGE[rule]
     looking, found = OnlineRules(), []
     for step, value in enumerate(values):
-        found += looking.feed(step, value if isinstance(value, dict) else {} if value is None else {name: value})
+        found += looking.feed(
+            step, value if isinstance(value, dict) else {} if value is None else {name: value}
+        )
     return [alarm for alarm in found if alarm.rule == rule]
 
 
@@ -256,7 +297,10 @@ def test_each_rule_of_the_monitor_says_its_numbers(rule):
 def test_a_loss_that_is_nan_from_the_first_step_on_and_one_far_above_all():
     assert alarms_of("loss", [math.nan])[0].sentence == "NaN/Inf in step 0"
     steady = [1 + 0.01 * (i % 3) for i in range(30)]
-    assert alarms_of("loss", [*steady, 5.0])[0].sentence == "5, about 1.01 in the 20 steps before in step 30"
+    assert (
+        alarms_of("loss", [*steady, 5.0])[0].sentence
+        == "5, about 1.01 in the 20 steps before in step 30"
+    )
 
 
 def without_names(text):
@@ -299,7 +343,10 @@ def test_an_alarm_is_key_and_facts_in_json():
         ("Cell.r.expert_largest", [0.5] * 30),  # two experts
         ("w.stable_rank", [14.0 * 0.95**i + 3.0 for i in range(100)]),
         ("w.stable_rank", [1.0] * 20),  # one row
-        ("embedding.update_ratio", [0.242, 0.165, 0.124, 0.106, 0.087, 0.074]),  # Adam's first steps, without warm-up
+        (
+            "embedding.update_ratio",
+            [0.242, 0.165, 0.124, 0.106, 0.087, 0.074],
+        ),  # Adam's first steps, without warm-up
         ("embedding.update_ratio", [0.15] + [0.03] * 20),  # the first update of small numbers
     ],
 )
@@ -309,13 +356,18 @@ def test_a_healthy_mechanism_raises_no_alarm(name, values):
 
 def test_an_update_that_was_rounding_before_may_be_zero():
     rules, small = OnlineRules(), [5.8e-11, 5.8e-11, 0.0, 0.0, 0.0]
-    assert [rules.feed(step, {"a.update": 0.1, "b.update": value}) for step, value in enumerate(small)] == [[]] * 5
+    assert [
+        rules.feed(step, {"a.update": 0.1, "b.update": value}) for step, value in enumerate(small)
+    ] == [[]] * 5
     rules = OnlineRules()
-    found = [rules.feed(step, {"a.update": 1e-3, "b.update": value, "b.param": 4.0}) for step, value in
-             enumerate([6e-8, 8e-8, 0.0, 0.0])]  # fmt: skip
+    found = [
+        rules.feed(step, {"a.update": 1e-3, "b.update": value, "b.param": 4.0})
+        for step, value in enumerate([6e-8, 8e-8, 0.0, 0.0])
+    ]
     assert found == [[]] * 4
     rules = OnlineRules()
     found = [
-        rules.feed(step, {"a.update": 0.1, "b.update": value}) for step, value in enumerate([0.01, 0.01, 0.0, 0.0])
+        rules.feed(step, {"a.update": 0.1, "b.update": value})
+        for step, value in enumerate([0.01, 0.01, 0.0, 0.0])
     ]
     assert [alarm.rule for alarm in found[3]] == ["unchanged"]

@@ -45,7 +45,9 @@ def test_the_name_of_a_cells_tensor_is_its_slot(direction, key):
     assert slot.in_cell == ("input_1" if direction == "forward" else "output_1")
 
 
-@pytest.mark.parametrize("name", ["loss", "fc.weight.grad", "Cell.fc.Dense.forward.0.output.x", "Cell.fc.Dense"])
+@pytest.mark.parametrize(
+    "name", ["loss", "fc.weight.grad", "Cell.fc.Dense.forward.0.output.x", "Cell.fc.Dense"]
+)
 def test_other_names_have_no_slot(name):
     assert slot_of(name) is None
 
@@ -69,4 +71,8 @@ def test_the_name_of_a_tensor_in_a_dump_says_its_kinds(name, kinds):
 def test_layers_of_a_kind_share_a_name_without_numbers():
     names = [f"Cell.blocks.{place}.fc.Dense.forward.0.output.0" for place in range(12)]
     assert len({layer_kind(name) for name in names}) == 1
-    assert layer_kind("Cell.fc.Dense.forward.0.output.0") == layer_kind("Tensor.add.0.forward.output.0") == ""
+    assert (
+        layer_kind("Cell.fc.Dense.forward.0.output.0")
+        == layer_kind("Tensor.add.0.forward.output.0")
+        == ""
+    )

@@ -20,9 +20,15 @@ def test_whole_numbers_from_zero_are_accepted(number):
 
 @pytest.mark.parametrize("number", [-1, 1.0, True, "0", math.nan])
 def test_other_numbers_are_refused_by_the_method_that_got_them(number):
-    with pytest.raises(UsageError, match=r"^set_init_step\(\): .* is not allowed\. Allowed: a whole number from 0\.$"):
+    with pytest.raises(
+        UsageError,
+        match=r"^set_init_step\(\): .* is not allowed\. Allowed: a whole number from 0\.$",
+    ):
         check_init_step(number)
-    with pytest.raises(UsageError, match=r"^start\(\): rank_id .* is not allowed\. Allowed: a whole number from 0\.$"):
+    with pytest.raises(
+        UsageError,
+        match=r"^start\(\): rank_id .* is not allowed\. Allowed: a whole number from 0\.$",
+    ):
         check_start(None, None, number)
 
 
@@ -31,7 +37,9 @@ def test_a_cell_and_lists_of_cells_are_models(model):
     check_start(model, [0, 0], None)
 
 
-@pytest.mark.parametrize(("model", "token_range"), [("net", None), ([1], None), (None, [2, 1]), (None, [0]), (None, 3)])
+@pytest.mark.parametrize(
+    ("model", "token_range"), [("net", None), ([1], None), (None, [2, 1]), (None, [0]), (None, 3)]
+)
 def test_other_models_and_ranges_are_refused(model, token_range):
     with pytest.raises(UsageError, match=r"^start\(\): "):
         check_start(model, token_range, None)

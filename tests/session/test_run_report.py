@@ -39,7 +39,9 @@ def test_the_line_at_the_end_is_on_stderr_and_names_the_folder_and_the_command(d
     train(debug(), steps=4)
     PrecisionDebugger.close()
     folder = debug.dump_path
-    assert capsys.readouterr().err.splitlines() == [f"probe: 4 steps in {folder}; look with: probe show {folder}"]
+    assert capsys.readouterr().err.splitlines() == [
+        f"probe: 4 steps in {folder}; look with: probe show {folder}"
+    ]
 
 
 def test_the_line_goes_through_logging_where_a_handler_takes_it(debug, capsys, caplog):
@@ -112,20 +114,39 @@ for cell in range(2):
 @pytest.mark.parametrize("where", ["program", "notebook"])
 def test_the_line_comes_once_at_the_end_and_in_a_notebook_at_step_too(tmp_path, where):
     command = [sys.executable, "-c", AT_EXIT, where]
-    done = processes.run(command, cwd=tmp_path, env=environment(), capture_output=True, text=True, check=True)
-    lines = [line for line in done.stderr.splitlines() if line.startswith("probe: ") or line == "end of cell"]
+    done = processes.run(
+        command, cwd=tmp_path, env=environment(), capture_output=True, text=True, check=True
+    )
+    lines = [
+        line
+        for line in done.stderr.splitlines()
+        if line.startswith("probe: ") or line == "end of cell"
+    ]
     look = f"in {tmp_path}/dump; look with: probe show {tmp_path}/dump"
     if where == "program":
         assert lines == ["end of cell", "end of cell", f"probe: 3 steps {look}"]
     else:
-        assert lines == [f"probe: 1 step {look}", "end of cell", "end of cell", f"probe: 3 steps {look}"]
-        assert "the setting step ends with 3: no more is recorded. set_init_step(n) goes back" in done.stderr
+        assert lines == [
+            f"probe: 1 step {look}",
+            "end of cell",
+            "end of cell",
+            f"probe: 3 steps {look}",
+        ]
+        assert (
+            "the setting step ends with 3: no more is recorded. set_init_step(n) goes back"
+            in done.stderr
+        )
 
 
 def test_a_notebook_cell_that_is_run_twice_records_twice(debug):
     for _ in range(2):
         train(PrecisionDebugger(dump_path=debug.dump_path), steps=2)
-    assert sorted(path.name for path in debug.dump_path.iterdir()) == ["step0", "step1", "step2", "step3"]
+    assert sorted(path.name for path in debug.dump_path.iterdir()) == [
+        "step0",
+        "step1",
+        "step2",
+        "step3",
+    ]
 
 
 def test_a_notebook_cell_that_is_run_twice_says_why_it_records_no_more(debug, caplog):
@@ -151,7 +172,9 @@ def test_a_notebook_cell_with_nan_check_says_why_it_watches_no_more(debug, caplo
         debugger.start()
         ops.log(tensor([0.0]))
         debugger.step()
-    assert caplog.messages == ["nan_check: max_hits is reached, nothing more is watched. A new run watches again"]
+    assert caplog.messages == [
+        "nan_check: max_hits is reached, nothing more is watched. A new run watches again"
+    ]
 
 
 # -- why nothing was recorded ------------------------------------------------------------------------------------------
@@ -226,7 +249,9 @@ def test_a_warning_says_why_nothing_was_recorded(debug, caplog, capsys, run):
     (message,) = [message for message in caplog.messages if "nothing was recorded" in message]
     assert REASONS[run] in message
     assert "look with" not in capsys.readouterr().err
-    assert [json.loads(path.read_text())["data"] for path in debug.dump_path.rglob("dump.json")] in ([], [{}])
+    assert [
+        json.loads(path.read_text())["data"] for path in debug.dump_path.rglob("dump.json")
+    ] in ([], [{}])
 
 
 def test_a_run_that_could_write_no_document_says_so(caplog):

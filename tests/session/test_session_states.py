@@ -48,8 +48,15 @@ def records():
 
 
 def test_the_list_of_methods_is_complete():
-    public = {name for name, item in vars(PrecisionDebugger).items() if isinstance(item, classmethod)}
-    assert {name for name in public if not name.startswith("_")} == {*METHODS, "close", "recording", "of"}
+    public = {
+        name for name, item in vars(PrecisionDebugger).items() if isinstance(item, classmethod)
+    }
+    assert {name for name in public if not name.startswith("_")} == {
+        *METHODS,
+        "close",
+        "recording",
+        "of",
+    }
 
 
 def test_the_repr_names_the_settings_and_the_state(debug):
@@ -245,7 +252,9 @@ def test_after_close_a_new_debugger_may_have_the_same_or_other_settings(debug, t
     second.start()
     ops.tanh(X)
     second.step()
-    assert list(debug.dump().data) == ["Functional.tanh.0.forward"]  # counters and steps begin again
+    assert list(debug.dump().data) == [
+        "Functional.tanh.0.forward"
+    ]  # counters and steps begin again
     second.close()
     third = debug(dump_path=str(tmp_path / "other"), level="L0")
     third.start(nn.ReLU())
@@ -318,7 +327,12 @@ x = ms.Tensor(np.ones(3, np.float32))
 def run(code, *arguments, **variables):
     command = [sys.executable, "-c", PRELUDE + code, *map(str, arguments)]
     done = processes.run(
-        command, capture_output=True, text=True, check=False, timeout=100, env=environment(**variables)
+        command,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=100,
+        env=environment(**variables),
     )
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
@@ -403,7 +417,10 @@ debugger.step()
 def test_a_debugger_that_a_forked_child_makes_leaves_the_parents_alone(tmp_path):
     assert run(FORK_AND_NEW, tmp_path / "parent", tmp_path / "child") == ["idle)"]
     rank = tmp_path / "parent" / "step0" / "rank"
-    assert "output" in json.loads((rank / "dump.json").read_text())["data"]["Functional.relu.0.forward"]
+    assert (
+        "output"
+        in json.loads((rank / "dump.json").read_text())["data"]["Functional.relu.0.forward"]
+    )
     assert not (rank / "dump.journal").exists()
 
 

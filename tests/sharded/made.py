@@ -19,9 +19,14 @@ def tensor(array, name="", layout=None, arrays=None):
     """Return the record of an array, and note the array under its file's name."""
     wide = np.asarray(array, np.float64)
     record = {
-        "type": "mindspore.Tensor", "dtype": "Float32", "shape": list(wide.shape), "Max": float(wide.max()),
-        "Min": float(wide.min()), "Mean": float(wide.mean()), "Norm": float(np.linalg.norm(wide)),
-    }  # fmt: skip
+        "type": "mindspore.Tensor",
+        "dtype": "Float32",
+        "shape": list(wide.shape),
+        "Max": float(wide.max()),
+        "Min": float(wide.min()),
+        "Mean": float(wide.mean()),
+        "Norm": float(np.linalg.norm(wide)),
+    }
     if not np.isfinite(wide).all():
         record["nan_count"] = int(np.isnan(wide).sum())
     if arrays is not None:
@@ -33,7 +38,10 @@ def tensor(array, name="", layout=None, arrays=None):
 def net(seed=0):
     random = np.random.RandomState(seed)
     made = SimpleNamespace(
-        x=random.randn(BATCH, IN), w1=random.randn(HIDDEN, IN), w2=random.randn(IN, HIDDEN), b=random.randn(IN)
+        x=random.randn(BATCH, IN),
+        w1=random.randn(HIDDEN, IN),
+        w2=random.randn(IN, HIDDEN),
+        b=random.randn(IN),
     )
     return made
 
@@ -57,7 +65,18 @@ def step(values, rows, columns, reduce=lambda term: term, share=1.0):
     gz = z / (BATCH * IN * share)
     gh = gz @ w2 * (h > 0)
     return SimpleNamespace(
-        x=x, w1=w1, w2=w2, b=values.b, h=h, a=a, p=p, y=y, z=z, gw1=gh.T @ x, gw2=gz.T @ a, gb=gz.sum(0)
+        x=x,
+        w1=w1,
+        w2=w2,
+        b=values.b,
+        h=h,
+        a=a,
+        p=p,
+        y=y,
+        z=z,
+        gw1=gh.T @ x,
+        gw2=gz.T @ a,
+        gb=gz.sum(0),
     )
 
 
@@ -65,22 +84,35 @@ def entries(t, place=lambda name: None, arrays=None, rate=0.1):
     """Return the entries of a rank with these tensors."""
 
     def call(name, given, made, parameters=()):
-        records = [tensor(getattr(t, key), f"{name}.input.{i}", place(key), arrays) for i, key in enumerate(given)]
-        out = [tensor(getattr(t, key), f"{name}.output.{i}", place(key), arrays) for i, key in enumerate(made)]
+        records = [
+            tensor(getattr(t, key), f"{name}.input.{i}", place(key), arrays)
+            for i, key in enumerate(given)
+        ]
+        out = [
+            tensor(getattr(t, key), f"{name}.output.{i}", place(key), arrays)
+            for i, key in enumerate(made)
+        ]
         return {"input_args": records, "input_kwargs": {}, "output": out}
 
     def gradient(name, parameter, key):
         if getattr(t, key) is None:
             return {}
-        return {name: {parameter: [tensor(getattr(t, key), f"{name}.{parameter}", place(key), arrays)]}}
+        return {
+            name: {parameter: [tensor(getattr(t, key), f"{name}.{parameter}", place(key), arrays)]}
+        }
 
     name = "MintDistributed.all_reduce.0.forward"
     reduced = {name: call(name, ("p",), ("y",))} if t.summand == "y" else {}
     update = "Cell.optimizer.SGD.forward.0"
     given = [f"e{key[1:]}" for key in ("gw1", "gw2", "gb")]
-    entered = [tensor(getattr(t, key), f"{update}.input.0.{i}", place(key), arrays) for i, key in enumerate(given)]
+    entered = [
+        tensor(getattr(t, key), f"{update}.input.0.{i}", place(key), arrays)
+        for i, key in enumerate(given)
+    ]
     number = {"learning_rate": {"type": "float", "value": rate}}
-    number["parameters"] = [{"type": "str", "value": name} for name in ("fc1.weight", "fc2.weight", "fc2.bias")]
+    number["parameters"] = [
+        {"type": "str", "value": name} for name in ("fc1.weight", "fc2.weight", "fc2.bias")
+    ]
     return {
         "Functional.dense.0.forward": call("Functional.dense.0.forward", ("x", "w1"), ("h",)),
         "Functional.relu.0.forward": call("Functional.relu.0.forward", ("h",), ("a",)),
@@ -95,7 +127,12 @@ def entries(t, place=lambda name: None, arrays=None, rate=0.1):
 
 def write(folder, data, arrays=None, task="tensor"):
     folder.mkdir(parents=True)
-    header = {"task": task, "level": "mix", "framework": "mindspore", "dump_data_dir": "x" if arrays else None}
+    header = {
+        "task": task,
+        "level": "mix",
+        "framework": "mindspore",
+        "dump_data_dir": "x" if arrays else None,
+    }
     lines = json.dumps({**header, "data": data}, indent=1, default=str)
     (folder / "dump.json").write_text(_on_one_line(lines))
     if arrays:
@@ -122,7 +159,12 @@ def one_card(folder, has_arrays=True):
     t = step(net(), slice(None), slice(None))
     t.summand = "p"
     t.ew1, t.ew2, t.eb = t.gw1, t.gw2, t.gb
-    write(folder / "step0" / "rank", entries(t, arrays=arrays), arrays, "tensor" if has_arrays else "statistics")
+    write(
+        folder / "step0" / "rank",
+        entries(t, arrays=arrays),
+        arrays,
+        "tensor" if has_arrays else "statistics",
+    )
     return folder
 
 
@@ -153,7 +195,11 @@ def mesh(folder, dp=1, tp=1, change=None, has_arrays=True, tp_first=False):
             rows = slice(i * BATCH // dp, (i + 1) * BATCH // dp)
             columns = slice(j * HIDDEN // tp, (j + 1) * HIDDEN // tp)
             ranks[i, j] = step(values, rows, columns, share=1 / dp)
-            ranks[i, j].summand, ranks[i, j].rate, ranks[i, j].placements = "y", 0.1, dict(PLACEMENTS)
+            ranks[i, j].summand, ranks[i, j].rate, ranks[i, j].placements = (
+                "y",
+                0.1,
+                dict(PLACEMENTS),
+            )
     for j in range(tp):
         for key in ("gw1", "gw2", "gb"):
             mean = sum(getattr(ranks[i, j], key) for i in range(dp)) / dp
@@ -164,16 +210,22 @@ def mesh(folder, dp=1, tp=1, change=None, has_arrays=True, tp_first=False):
         change(ranks)
     for (i, j), t in ranks.items():
         rank = j * dp + i if tp_first else i * tp + j
-        sizes, where = ({"tp": tp, "dp": dp}, [j, i]) if tp_first else ({"dp": dp, "tp": tp}, [i, j])
+        sizes, where = (
+            ({"tp": tp, "dp": dp}, [j, i]) if tp_first else ({"dp": dp, "tp": tp}, [i, j])
+        )
 
         def place(name, t=t, sizes=sizes, where=where):
             along = dict(zip(("dp", "tp"), t.placements[name]))
             return {
-                "mesh": sizes, "coordinate": where,
-                "placements": [along[axis] for axis in sizes], "shape": [],
-            }  # fmt: skip
+                "mesh": sizes,
+                "coordinate": where,
+                "placements": [along[axis] for axis in sizes],
+                "shape": [],
+            }
 
         arrays = {} if has_arrays else None
         data = entries(t, place, arrays, t.rate)
-        write(folder / "step0" / f"rank{rank}", data, arrays, "tensor" if has_arrays else "statistics")
+        write(
+            folder / "step0" / f"rank{rank}", data, arrays, "tensor" if has_arrays else "statistics"
+        )
     return folder

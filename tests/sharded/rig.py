@@ -104,7 +104,9 @@ class DTensor(Tensor):
         return getattr(self._local_tensor, "param_info", None)
 
     @local_param_info.setter
-    def local_param_info(self, info):  # Parameter gives it: the local tensor is then differentiated as the parameter
+    def local_param_info(
+        self, info
+    ):  # Parameter gives it: the local tensor is then differentiated as the parameter
         self._local_tensor.param_info = info
 
     def asnumpy(self):
@@ -147,7 +149,9 @@ class FullyShard:
             for path, cell in model.cells_and_names():
                 for name, parameter in list(cell._params.items()):
                     part = np.split(parameter.asnumpy(), len(models))[rank]
-                    shards[path, name] = cell._params[name] = Parameter(Tensor(part), name=parameter.name)
+                    shards[path, name] = cell._params[name] = Parameter(
+                        Tensor(part), name=parameter.name
+                    )
                     wholes[path, name] = Parameter(Tensor(parameter.asnumpy()), name=parameter.name)
                 if cell._params:
                     cell.register_forward_pre_hook(self.swap_in(rank, path))
@@ -203,11 +207,17 @@ def one_forward_one_backward(first, second, batches):
             waiting.append(freely(first, batches[number]))
         if number:
             made = waiting.pop(0)
-            received = Parameter(Tensor(made.asnumpy()), name="received")  # as another process has it
+            received = Parameter(
+                Tensor(made.asnumpy()), name="received"
+            )  # as another process has it
             loss = freely(second, received)
-            back, *own = backward(loss, Tensor(np.float32(1.0)), [received, *second.trainable_params()])
+            back, *own = backward(
+                loss, Tensor(np.float32(1.0)), [received, *second.trainable_params()]
+            )
             found += [loss.asnumpy(), *(gradient.asnumpy() for gradient in own)]
-            found += [gradient.asnumpy() for gradient in backward(made, back, first.trainable_params())]
+            found += [
+                gradient.asnumpy() for gradient in backward(made, back, first.trainable_params())
+            ]
     return found
 
 
@@ -228,10 +238,15 @@ class PipelineStage:
         self.made[micro_index] = freely(self.submodule, *(args or (self.received[micro_index],)))
 
     def backward_one_chunk(self, micro_index, last_backward=False):
-        received, back = self.received.get(micro_index), self.given.get(micro_index, Tensor(np.float32(1.0)))
+        received, back = (
+            self.received.get(micro_index),
+            self.given.get(micro_index, Tensor(np.float32(1.0))),
+        )
         parameters = [*([] if received is None else [received]), *self.submodule.trainable_params()]
         gradients = backward(self.made[micro_index], back, parameters)
-        self.gradients[micro_index] = gradients[len(parameters) - len(self.submodule.trainable_params()) :]
+        self.gradients[micro_index] = gradients[
+            len(parameters) - len(self.submodule.trainable_params()) :
+        ]
         return gradients[0]
 
 
@@ -250,8 +265,10 @@ class Schedule:
             if micro is not None:
                 self.exec_order.append(MetaStep(micro, "forward", 0))
             if before is not None:
-                self.exec_order += [MetaStep(before, kind, stage) for kind, stage in
-                                    (("forward", 1), ("backward", 1), ("backward", 0))]  # fmt: skip
+                self.exec_order += [
+                    MetaStep(before, kind, stage)
+                    for kind, stage in (("forward", 1), ("backward", 1), ("backward", 0))
+                ]
             before = micro
 
     def run(self, batches):
@@ -261,13 +278,20 @@ class Schedule:
             stage, micro = self.stages[step.stage_index], step.micro_index
             if step.type == "forward":
                 if stage is second:  # as another process has it
-                    stage.received[micro] = Parameter(Tensor(first.made[micro].asnumpy()), name="received")
+                    stage.received[micro] = Parameter(
+                        Tensor(first.made[micro].asnumpy()), name="received"
+                    )
                 stage.forward_one_chunk(micro, () if stage is second else (batches[micro],))
             else:
                 back = stage.backward_one_chunk(micro, last_backward=micro == len(batches) - 1)
                 if stage is second:
                     first.given[micro] = back
-        gradients = [gradient for stage in self.stages for own in stage.gradients.values() for gradient in own]
+        gradients = [
+            gradient
+            for stage in self.stages
+            for own in stage.gradients.values()
+            for gradient in own
+        ]
         return [tensor.asnumpy() for tensor in (*second.made.values(), *gradients)]
 
 
@@ -282,7 +306,9 @@ def freely(cell, value):
 
 def backward(made, gradient, parameters):
     """Return the gradients of parameters, from the gradient of a tensor that was made before."""
-    return ms.value_and_grad(lambda gradient: (made * gradient).sum(), None, parameters)(gradient)[1]
+    return ms.value_and_grad(lambda gradient: (made * gradient).sum(), None, parameters)(gradient)[
+        1
+    ]
 
 
 class Stage(nn.Cell):

@@ -58,7 +58,10 @@ def test_the_entry_has_the_gathered_parameters_and_their_gradients(debug, measur
     for rank in (0, 1):
         entry = dump.data[f"Cell.{rank}.fc.Dense.forward.0"]
         assert list(entry) == ["input_args", "input_kwargs", "parameters", "output"]
-        assert {key: record["shape"] for key, record in entry["parameters"].items()} == {"weight": [6, 4], "bias": [6]}
+        assert {key: record["shape"] for key, record in entry["parameters"].items()} == {
+            "weight": [6, 4],
+            "bias": [6],
+        }
         gradients = dump.data[f"Cell.{rank}.fc.Dense.parameters_grad.0"]
         _, *own = bare[len(bare) // 2 :][3 * rank : 3 * rank + 3]
         for key, expected in zip(("weight", "bias"), own):
@@ -74,7 +77,9 @@ def test_micro_batches_have_a_gradient_each(debug):
         ms.value_and_grad(model, None, wholes)(Tensor(BATCH * scale))
     debugger.stop()
     debugger.step()
-    first, second = (debug.dump().data[f"Cell.0.fc.Dense.parameters_grad.{number}"] for number in (0, 1))
+    first, second = (
+        debug.dump().data[f"Cell.0.fc.Dense.parameters_grad.{number}"] for number in (0, 1)
+    )
     assert first["weight"][0]["Norm"] != second["weight"][0]["Norm"]
 
 
@@ -130,7 +135,10 @@ def test_one_forward_one_backward_over_two_stages(debug, measure):
         for number in range(3):
             assert f"Cell.{stage}.fc.Dense.forward.{number}" in data
             assert f"Cell.{stage}.fc.Dense.backward.{number}" in data
-            assert set(data[f"Cell.{stage}.fc.Dense.parameters_grad.{number}"]) == {"weight", "bias"}
+            assert set(data[f"Cell.{stage}.fc.Dense.parameters_grad.{number}"]) == {
+                "weight",
+                "bias",
+            }
 
 
 def schedule(order):
@@ -149,7 +157,9 @@ def record_schedule(debug, order, **settings):
     optimizer(tuple(last.gradients[order[-1]]))
     debugger.stop()
     debugger.step()
-    return debug.dump().data, all(np.array_equal(ours, theirs) for ours, theirs in zip(watched, bare))
+    return debug.dump().data, all(
+        np.array_equal(ours, theirs) for ours, theirs in zip(watched, bare)
+    )
 
 
 @pytest.fixture
@@ -160,7 +170,9 @@ def hyper_parallel(monkeypatch):
     monkeypatch.setitem(sys.modules, "hyper_parallel", package)
 
 
-@pytest.mark.parametrize("settings", [{"measure": "host"}, {"measure": "device"}, {"task": "tensor"}], ids=str)
+@pytest.mark.parametrize(
+    "settings", [{"measure": "host"}, {"measure": "device"}, {"task": "tensor"}], ids=str
+)
 def test_entries_have_the_micro_batch_of_their_pass(debug, hyper_parallel, settings):
     before, order = {**vars(PipelineStage)}, (1, 0, 2)
     data, are_equal = record_schedule(debug, order, **settings)
@@ -174,7 +186,11 @@ def test_entries_have_the_micro_batch_of_their_pass(debug, hyper_parallel, setti
             assert {key: record["micro"] for key, (record,) in gradients.items()} == dict.fromkeys(
                 gradients, str(micro)
             )
-    relus = [data[f"Functional.relu.{number}.{way}"]["micro"] for way in ("forward", "backward") for number in range(6)]
+    relus = [
+        data[f"Functional.relu.{number}.{way}"]["micro"]
+        for way in ("forward", "backward")
+        for number in range(6)
+    ]
     assert relus == 2 * ["1", "0", "1", "2", "0", "2"]  # the first stage is one micro-batch ahead
     assert "micro" not in str(data["Cell.optimizer.Momentum.forward.0"])
     assert int not in {
@@ -188,7 +204,9 @@ def test_a_finding_of_nan_check_has_its_micro_batch(debug, hyper_parallel):
         def construct(self, x):
             return super().construct(x) + ops.log(x.sum() * 0)
 
-    running = Schedule([PipelineStage(Broken(1, 4), 0), PipelineStage(Stage(2, 5, is_last=True), 1)], (2, 0))
+    running = Schedule(
+        [PipelineStage(Broken(1, 4), 0), PipelineStage(Stage(2, 5, is_last=True), 1)], (2, 0)
+    )
     debugger = debug(task="nan_check", level="mix")
     debugger.start([stage.submodule for stage in running.stages])
     running.run([Tensor(BATCH)] * 3)

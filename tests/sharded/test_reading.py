@@ -72,7 +72,11 @@ def clip_over_one_shard(ranks):
 
 def add_partial_and_replicate(ranks):
     for t in ranks.values():
-        t.summand, t.z, t.placements = "p", t.p + t.b, {**t.placements, "z": ("Shard(0)", "Partial(sum)")}
+        t.summand, t.z, t.placements = (
+            "p",
+            t.p + t.b,
+            {**t.placements, "z": ("Shard(0)", "Partial(sum)")},
+        )
 
 
 def missing_reduction(ranks):
@@ -110,26 +114,74 @@ def unreduced(ranks):
 
 #: fault -> how it is planted, entry that is named, rank that is named or None, words in the sentence
 FAULTS = {
-    "a shard of a column weight": (scale("w1", 1.5, (0, 1), (1, 1)), "Functional.dense.0.forward", 1, ""),
-    "a shard of a row weight": (scale("w2", 1.5, (0, 0), (1, 0)), "Functional.matmul.0.forward", 0, ""),
-    "a replicated parameter on one rank": (scale("b", 1.5, (0, 1)), "Tensor.__add__.0.forward", 1, ""),
-    "other data on one part of the batch": (scale("x", 1.5, (1, 0), (1, 1)), "Functional.dense.0.forward", 2, ""),
+    "a shard of a column weight": (
+        scale("w1", 1.5, (0, 1), (1, 1)),
+        "Functional.dense.0.forward",
+        1,
+        "",
+    ),
+    "a shard of a row weight": (
+        scale("w2", 1.5, (0, 0), (1, 0)),
+        "Functional.matmul.0.forward",
+        0,
+        "",
+    ),
+    "a replicated parameter on one rank": (
+        scale("b", 1.5, (0, 1)),
+        "Tensor.__add__.0.forward",
+        1,
+        "",
+    ),
+    "other data on one part of the batch": (
+        scale("x", 1.5, (1, 0), (1, 1)),
+        "Functional.dense.0.forward",
+        2,
+        "",
+    ),
     "a computation on one rank": (scale("h", 1.01, (1, 0)), "Functional.dense.0.forward", 2, ""),
     "an activation on one rank": (scale("a", 1.01, (1, 1)), "Functional.relu.0.forward", 3, ""),
-    "a replicated result on one rank": (scale("z", 1.01, (1, 1)), "Tensor.__add__.0.forward", 3, ""),
+    "a replicated result on one rank": (
+        scale("z", 1.01, (1, 1)),
+        "Tensor.__add__.0.forward",
+        3,
+        "",
+    ),
     "NaN on one rank": (one_nan("a", 0, 1), "Functional.relu.0.forward", 1, ""),
     "shards in the wrong order": (swapped("w1"), "Functional.dense.0.forward", 0, ""),
-    "a gradient of one shard": (scale("gw1", 3.0, (0, 1), (1, 1)), "Cell.fc1.Dense.parameters_grad.0", 1, ""),
-    "a missing division": (gradients(2.0), "Cell.fc2.Dense.parameters_grad.0", None, "A's times 2: a division by 2"),
-    "a gradient averaged twice": (gradients(0.5), "Cell.fc2.Dense.parameters_grad.0", None, "averaged twice over 2"),
-    "a clip over one shard": (clip_over_one_shard, "Cell.optimizer.SGD.forward.0", None, "clipped by the norm of one"),
+    "a gradient of one shard": (
+        scale("gw1", 3.0, (0, 1), (1, 1)),
+        "Cell.fc1.Dense.parameters_grad.0",
+        1,
+        "",
+    ),
+    "a missing division": (
+        gradients(2.0),
+        "Cell.fc2.Dense.parameters_grad.0",
+        None,
+        "A's times 2: a division by 2",
+    ),
+    "a gradient averaged twice": (
+        gradients(0.5),
+        "Cell.fc2.Dense.parameters_grad.0",
+        None,
+        "averaged twice over 2",
+    ),
+    "a clip over one shard": (
+        clip_over_one_shard,
+        "Cell.optimizer.SGD.forward.0",
+        None,
+        "clipped by the norm of one",
+    ),
     "Partial and Replicate added": (
-        add_partial_and_replicate, "Tensor.__add__.0.forward", None, "the ranks of tp add the replicated term once",
+        add_partial_and_replicate,
+        "Tensor.__add__.0.forward",
+        None,
+        "the ranks of tp add the replicated term once",
     ),
     "a missing reduction": (missing_reduction, "Functional.matmul.0.forward", None, ""),
     "entered gradients that are not reduced": (unreduced, "Cell.optimizer.SGD.forward.0", 2, ""),
     "another learning rate on one rank": (rate, "Cell.optimizer.SGD.forward.0", None, ""),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("fault", FAULTS)

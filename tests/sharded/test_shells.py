@@ -18,10 +18,16 @@ from tests.support.thorough import thorough_but
 
 pytestmark = [
     pytest.mark.medium,
-    pytest.mark.skipif(not hasattr(Tensor, "_make_subclass"), reason="this MindSpore has no subclasses of Tensor"),
+    pytest.mark.skipif(
+        not hasattr(Tensor, "_make_subclass"), reason="this MindSpore has no subclasses of Tensor"
+    ),
 ]
 MESH = {"mesh": {"dp": 1, "tp": 2}, "coordinate": [0, 1]}
-MODES = [(task, measure) for task in ("statistics", "tensor", "nan_check") for measure in ("host", "device")]
+MODES = [
+    (task, measure)
+    for task in ("statistics", "tensor", "nan_check")
+    for measure in ("host", "device")
+]
 
 
 @pytest.fixture(autouse=True)
@@ -110,7 +116,9 @@ def test_the_record_is_that_of_the_local_tensor_with_the_layout(debug, measure):
     assert "layout" in entry["output"][0]
     assert "error" not in str(dump.data)
     functional = dump.names("Functional", "forward") + dump.names("Mint", "forward")
-    assert functional and all(dump.data[name]["input_args"][0]["Max"] is not None for name in functional)
+    assert functional and all(
+        dump.data[name]["input_args"][0]["Max"] is not None for name in functional
+    )
     assert dump.data["Cell.layer.Net.parameters_grad.0"]["weight"][0]["shape"] == [3, 400]
     assert "Cell.layer.Net.backward.0" in dump.data
 
@@ -132,7 +140,8 @@ def test_the_monitor_and_the_snapshot_read_shells(debug, measure):
 
 
 @pytest.mark.parametrize(
-    ("steps", "measure"), thorough_but([(8, "device")], [(8, "device"), (200, "host"), (200, "device")])
+    ("steps", "measure"),
+    thorough_but([(8, "device")], [(8, "device"), (200, "host"), (200, "device")]),
 )
 def test_no_tensor_is_left_after_a_step(debug, steps, measure):
     debugger = debug(level="mix", measure=measure)
@@ -187,7 +196,9 @@ def test_a_shell_without_a_local_tensor(debug, measure):
     debugger = debug(level="debug", measure=measure)
     debugger.save(Tensor._make_subclass(Refusing, Tensor(numbers(3, 400))), "value")
     debugger.step()
-    record = json.loads((debug.dump_path / "step0" / "rank" / "debug.json").read_text())["data"]["value.0.debug"]
+    record = json.loads((debug.dump_path / "step0" / "rank" / "debug.json").read_text())["data"][
+        "value.0.debug"
+    ]
     assert record["Max"] == numbers(3, 400).max() and record["layout"]["shape"] == [3, 400]
 
 

@@ -73,29 +73,53 @@ class Trainer:
 class MindFormersTrainer(Trainer):
     """Calls ``callback.on_…(args, state, model=…, optimizer=…, lr_scheduler=…, train_dataset=…, eval_dataset=…)``."""
 
-    before, after = ("on_begin", "on_train_begin", "on_epoch_begin"), ("on_epoch_end", "on_train_end", "on_end")
+    before, after = (
+        ("on_begin", "on_train_begin", "on_epoch_begin"),
+        ("on_epoch_end", "on_train_end", "on_end"),
+    )
 
     def event(self, name, **named):
         for callback in self.callbacks:
             getattr(callback, name)(
-                SimpleNamespace(), self.state, model=self.model, optimizer=self.optimizer, lr_scheduler=None,
-                train_dataset=None, eval_dataset=None, **named,
-            )  # fmt: skip
+                SimpleNamespace(),
+                self.state,
+                model=self.model,
+                optimizer=self.optimizer,
+                lr_scheduler=None,
+                train_dataset=None,
+                eval_dataset=None,
+                **named,
+            )
 
 
 class TransformersTrainer(Trainer):
     """Calls ``callback.on_…(args, state, control, model=…, …)``, and takes another control that one returns."""
 
     before = ("on_init_end", "on_train_begin", "on_epoch_begin")
-    after = ("on_substep_end", "on_pre_optimizer_step", "on_log", "on_save", "on_epoch_end", "on_train_end")
+    after = (
+        "on_substep_end",
+        "on_pre_optimizer_step",
+        "on_log",
+        "on_save",
+        "on_epoch_end",
+        "on_train_end",
+    )
 
     def event(self, name, **named):
         control = SimpleNamespace(should_training_stop=False)
         for callback in self.callbacks:
             made = getattr(callback, name)(
-                SimpleNamespace(), self.state, control, model=self.model, processing_class=None,
-                optimizer=self.optimizer, lr_scheduler=None, train_dataloader=None, eval_dataloader=None, **named,
-            )  # fmt: skip
+                SimpleNamespace(),
+                self.state,
+                control,
+                model=self.model,
+                processing_class=None,
+                optimizer=self.optimizer,
+                lr_scheduler=None,
+                train_dataloader=None,
+                eval_dataloader=None,
+                **named,
+            )
             assert made is None
         return control
 
@@ -107,9 +131,11 @@ def test_a_trainer_records_every_step(debug, kind):
     assert sorted(path.name for path in debug.dump_path.iterdir()) == ["step0", "step1"]
     for step in (0, 1):
         data = debug.dump(step).data
-        assert {"Cell.fc.Dense.forward.0", "Cell.fc.Dense.parameters_grad.0", "Cell.optimizer.SGD.forward.0"} <= set(
-            data
-        )
+        assert {
+            "Cell.fc.Dense.forward.0",
+            "Cell.fc.Dense.parameters_grad.0",
+            "Cell.optimizer.SGD.forward.0",
+        } <= set(data)
 
 
 def test_a_list_of_cells_and_a_resumed_training(debug):
@@ -120,7 +146,9 @@ def test_a_list_of_cells_and_a_resumed_training(debug):
 
 def test_a_model_given_to_the_callback_is_the_one_recorded(debug):
     model = net()
-    TransformersTrainer(model, [TrainerCallback(debug(level="L0"), model=nn.SequentialCell(model))]).train(1)
+    TransformersTrainer(
+        model, [TrainerCallback(debug(level="L0"), model=nn.SequentialCell(model))]
+    ).train(1)
     assert "Cell.0.fc.Dense.forward.0" in debug.dump().data
 
 
@@ -157,7 +185,9 @@ def test_the_gradient_flag_may_be_on_for_good(debug):
 
 
 def test_the_self_test_runs_where_the_flag_is_on(monkeypatch):
-    monkeypatch.setattr(AutogradNodes, "newest_sequence_nr", lambda self: -1)  # as in a MindSpore that has changed
+    monkeypatch.setattr(
+        AutogradNodes, "newest_sequence_nr", lambda self: -1
+    )  # as in a MindSpore that has changed
     pynative_executor().set_grad_flag(True)
     try:
         assert not AutogradNodes().works

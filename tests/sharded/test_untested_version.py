@@ -22,7 +22,10 @@ NAMES = [(part, name) for part in PRIVATE_PARTS for name in part.names]
 def train(tmp_path, *words):
     """Return what the program says: losses, kinds of entries, log."""
     done = processes.run(
-        [sys.executable, PROGRAM, tmp_path / "dump", *words], capture_output=True, text=True, env=environment()
+        [sys.executable, PROGRAM, tmp_path / "dump", *words],
+        capture_output=True,
+        text=True,
+        env=environment(),
     )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.splitlines()[-1]), done.stderr
@@ -51,12 +54,16 @@ def test_a_tested_version_says_nothing():
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["_grad_node", "enable_grad", "_run_forward_pre_hook"])
 def test_without_a_name_the_rest_is_recorded(tmp_path, name):
-    part, full = next((part, full) for part, full in NAMES if full.endswith(name) or f".{name}|" in full)
+    part, full = next(
+        (part, full) for part, full in NAMES if full.endswith(name) or f".{name}|" in full
+    )
     check(tmp_path, part, full)
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize(("part", "name"), NAMES, ids=lambda value: value if isinstance(value, str) else value.part)
+@pytest.mark.parametrize(
+    ("part", "name"), NAMES, ids=lambda value: value if isinstance(value, str) else value.part
+)
 def test_each_name_taken_away(tmp_path, part, name):
     check(tmp_path, part, name)
 

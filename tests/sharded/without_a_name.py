@@ -116,14 +116,20 @@ class HiddenOfNodes(Hidden):
 
     def __get__(self, instance, owner=None):
         node = self.original.__get__(instance, owner)
-        return Node(node) if instance is not None and node is not None and is_asked_by_probe() else node
+        return (
+            Node(node)
+            if instance is not None and node is not None and is_asked_by_probe()
+            else node
+        )
 
 
 def hide(name):
     """Hide a name of the table from probe; return whether there was one to hide."""
     if name.startswith("node:"):
         _Every.hidden = name[5:].rstrip("?")
-        ms.Tensor._grad_node = HiddenOfNodes("_grad_node", inspect.getattr_static(ms.Tensor, "_grad_node"))
+        ms.Tensor._grad_node = HiddenOfNodes(
+            "_grad_node", inspect.getattr_static(ms.Tensor, "_grad_node")
+        )
         return True
     hidden, modules = False, {}
     for place in name.rstrip("?").split("|"):
@@ -170,11 +176,16 @@ def main():
     kinds, errors = set(), ""
     for file in Path(path).rglob("dump.json"):
         for entry in json.loads(file.read_text())["data"]:
-            kinds |= {entry.split(".")[0], *({"backward", "parameters_grad", "optimizer"} & set(entry.split(".")))}
+            kinds |= {
+                entry.split(".")[0],
+                *({"backward", "parameters_grad", "optimizer"} & set(entry.split("."))),
+            }
     for file in Path(path).rglob("dump_error_info.log"):
         errors += file.read_text()
     same = len(expected) == len(with_probe) and all(map(np.array_equal, expected, with_probe))
-    print(json.dumps({"same": bool(same), "taken": taken, "kinds": sorted(kinds), "errors": errors}))
+    print(
+        json.dumps({"same": bool(same), "taken": taken, "kinds": sorted(kinds), "errors": errors})
+    )
 
 
 if __name__ == "__main__":

@@ -23,7 +23,9 @@ def array(dtype):
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_the_sum_of_a_parameter_of_a_run_is_that_of_a_checkpoint(dtype):
     values = array(dtype)
-    weight = Weight(word_of(values.dtype), values.shape, lambda: iter([values[:1000], values[1000:]]))
+    weight = Weight(
+        word_of(values.dtype), values.shape, lambda: iter([values[:1000], values[1000:]])
+    )
     assert sum_of_bits(values) == weight.digest().sum
 
 
@@ -63,7 +65,12 @@ def test_what_is_no_repository_has_no_commit(tmp_path, content):
 
 
 def test_packages_are_told_by_the_names_of_folders(tmp_path, monkeypatch):
-    for name in ("My_Tool-1.2.dist-info", "old-0.3-py3.9.egg-info", "my_tool-9.dist-info", "no_version.dist-info"):
+    for name in (
+        "My_Tool-1.2.dist-info",
+        "old-0.3-py3.9.egg-info",
+        "my_tool-9.dist-info",
+        "no_version.dist-info",
+    ):
         (tmp_path / name).mkdir()
     monkeypatch.setattr("sys.path", [str(tmp_path), str(tmp_path / "gone")])
     found = _packages()
@@ -73,7 +80,13 @@ def test_packages_are_told_by_the_names_of_folders(tmp_path, monkeypatch):
 
 
 def test_a_secret_is_cut_wherever_its_name_stands_above_it():
-    given = {"secret": {"deep": [1, 2]}, "tokens": {"max_tokens": 512}, "login": {"password": 7, "name": "x"}}
+    given = {
+        "secret": {"deep": [1, 2]},
+        "tokens": {"max_tokens": 512},
+        "login": {"password": 7, "name": "x"},
+    }
     assert to_json(given) == {
-        "secret": {"deep": [CUT, CUT]}, "tokens": {"max_tokens": 512}, "login": {"password": CUT, "name": "x"},
-    }  # fmt: skip
+        "secret": {"deep": [CUT, CUT]},
+        "tokens": {"max_tokens": 512},
+        "login": {"password": CUT, "name": "x"},
+    }

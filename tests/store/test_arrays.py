@@ -78,7 +78,10 @@ def test_one_element_that_differs_makes_a_file_of_its_own(tmp_path, place):
     ("one", "other"),
     [
         (np.array([0.0], np.float32), np.array([-0.0], np.float32)),
-        (np.array([0x7FC00000], np.uint32).view(np.float32), np.array([0x7FC00001], np.uint32).view(np.float32)),
+        (
+            np.array([0x7FC00000], np.uint32).view(np.float32),
+            np.array([0x7FC00001], np.uint32).view(np.float32),
+        ),
         (np.zeros(4, np.float32), np.zeros(4, np.int32)),
         (np.zeros((2, 6), np.float32), np.zeros((3, 4), np.float32)),
     ],
@@ -107,7 +110,10 @@ def test_an_array_whose_copy_was_given_up_is_still_another_name_of_its_file(tmp_
 
 def test_equal_arrays_have_one_file_in_common_and_others_do_not(tmp_path):
     arrays = writer(tmp_path)
-    files = [arrays.save(name, array)[1] for name, array in (("a", RANDOM), ("b", RANDOM.copy()), ("c", RANDOM + 1))]
+    files = [
+        arrays.save(name, array)[1]
+        for name, array in (("a", RANDOM), ("b", RANDOM.copy()), ("c", RANDOM + 1))
+    ]
     assert files[0] is files[1]
     assert files[2] not in files[:2]
 
@@ -166,7 +172,9 @@ def test_names_that_would_be_one_file_name_get_files_of_their_own(tmp_path, name
     arrays = writer(tmp_path)
     paths = [saved(arrays, name, RANDOM + place) for place, name in enumerate(names)]
     assert len(set(paths)) == len(names)
-    assert [bytes_of(np.load(path)) for path in paths] == [bytes_of(RANDOM + place) for place in range(len(names))]
+    assert [bytes_of(np.load(path)) for path in paths] == [
+        bytes_of(RANDOM + place) for place in range(len(names))
+    ]
 
 
 @pytest.mark.parametrize("number", [errno.EPERM, errno.ENOTSUP, errno.EMLINK])

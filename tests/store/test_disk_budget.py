@@ -79,7 +79,10 @@ def test_on_a_small_disk_a_third_stays_free_for_the_documents(monkeypatch, size)
     disk, budget = Disk(monkeypatch, first), DiskBudget(None)
     assert disk.fill(budget, size)
     assert first // 3 <= disk.free <= first // 3 + size + 3 * 4096
-    assert budget.exhausted_reason == f"the disk of /disk is nearly full, {disk.free // 512 * 512} bytes are free"
+    assert (
+        budget.exhausted_reason
+        == f"the disk of /disk is nearly full, {disk.free // 512 * 512} bytes are free"
+    )
 
 
 def test_on_a_large_disk_64_mib_stay_free(monkeypatch):
@@ -119,18 +122,25 @@ def test_a_folder_that_cannot_be_looked_at_is_an_error_and_nothing_is_counted(tm
 def test_some_files_are_kept_free_for_the_documents(monkeypatch, free, allowed):
     left = [free]
     monkeypatch.setattr(
-        os, "statvfs", lambda folder: type("statvfs_result", (), {"f_favail": left[0], "f_files": 10**6})
+        os,
+        "statvfs",
+        lambda folder: type("statvfs_result", (), {"f_favail": left[0], "f_files": 10**6}),
     )
     budget, made = DiskBudget(None), 0
     while budget.allows_file("/disk"):
         left[0] -= 1
         made += 1
     assert made == allowed
-    assert budget.exhausted_reason == f"the disk of /disk has room for only {free - allowed} more files"
+    assert (
+        budget.exhausted_reason
+        == f"the disk of /disk has room for only {free - allowed} more files"
+    )
     assert not budget.reserve("/disk", 1)
 
 
 def test_a_file_system_that_makes_inodes_as_it_needs_them_has_no_limit_of_files(monkeypatch):
-    monkeypatch.setattr(os, "statvfs", lambda folder: type("statvfs_result", (), {"f_favail": 0, "f_files": 0}))
+    monkeypatch.setattr(
+        os, "statvfs", lambda folder: type("statvfs_result", (), {"f_favail": 0, "f_files": 0})
+    )
     budget = DiskBudget(None)
     assert all(budget.allows_file("/disk") for _ in range(1000))

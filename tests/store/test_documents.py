@@ -57,16 +57,29 @@ def test_dump_json_is_the_text_of_json_with_indent_1(tmp_path):
     expected = {
         "task": "statistics",
         "dump_data_dir": None,
-        "data": {"a": {"input_args": [{"type": "int", "value": 1}], "input_kwargs": {}, "output": [None]}, "b": {}},
+        "data": {
+            "a": {
+                "input_args": [{"type": "int", "value": 1}],
+                "input_kwargs": {},
+                "output": [None],
+            },
+            "b": {},
+        },
     }
     assert (tmp_path / "dump.json").read_text() == json.dumps(expected, indent=1)
     assert json.loads((tmp_path / "stack.json").read_text()) == {"0": [["a"], ["File x"]]}
     assert json.loads((tmp_path / "construct.json").read_text()) == {"a": None}
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["construct.json", "dump.json", "stack.json"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "construct.json",
+        "dump.json",
+        "stack.json",
+    ]
 
 
 def journaled(folder):
-    copy = shutil.copy(folder / "dump.journal", folder / "copy.journal")  # the journal itself is locked
+    copy = shutil.copy(
+        folder / "dump.journal", folder / "copy.journal"
+    )  # the journal itself is locked
     return [record["name"] for record in read(str(copy), strict=True)[0][1:]]
 
 
@@ -112,11 +125,17 @@ def test_an_entry_that_is_no_json_costs_no_other_of_its_batch(tmp_path, monkeypa
     assert journaled(tmp_path) == ["a", "b", "c"]
     documents.write()
     data = json.loads((tmp_path / "dump.json").read_text())["data"]
-    assert data == {"a": {"output": [1]}, "b": {"error": "TypeError: set is no JSON value"}, "c": {"output": [3]}}
+    assert data == {
+        "a": {"output": [1]},
+        "b": {"error": "TypeError: set is no JSON value"},
+        "c": {"output": [3]},
+    }
     assert "writing an entry (b)" in (tmp_path / "dump_error_info.log").read_text()
 
 
-def test_a_signal_that_writes_the_documents_while_a_batch_becomes_text_loses_no_entry(tmp_path, monkeypatch):
+def test_a_signal_that_writes_the_documents_while_a_batch_becomes_text_loses_no_entry(
+    tmp_path, monkeypatch
+):
     monkeypatch.setattr("probe.store.documents.monotonic", lambda: 0.0)
     documents = batched(tmp_path)
 

@@ -16,7 +16,11 @@ from probe.reading.dumps.journal_reader import read
 from probe.store.journal import Journal
 
 HEADER = {"header": {"task": "statistics"}, "extra_info": True}
-RECORDS = [{"name": "a", "entry": {"x": [1, None, "ä\n"]}}, {"name": "b", "entry": None}, {"name": "c" * 60}]
+RECORDS = [
+    {"name": "a", "entry": {"x": [1, None, "ä\n"]}},
+    {"name": "b", "entry": None},
+    {"name": "c" * 60},
+]
 
 
 @pytest.fixture

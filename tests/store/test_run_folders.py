@@ -72,7 +72,9 @@ def test_a_second_run_steps_aside_to_the_first_free_folder(locks, tmp_path):
 
 
 @pytest.mark.parametrize("overwrite", [False, True])
-def test_a_run_that_begins_above_every_step_continues_and_removes_nothing(locks, tmp_path, overwrite):
+def test_a_run_that_begins_above_every_step_continues_and_removes_nothing(
+    locks, tmp_path, overwrite
+):
     for step in (0, 10, 9):
         make_dump(tmp_path, step)
     before = listing(tmp_path)
@@ -82,7 +84,9 @@ def test_a_run_that_begins_above_every_step_continues_and_removes_nothing(locks,
 
 def test_a_run_that_begins_at_a_step_on_disk_does_not_continue(locks, tmp_path):
     make_dump(tmp_path / "dump", 10)
-    assert claim(locks, tmp_path / "dump", first_step=10, steps_aside=True) == str(tmp_path / "dump-2")
+    assert claim(locks, tmp_path / "dump", first_step=10, steps_aside=True) == str(
+        tmp_path / "dump-2"
+    )
 
 
 def test_a_step_that_this_process_wrote_is_replaced(locks, tmp_path):
@@ -111,7 +115,13 @@ def test_the_dumps_of_other_ranks_are_left_alone(locks, tmp_path):
 def test_overwrite_removes_every_file_of_a_dump_and_nothing_else(locks, tmp_path):
     for step in (0, 3):
         folder = make_dump(tmp_path, step, dump="{}", journal="x")
-        for name in ("stack.json", "construct.json", "debug.json", "dump_error_info.log", "dump.json.77.tmp"):
+        for name in (
+            "stack.json",
+            "construct.json",
+            "debug.json",
+            "dump_error_info.log",
+            "dump.json.77.tmp",
+        ):
             (folder / name).write_text("")
         (folder / "dump_tensor_data").mkdir()
         (folder / "dump_tensor_data" / "a.npy").write_text("")
@@ -119,7 +129,10 @@ def test_overwrite_removes_every_file_of_a_dump_and_nothing_else(locks, tmp_path
         (folder / "dump_tensor_data_of_mine").mkdir()
     claim(locks, tmp_path, overwrite=True)
     left = ["dump_tensor_data_of_mine", "notes.txt"]
-    assert [sorted(os.listdir(tmp_path / step / "rank0")) for step in ("step0", "step3")] == [left, left]
+    assert [sorted(os.listdir(tmp_path / step / "rank0")) for step in ("step0", "step3")] == [
+        left,
+        left,
+    ]
 
 
 def test_overwrite_removes_a_link_and_not_its_target(locks, tmp_path):
@@ -161,7 +174,9 @@ def test_a_path_is_taken_as_it_is_written(locks, tmp_path, name):
 
 @pytest.mark.parametrize("overwrite", [False, True])
 @pytest.mark.parametrize("held", ["folder", "journal"])
-def test_a_folder_that_a_living_run_writes_is_refused_and_free_when_it_has_ended(locks, tmp_path, overwrite, held):
+def test_a_folder_that_a_living_run_writes_is_refused_and_free_when_it_has_ended(
+    locks, tmp_path, overwrite, held
+):
     other, folder = RunFolders(last_step), make_dump(tmp_path, **{"notes.txt": ""})
     make_dump(tmp_path, 5)
     journal = Journal(str(folder), "{}")

@@ -25,13 +25,19 @@ def differences(ours, theirs, bound=1e-5, place="", floor=0.0):
         pairs = [(index, mine, other) for index, (mine, other) in enumerate(zip(ours, theirs))]
     else:
         return [] if ours == theirs else [f"{place}: {ours} and {theirs}"]
-    return [line for key, mine, other in pairs for line in differences(mine, other, bound, f"{place}.{key}", floor)]
+    return [
+        line
+        for key, mine, other in pairs
+        for line in differences(mine, other, bound, f"{place}.{key}", floor)
+    ]
 
 
 def _tensor(ours, theirs, bound, place, floor):
     if (ours["dtype"], ours["shape"]) != (theirs["dtype"], theirs["shape"]):
         return [f"{place}: {ours['dtype']} {ours['shape']} and {theirs['dtype']} {theirs['shape']}"]
-    largest = max((abs(theirs[key]) for key in ("Max", "Min") if theirs[key] is not None), default=0.0)
+    largest = max(
+        (abs(theirs[key]) for key in ("Max", "Min") if theirs[key] is not None), default=0.0
+    )
     if largest < floor:
         return []
     found = []
@@ -48,4 +54,7 @@ def _tensor(ours, theirs, bound, place, floor):
 def without_model_parameters(data):
     """Return the entries of a PyNative dump without the model's own parameters, which GRAPH_MODE does not record."""
     own = "model_parameters"
-    return {name: {key: part for key, part in entry.items() if key != own} for name, entry in data.items()}
+    return {
+        name: {key: part for key, part in entry.items() if key != own}
+        for name, entry in data.items()
+    }

@@ -15,7 +15,28 @@ DTYPES = {
     "complex64": np.complex64,
 }
 #: beside every change of method, and 64 numbers are a row
-SIZES = [1, 2, 31, 33, 47, 48, 49, 63, 64, 65, 95, 96, 97, 1000, 6143, 6144, 6145, 16383, 16384, 16385]
+SIZES = [
+    1,
+    2,
+    31,
+    33,
+    47,
+    48,
+    49,
+    63,
+    64,
+    65,
+    95,
+    96,
+    97,
+    1000,
+    6143,
+    6144,
+    6145,
+    16383,
+    16384,
+    16385,
+]
 LARGE_SIZES = [65535, 65536, 65537, 262143, 262144, 262145, 1000003]
 
 
@@ -29,15 +50,23 @@ KINDS = {
     "random": lambda rng, size, limits: rng.standard_normal(size),
     "positive": lambda rng, size, limits: rng.random(size),
     "constant": lambda rng, size, limits: np.full(size, rng.uniform(0.5, 1)),
-    "nearly constant": lambda rng, size, limits: rng.uniform(0.5, 1) * (1 + 1e-6 * rng.standard_normal(size)),
+    "nearly constant": lambda rng, size, limits: (
+        rng.uniform(0.5, 1) * (1 + 1e-6 * rng.standard_normal(size))
+    ),
     "steps": _steps,
     "equal rows": lambda rng, size, limits: np.resize(rng.uniform(0.5, 1, 64), size),
     "skewed": lambda rng, size, limits: 1 / (rng.random(size) + 1e-4),
-    "mostly zeros": lambda rng, size, limits: rng.standard_normal(size) * (rng.random(size) < 0.001),
+    "mostly zeros": lambda rng, size, limits: (
+        rng.standard_normal(size) * (rng.random(size) < 0.001)
+    ),
     "tiny": lambda rng, size, limits: rng.standard_normal(size) * 64 * float(limits.tiny),
-    "subnormal": lambda rng, size, limits: rng.standard_normal(size) * 64 * float(limits.smallest_subnormal),
+    "subnormal": lambda rng, size, limits: (
+        rng.standard_normal(size) * 64 * float(limits.smallest_subnormal)
+    ),
     "large": lambda rng, size, limits: rng.uniform(-0.5, 1, size) * 0.5 * float(limits.max),
-    "one large": lambda rng, size, limits: np.where(np.arange(size) == size // 3, 1e4, rng.random(size)),
+    "one large": lambda rng, size, limits: np.where(
+        np.arange(size) == size // 3, 1e4, rng.random(size)
+    ),
 }
 
 

@@ -30,7 +30,11 @@ def has_chinese_font():
     lister = shutil.which("fc-list")
     if lister is None:
         return False
-    return bool(subprocess.run([lister, ":lang=zh"], capture_output=True, text=True, check=False).stdout.strip())
+    return bool(
+        subprocess.run(
+            [lister, ":lang=zh"], capture_output=True, text=True, check=False
+        ).stdout.strip()
+    )
 
 
 class Socket:
@@ -95,17 +99,32 @@ class Browser:
         self._folder = tempfile.mkdtemp(prefix="browser-")
         self._process = subprocess.Popen(
             [
-                find_browser(), "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
-                "--remote-debugging-port=0", f"--user-data-dir={self._folder}", "--no-first-run", "--lang=en-US",
-                "--disable-background-networking", "--disable-component-update", "--hide-scrollbars=false",
-                f"--window-size={width},{height}", "--force-device-scale-factor=1", "about:blank",
+                find_browser(),
+                "--headless=new",
+                "--no-sandbox",
+                "--disable-gpu",
+                "--disable-dev-shm-usage",
+                "--remote-debugging-port=0",
+                f"--user-data-dir={self._folder}",
+                "--no-first-run",
+                "--lang=en-US",
+                "--disable-background-networking",
+                "--disable-component-update",
+                "--hide-scrollbars=false",
+                f"--window-size={width},{height}",
+                "--force-device-scale-factor=1",
+                "about:blank",
             ],
-            stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True,
-        )  # fmt: skip
+            stderr=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            text=True,
+        )
         self.errors, self.requests, self._number = [], [], 0
         self._socket = Socket(self._address())
         target = self._call("Target.createTarget", url="about:blank")["targetId"]
-        self._session = self._call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        self._session = self._call("Target.attachToTarget", targetId=target, flatten=True)[
+            "sessionId"
+        ]
         for domain in ("Page", "Runtime", "Log", "Network"):
             self.call(f"{domain}.enable")
         self.call("Performance.enable", timeDomain="threadTicks")
@@ -146,7 +165,9 @@ class Browser:
 
     def js(self, text):
         """Return the value of an expression in the page; promises are awaited."""
-        found = self.call("Runtime.evaluate", expression=text, awaitPromise=True, returnByValue=True)
+        found = self.call(
+            "Runtime.evaluate", expression=text, awaitPromise=True, returnByValue=True
+        )
         assert "exceptionDetails" not in found, found["exceptionDetails"]
         return found["result"].get("value")
 
@@ -179,28 +200,53 @@ class Browser:
 
     def key(self, key, code="", text=None, modifiers=0):
         """Press a key."""
-        text = text if text is not None else (key if len(key) == 1 else {"Enter": "\r"}.get(key, ""))
-        codes = {"Enter": 13, "Tab": 9, "Escape": 27, "ArrowDown": 40, "ArrowUp": 38, "ArrowLeft": 37, "ArrowRight": 39}
+        text = (
+            text if text is not None else (key if len(key) == 1 else {"Enter": "\r"}.get(key, ""))
+        )
+        codes = {
+            "Enter": 13,
+            "Tab": 9,
+            "Escape": 27,
+            "ArrowDown": 40,
+            "ArrowUp": 38,
+            "ArrowLeft": 37,
+            "ArrowRight": 39,
+        }
         given = {"key": key, "windowsVirtualKeyCode": codes.get(key, 0), "modifiers": modifiers}
-        self.call("Input.dispatchKeyEvent", type="keyDown" if text else "rawKeyDown", text=text, **given)
+        self.call(
+            "Input.dispatchKeyEvent", type="keyDown" if text else "rawKeyDown", text=text, **given
+        )
         self.call("Input.dispatchKeyEvent", type="keyUp", **given)
-        self.js("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done())))")
+        self.js(
+            "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done())))"
+        )
 
     def size(self, width, height, scale=1):
         """Set the size of the page."""
         self.call(
-            "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=scale, mobile=False
+            "Emulation.setDeviceMetricsOverride",
+            width=width,
+            height=height,
+            deviceScaleFactor=scale,
+            mobile=False,
         )
 
     def dark(self, is_dark):
         """Ask for dark or light colours, as a system does."""
         value = "dark" if is_dark else "light"
-        self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": value}])
-        self.js("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done())))")
+        self.call(
+            "Emulation.setEmulatedMedia",
+            features=[{"name": "prefers-color-scheme", "value": value}],
+        )
+        self.js(
+            "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done())))"
+        )
 
     def picture(self, form="png", **options):
         """Return a screenshot."""
-        self.js("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done())))")
+        self.js(
+            "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done())))"
+        )
         return base64.b64decode(self.call("Page.captureScreenshot", format=form, **options)["data"])
 
     def close(self):

@@ -27,23 +27,39 @@ def cluster(folder, workers=2, nanny=True, environ=None):
         def start(*arguments, **variables):
             log = stack.enter_context(open(folder / "cluster.log", "a"))
             command = [sys.executable, "-m", "dask", *arguments]
-            made = subprocess.Popen(command, cwd=folder, env=environment(**variables), stdout=log, stderr=log)
+            made = subprocess.Popen(
+                command, cwd=folder, env=environment(**variables), stdout=log, stderr=log
+            )
             stack.callback(stop, made)
             return made
 
         scheduler = start(
-            "scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard",
-            "--scheduler-file", str(file),
-        )  # fmt: skip
+            "scheduler",
+            "--host",
+            "127.0.0.1",
+            "--port",
+            "0",
+            "--no-dashboard",
+            "--scheduler-file",
+            str(file),
+        )
         address = json.loads(written(file, scheduler))["address"]
         made = [
             start(
-                "worker", address, "--nthreads", "1", "--no-dashboard", "--host", "127.0.0.1",
-                "--nanny" if nanny else "--no-nanny", "--local-directory", str(folder / f"worker{number}"),
+                "worker",
+                address,
+                "--nthreads",
+                "1",
+                "--no-dashboard",
+                "--host",
+                "127.0.0.1",
+                "--nanny" if nanny else "--no-nanny",
+                "--local-directory",
+                str(folder / f"worker{number}"),
                 **(environ or {}),
             )
             for number in range(workers)
-        ]  # fmt: skip
+        ]
         yield address, made
 
 

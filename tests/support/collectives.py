@@ -42,11 +42,17 @@ def numbers(dump, record):
 
 
 def arrays(dump, value):
-    return [numbers(dump, item) for item in value] if isinstance(value, list) else numbers(dump, value)
+    return (
+        [numbers(dump, item) for item in value] if isinstance(value, list) else numbers(dump, value)
+    )
 
 
 def lists(value):
-    return [item.asnumpy().tolist() for item in value] if isinstance(value, list) else value.asnumpy().tolist()
+    return (
+        [item.asnumpy().tolist() for item in value]
+        if isinstance(value, list)
+        else value.asnumpy().tolist()
+    )
 
 
 def recorded(debug, call, task="tensor", level="L1"):

@@ -134,7 +134,12 @@ def patterns():
         "a constant last": (times, [A, C], {}, []),
         "two": (times, [A, B], {}, []),
         "a mask and whole numbers": (select, [MASK, A, WHOLE], {}, []),
-        "a mask and whole numbers of the graph": (select, [Live(1, ms.bool_), A, Live(1, ms.int32)], {}, []),
+        "a mask and whole numbers of the graph": (
+            select,
+            [Live(1, ms.bool_), A, Live(1, ms.int32)],
+            {},
+            [],
+        ),
         "scalars and None": (four, [2.0, A, None, B], {}, []),
         "one tensor twice": (times, [A, A], {}, []),
         "half precision": (times, [Live(0, ms.float16), B], {}, []),
@@ -175,14 +180,24 @@ def filled(value, tensors):
         return value.of(tensors)
     if isinstance(value, (list, tuple)):
         return type(value)(filled(item, tensors) for item in value)
-    return {key: filled(item, tensors) for key, item in value.items()} if isinstance(value, dict) else value
+    return (
+        {key: filled(item, tensors) for key, item in value.items()}
+        if isinstance(value, dict)
+        else value
+    )
 
 
 def leaves(value):
     """Return what tensors, and what stands for them, in order."""
     if isinstance(value, (Live, Tensor)):
         return [value]
-    items = value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else ()
+    items = (
+        value.values()
+        if isinstance(value, dict)
+        else value
+        if isinstance(value, (list, tuple))
+        else ()
+    )
     return [leaf for item in items for leaf in leaves(item)]
 
 
@@ -196,7 +211,10 @@ def expected(function, args, kwargs, weights):
     """Return, for each tensor of the arguments, its gradient by ms.grad of the uncompiled function, or None."""
     function = getattr(function, "compute", function)
     places = leaves([args, kwargs])
-    values = [Tensor((place.of([X, Y]) if isinstance(place, Live) else place).asnumpy()) for place in places]
+    values = [
+        Tensor((place.of([X, Y]) if isinstance(place, Live) else place).asnumpy())
+        for place in places
+    ]
     differentiated = [
         number
         for number, place in enumerate(places)
@@ -209,7 +227,11 @@ def expected(function, args, kwargs, weights):
             return next(given)
         if isinstance(value, dict):
             return {key: rebuilt(item, given) for key, item in value.items()}
-        return type(value)(rebuilt(item, given) for item in value) if isinstance(value, (list, tuple)) else value
+        return (
+            type(value)(rebuilt(item, given) for item in value)
+            if isinstance(value, (list, tuple))
+            else value
+        )
 
     def loss(*given):
         positional, named = rebuilt([args, kwargs], iter(given))
@@ -220,26 +242,40 @@ def expected(function, args, kwargs, weights):
         if len(differentiated) > 1
         else [ms.grad(loss, differentiated[0])(*values)]
     )
-    return [next(gradients).asnumpy() if number in differentiated else None for number in range(len(places))]
+    return [
+        next(gradients).asnumpy() if number in differentiated else None
+        for number in range(len(places))
+    ]
 
 
 def flat(slots):
     """Return the records of nested slots in order."""
     if slots is None or (isinstance(slots, dict) and "type" in slots):
         return [slots]
-    return [record for slot in (slots.values() if isinstance(slots, dict) else slots) for record in flat(slot)]
+    return [
+        record
+        for slot in (slots.values() if isinstance(slots, dict) else slots)
+        for record in flat(slot)
+    ]
 
 
 def recorded(entry, kwargs=()):
     """Return the records of a backward entry's outputs in the order of the call."""
     named = entry.get("output_kwargs", {})
-    return flat(entry["output"]) + [record for key in kwargs if key in named for record in flat(named[key])]
+    return flat(entry["output"]) + [
+        record for key in kwargs if key in named for record in flat(named[key])
+    ]
 
 
 def in_order(function, kwargs):
     """Return keyword arguments in the order of the signature: MindSpore makes positional ones of them."""
     names = list(inspect.signature(getattr(function, "compute", function)).parameters)
-    return dict(sorted(kwargs.items(), key=lambda item: names.index(item[0]) if item[0] in names else len(names)))
+    return dict(
+        sorted(
+            kwargs.items(),
+            key=lambda item: names.index(item[0]) if item[0] in names else len(names),
+        )
+    )
 
 
 def check(dump, records, gradients):

@@ -61,7 +61,11 @@ class Sizes(nn.Cell):
 
     def construct(self, x):
         shapes = self.shapes(x).sum() + self.shapes(x[:1]).sum() + self.shapes(x[:2] * 0.5).sum()
-        return shapes + self.dtypes(x).sum() + ops.cast(self.dtypes(ops.cast(x, ms.float16)), ms.float32).sum()
+        return (
+            shapes
+            + self.dtypes(x).sum()
+            + ops.cast(self.dtypes(ops.cast(x, ms.float16)), ms.float32).sum()
+        )
 
 
 class Bend(nn.Cell):
@@ -132,7 +136,11 @@ class Unknown(nn.Cell):
 
     def __init__(self):
         super().__init__()
-        self.dense, self.chosen, self.last = nn.Dense(WIDTH, WIDTH), Chosen(), nn.Dense(WIDTH, WIDTH)
+        self.dense, self.chosen, self.last = (
+            nn.Dense(WIDTH, WIDTH),
+            Chosen(),
+            nn.Dense(WIDTH, WIDTH),
+        )
 
     def construct(self, x):
         x = self.dense(x)

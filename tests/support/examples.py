@@ -9,4 +9,6 @@ from hypothesis import HealthCheck, settings
 
 #: `make test-force` asks for ten times as many
 EXAMPLES = int(os.environ.get("PROBE_EXAMPLES", "1000"))
-MANY = settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+MANY = settings(
+    max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True
+)

@@ -60,11 +60,17 @@ class Request:
         os.chdir(self.folder)
         if self.new_session:
             os.setsid()
-        signal.signal(signal.SIGINT, signal.SIG_IGN if self.ignores_interrupts else signal.default_int_handler)
+        signal.signal(
+            signal.SIGINT, signal.SIG_IGN if self.ignores_interrupts else signal.default_int_handler
+        )
         os.environ.clear()
         os.environ.update(self.variables)
-        sys.modules["numpy"].random.seed()  # as a new process: not the numbers of the server's other children
-        multiprocessing.process.ORIGINAL_DIR = os.getcwd()  # below which spawned processes look for the program
+        sys.modules[
+            "numpy"
+        ].random.seed()  # as a new process: not the numbers of the server's other children
+        multiprocessing.process.ORIGINAL_DIR = (
+            os.getcwd()
+        )  # below which spawned processes look for the program
         _renew_streams()
         sys.path[:0] = filter(None, self.variables.get("PYTHONPATH", "").split(os.pathsep))
         main = types.ModuleType("__main__")
@@ -92,7 +98,11 @@ def _renew_streams():
         old = getattr(sys, name)
         raw = io.FileIO(number, old.mode, closefd=False)
         raw.name = f"<{name}>"
-        file = raw if old.write_through else (io.BufferedReader if name == "stdin" else io.BufferedWriter)(raw)
+        file = (
+            raw
+            if old.write_through
+            else (io.BufferedReader if name == "stdin" else io.BufferedWriter)(raw)
+        )
         at_lines = name == "stderr" or raw.isatty()
         new = io.TextIOWrapper(file, old.encoding, old.errors, None, at_lines, old.write_through)
         new.mode = old.mode
@@ -138,7 +148,11 @@ def _serve(connection):
 def _without_server(error):
     """Take the server's own frames out of a traceback, as a user's program has none."""
     trace = error.__traceback__
-    while trace is not None and trace.tb_frame.f_code.co_filename in (__file__, runpy.__file__, "<frozen runpy>"):
+    while trace is not None and trace.tb_frame.f_code.co_filename in (
+        __file__,
+        runpy.__file__,
+        "<frozen runpy>",
+    ):
         trace = trace.tb_next
     return error.with_traceback(trace)
 

@@ -167,7 +167,9 @@ class Assigns(nn.Cell):
     def __init__(self):
         super().__init__()
         self.w = nn.Dense(WIDTH, WIDTH)
-        self.count = Parameter(Tensor(np.zeros(WIDTH, np.float32)), name="count", requires_grad=False)
+        self.count = Parameter(
+            Tensor(np.zeros(WIDTH, np.float32)), name="count", requires_grad=False
+        )
 
     def construct(self, x):
         h = self.w(x)
@@ -181,7 +183,10 @@ class Half(nn.Cell):
 
     def __init__(self):
         super().__init__()
-        self.first, self.second = nn.Dense(WIDTH, WIDTH).to_float(ms.float16), nn.Dense(WIDTH, WIDTH)
+        self.first, self.second = (
+            nn.Dense(WIDTH, WIDTH).to_float(ms.float16),
+            nn.Dense(WIDTH, WIDTH),
+        )
 
     def construct(self, x):
         h = self.first(x)
@@ -236,7 +241,11 @@ def _train(make, optimizer=nn.Adam, **options):
 
 
 NETS = {
-    "chain": _train(lambda: nn.SequentialCell(nn.Dense(WIDTH, WIDTH), nn.ReLU(), nn.Dense(WIDTH, 1), nn.Flatten())),
+    "chain": _train(
+        lambda: nn.SequentialCell(
+            nn.Dense(WIDTH, WIDTH), nn.ReLU(), nn.Dense(WIDTH, 1), nn.Flatten()
+        )
+    ),
     "gated": _train(Gated),
     "four_times": _train(FourTimes, nn.Momentum, momentum=0.9),
     "norms": _train(Norms),

@@ -31,8 +31,17 @@ def launch(script, ranks, folder, *arguments, limit=600, dies=False, python=sys.
     variables = environment(PATH=f"{binaries}{os.pathsep}{os.environ['PATH']}")
     for name in ("RANK_ID", "RANK_SIZE"):
         variables.pop(name, None)
-    command = [os.path.join(binaries, "msrun"), f"--worker_num={ranks}", f"--local_worker_num={ranks}"]
-    command += [f"--master_port={port}", f"--log_dir={folder / 'log'}", "--join=True", "--cluster_time_out=300"]
+    command = [
+        os.path.join(binaries, "msrun"),
+        f"--worker_num={ranks}",
+        f"--local_worker_num={ranks}",
+    ]
+    command += [
+        f"--master_port={port}",
+        f"--log_dir={folder / 'log'}",
+        "--join=True",
+        "--cluster_time_out=300",
+    ]
     command += [str(PROGRAMS / script), str(folder), *map(str, arguments)]
     with open(folder / "launcher.txt", "w") as output, processors.all_of_them():
         job = subprocess.Popen(command, stdout=output, stderr=output, cwd=folder, env=variables)
@@ -40,7 +49,9 @@ def launch(script, ranks, folder, *arguments, limit=600, dies=False, python=sys.
             code = job.wait(limit)
         except subprocess.TimeoutExpired:
             code = f"none: it hung for {limit} seconds"
-            job.send_signal(signal.SIGINT)  # on which it kills the ranks, which are in sessions of their own
+            job.send_signal(
+                signal.SIGINT
+            )  # on which it kills the ranks, which are in sessions of their own
             try:
                 job.wait(20)
             except subprocess.TimeoutExpired:
@@ -49,5 +60,7 @@ def launch(script, ranks, folder, *arguments, limit=600, dies=False, python=sys.
     texts = [log.read_text(errors="replace") if log.exists() else "" for log in logs]
     said = [[line for line in text.splitlines() if "[WARNING]" not in line][-25:] for text in texts]
     lines = "\n".join(line for tail in said for line in tail)
-    assert code == int(dies), f"exit code {code}\n{(folder / 'launcher.txt').read_text()[-1500:]}\n{lines}"
+    assert code == int(dies), (
+        f"exit code {code}\n{(folder / 'launcher.txt').read_text()[-1500:]}\n{lines}"
+    )
     return texts

@@ -26,7 +26,12 @@ def start(folder, *words, variables=None, **options):
     """Run a command of Python in a folder; return what ``subprocess.run`` does."""
     command = [sys.executable, *map(str, words)]
     return processes.run(
-        command, cwd=folder, env={**environment(), **(variables or {})}, capture_output=True, text=True, **options
+        command,
+        cwd=folder,
+        env={**environment(), **(variables or {})},
+        capture_output=True,
+        text=True,
+        **options,
     )
 
 
@@ -44,7 +49,9 @@ def place(folder, *, recorded):
     shutil.copytree(PROGRAMS, folder, ignore=shutil.ignore_patterns("__pycache__"))
     for path in folder.rglob("*.py"):
         if recorded:
-            path.write_text(re.sub(r"^( *)#\| ", r"\1", path.read_text("utf-8"), flags=re.MULTILINE), "utf-8")
+            path.write_text(
+                re.sub(r"^( *)#\| ", r"\1", path.read_text("utf-8"), flags=re.MULTILINE), "utf-8"
+            )
     return folder
 
 
@@ -58,7 +65,9 @@ def dump(folder):
         document = json.loads(text)
         if path.name == "stack.json":  # without the frames that start a program
             for item in document.values():
-                item[1] = [line for line in item[1] if not re.match("File .*(fork_server.py|runpy)", line)]
+                item[1] = [
+                    line for line in item[1] if not re.match("File .*(fork_server.py|runpy)", line)
+                ]
         found[path.relative_to(folder).as_posix()] = document
     return found
 
@@ -84,7 +93,11 @@ def differences(expected, found):
             told += [f"{path}: {name} is missing" for name in a if name not in b]
             told += [f"{path}: {name} is too much" for name in b if name not in a]
             told += [f"{path}: the order differs"] * (a.keys() == b.keys() and list(a) != list(b))
-            told += [f"{path}: {name} differs" for name in a if name in b and repr(a[name]) != repr(b[name])]
+            told += [
+                f"{path}: {name} differs"
+                for name in a
+                if name in b and repr(a[name]) != repr(b[name])
+            ]
         elif repr(a) != repr(b):
             told.append(f"{path}: differs")
     return told
@@ -92,7 +105,9 @@ def differences(expected, found):
 
 def check(words, folder, options=()):
     """Run a program bare, with the user's lines, and under ``probe run``; return the dump, which is the same twice."""
-    plain, lines, run = (place(folder / name, recorded=name == "lines") for name in ("plain", "lines", "run"))
+    plain, lines, run = (
+        place(folder / name, recorded=name == "lines") for name in ("plain", "lines", "run")
+    )
     done = [start(plain, *words), start(lines, *words)]
     done.append(start(run, *RUN, "--level", "mix", "--dump-path", "dump", *options, *words))
     for one in done:
@@ -111,12 +126,25 @@ def under_msrun(folder, *words):
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     binaries = os.path.dirname(sys.executable)
-    command = [os.path.join(binaries, "msrun"), "--worker_num=2", "--local_worker_num=2", f"--master_port={port}"]
+    command = [
+        os.path.join(binaries, "msrun"),
+        "--worker_num=2",
+        "--local_worker_num=2",
+        f"--master_port={port}",
+    ]
     command += ["--log_dir=log", "--join=True", "--cluster_time_out=300", *words]
     variables = environment(PATH=f"{binaries}{os.pathsep}{os.environ['PATH']}")
     for name in ("RANK_ID", "RANK_SIZE"):
         variables.pop(name, None)
-    options = {"cwd": folder, "env": variables, "capture_output": True, "text": True, "timeout": 600}
+    options = {
+        "cwd": folder,
+        "env": variables,
+        "capture_output": True,
+        "text": True,
+        "timeout": 600,
+    }
     with processors.all_of_them():
         done = subprocess.run(command, check=False, **options)
-    assert done.returncode == 0, "".join(log.read_text("utf-8") for log in Path(folder, "log").iterdir())
+    assert done.returncode == 0, "".join(
+        log.read_text("utf-8") for log in Path(folder, "log").iterdir()
+    )

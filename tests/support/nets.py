@@ -75,7 +75,9 @@ class Gpt(nn.Cell):
         rng = np.random.RandomState(3)
         self.vocabulary = vocabulary
         self.tokens = nn.Embedding(vocabulary, width)
-        self.positions = Parameter(Tensor(rng.randn(length, width).astype(np.float32) * 0.02), name="positions")
+        self.positions = Parameter(
+            Tensor(rng.randn(length, width).astype(np.float32) * 0.02), name="positions"
+        )
         self.blocks = nn.CellList([Block(width, heads) for _ in range(layers)])
         self.norm, self.head = nn.LayerNorm((width,)), nn.Dense(width, vocabulary, has_bias=False)
         self.mask = Tensor(np.triu(np.full((length, length), -1e9, np.float32), 1))
@@ -109,7 +111,8 @@ def digits(batch=32):
     images = (data["images"].astype(np.float32) / 16.0)[:, None]
     labels = data["labels"].astype(np.int32)
     return [
-        (Tensor(images[i : i + batch]), Tensor(labels[i : i + batch])) for i in range(0, len(images) - batch + 1, batch)
+        (Tensor(images[i : i + batch]), Tensor(labels[i : i + batch]))
+        for i in range(0, len(images) - batch + 1, batch)
     ]
 
 
@@ -122,12 +125,18 @@ def build(name):
     if name == "lenet":
         net = LeNet()
         optimizer = nn.Momentum(net.trainable_params(), 0.01, 0.9)
-        x, y = rng.randn(5, 32, 1, 32, 32).astype(np.float32), rng.randint(0, 10, (5, 32)).astype(np.int32)
+        x, y = (
+            rng.randn(5, 32, 1, 32, 32).astype(np.float32),
+            rng.randint(0, 10, (5, 32)).astype(np.int32),
+        )
         data = [(Tensor(a), Tensor(b)) for a, b in zip(x, y)]
     elif name == "gpt":
         net = Gpt()
         optimizer = nn.Adam(net.trainable_params(), 1e-3)
-        x, y = rng.randint(0, 64, (5, 4, 16)).astype(np.int32), rng.randint(0, 64, (5, 64)).astype(np.int32)
+        x, y = (
+            rng.randint(0, 64, (5, 4, 16)).astype(np.int32),
+            rng.randint(0, 64, (5, 64)).astype(np.int32),
+        )
         data = [(Tensor(a), Tensor(b)) for a, b in zip(x, y)]
     elif name == "digits":
         net = Digits()

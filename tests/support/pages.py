@@ -84,7 +84,9 @@ class Page:
     def rows(self):
         """The rows of its tables: for each the cells as texts."""
         rows = [text for kind, text in self.parts if kind == "row"]
-        return [[cell.strip() for cell in re.split(r"(?<!\\)\|", row.strip()[1:-1])] for row in rows]
+        return [
+            [cell.strip() for cell in re.split(r"(?<!\\)\|", row.strip()[1:-1])] for row in rows
+        ]
 
     @property
     def prose(self):

@@ -25,7 +25,18 @@ from tests.support import fork_server
 from tests.support.paths import ROOT
 
 #: what interpreter and libraries read while they are started and imported: other values need a fresh process
-_READ_AT_START = ("PYTHON", "LD_", "OMP_", "OPENBLAS_", "MKL_", "NPY_", "GLOG_", "MS_", "MINDSPORE_", "COVERAGE_")
+_READ_AT_START = (
+    "PYTHON",
+    "LD_",
+    "OMP_",
+    "OPENBLAS_",
+    "MKL_",
+    "NPY_",
+    "GLOG_",
+    "MS_",
+    "MINDSPORE_",
+    "COVERAGE_",
+)
 #: the environment of the server
 _VARIABLES = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
 _SET_CHILD_SUBREAPER = 36
@@ -44,7 +55,16 @@ class Popen(subprocess.Popen):
 
     def __init__(self, command, *, fresh="", imports=(), **options):
         command = [os.fspath(part) for part in command]
-        plain = options.keys() <= {"stdin", "stdout", "stderr", "cwd", "env", "text", "errors", "start_new_session"}
+        plain = options.keys() <= {
+            "stdin",
+            "stdout",
+            "stderr",
+            "cwd",
+            "env",
+            "text",
+            "errors",
+            "start_new_session",
+        }
         mine = command[0] == sys.executable or imports
         self.forked = plain and mine and not fresh and _forkable(command, options.get("env"))
         self._imports = tuple(imports)
@@ -73,7 +93,17 @@ class Popen(subprocess.Popen):
         return None
 
 
-def run(command, *, fresh="", imports=(), check=False, timeout=600, capture_output=False, input=None, **options):
+def run(
+    command,
+    *,
+    fresh="",
+    imports=(),
+    check=False,
+    timeout=600,
+    capture_output=False,
+    input=None,
+    **options,
+):
     """Run a program to its end; see ``subprocess.run``, and ``Popen`` for ``fresh`` and ``imports``."""
     if capture_output:
         options.update(stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -104,7 +134,9 @@ def _forkable(command, variables):
         return False
     if variables is None:
         variables = os.environ
-    differ = {name for name in {*variables, *_VARIABLES} if variables.get(name) != _VARIABLES.get(name)}
+    differ = {
+        name for name in {*variables, *_VARIABLES} if variables.get(name) != _VARIABLES.get(name)
+    }
     return not any(name.startswith(_READ_AT_START) for name in differ - {"PYTHONPATH"})
 
 
@@ -124,7 +156,11 @@ def _server(python, imports):
     """Start a server of this process for programs of an interpreter; it ends when this process does."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     command = [python, fork_server.__file__, str(theirs.fileno()), *imports]
-    options = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "pass_fds": [theirs.fileno()]}
+    options = {
+        "stdin": subprocess.DEVNULL,
+        "stdout": subprocess.DEVNULL,
+        "pass_fds": [theirs.fileno()],
+    }
     server = subprocess.Popen(command, cwd=ROOT, env=_VARIABLES, **options)
     theirs.close()
     atexit.register(server.wait)

@@ -79,11 +79,20 @@ def missing(name):
     if lacking:
         return f"this processor has no {' '.join(lacking)}"
     found = run([sys.executable, "-c", _CORE], name).stdout.strip()
-    return "" if found == wanted else f"numpy's OpenBLAS takes the kernels {found or 'of no name'} in place of {wanted}"
+    return (
+        ""
+        if found == wanted
+        else f"numpy's OpenBLAS takes the kernels {found or 'of no name'} in place of {wanted}"
+    )
 
 
 def run(command, name):
     """Run a command on a processor of this name."""
     return subprocess.run(
-        command, env={**os.environ, **ALL[name]}, capture_output=True, text=True, check=False, cwd=ROOT
+        command,
+        env={**os.environ, **ALL[name]},
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=ROOT,
     )

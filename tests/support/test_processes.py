@@ -49,14 +49,24 @@ PROGRAMS = {
 def ran(program, folder, fresh):
     variables = environment(RANK_ID="3", NEW="ä")
     command = [sys.executable, "-c", program, "one", "two words"]
-    options = {"cwd": folder, "env": variables, "input": "a line\n", "capture_output": True, "text": True}
+    options = {
+        "cwd": folder,
+        "env": variables,
+        "input": "a line\n",
+        "capture_output": True,
+        "text": True,
+    }
     done = processes.run(command, fresh=fresh, **options)
-    return done.returncode, *(re.sub("0x[0-9a-f]+", "address", said) for said in (done.stdout, done.stderr))
+    return done.returncode, *(
+        re.sub("0x[0-9a-f]+", "address", said) for said in (done.stdout, done.stderr)
+    )
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_forked_program_sees_and_says_what_a_process_of_its_own_does(tmp_path, name):
-    assert ran(PROGRAMS[name], tmp_path, "") == ran(PROGRAMS[name], tmp_path, "the other side of the comparison")
+    assert ran(PROGRAMS[name], tmp_path, "") == ran(
+        PROGRAMS[name], tmp_path, "the other side of the comparison"
+    )
 
 
 @pytest.mark.parametrize("theirs", [False, True])
@@ -66,7 +76,9 @@ def test_a_forked_program_ignores_interrupts_where_its_parent_does(tmp_path, han
     try:
         signal.signal(signal.SIGINT, handler)
         if theirs:  # as MindSpore changes it: Python does not see it
-            ctypes.CDLL(None).signal(int(signal.SIGINT), ctypes.c_void_p(0 if handler == signal.SIG_IGN else 1))
+            ctypes.CDLL(None).signal(
+                int(signal.SIGINT), ctypes.c_void_p(0 if handler == signal.SIG_IGN else 1)
+            )
         said = ran(PROGRAMS["signals"], tmp_path, "the other side of the comparison")
         assert ran(PROGRAMS["signals"], tmp_path, "") == said
         assert ("default_int_handler" in said[1]) == ((handler == signal.SIG_IGN) == theirs)
@@ -96,8 +108,12 @@ def test_a_script_and_a_module_are_run_as_python_runs_them(tmp_path, words):
 
 def test_programs_are_forked_unless_they_say_why_not_or_change_a_variable_that_is_read_at_the_start():
     command = [sys.executable, "-c", ""]
-    for options, forked in [({}, True), ({"env": environment(RANK_ID="1")}, True), ({"fresh": "why"}, False),
-                            ({"env": environment(MKL_PROBE="1")}, False)]:  # fmt: skip
+    for options, forked in [
+        ({}, True),
+        ({"env": environment(RANK_ID="1")}, True),
+        ({"fresh": "why"}, False),
+        ({"env": environment(MKL_PROBE="1")}, False),
+    ]:
         with processes.Popen(command, **options) as process:
             assert process.forked is forked
     with processes.Popen([sys.executable, "-W", "error", "-c", ""]) as process:
@@ -125,7 +141,9 @@ print(hasattr(builtins, "left"), "LEFT" in os.environ, "left" in sys.modules, ms
     draw = "import numpy as np; print(np.random.rand())"
 
     def run(program):
-        return processes.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.strip()
+        return processes.run(
+            [sys.executable, "-c", program], capture_output=True, text=True, check=True
+        ).stdout.strip()
 
     number = run(draw)
     before = run(look.format(number))
@@ -144,7 +162,9 @@ def test_a_program_that_hangs_is_ended_at_its_limit():
 
 def test_signals_reach_a_program_and_its_number_is_its_own():
     program = "import os, time; print(os.getpid(), flush=True); time.sleep(1000)"
-    with processes.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as process:
+    with processes.Popen(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, text=True
+    ) as process:
         assert int(process.stdout.readline()) == process.pid
         os.kill(process.pid, signal.SIGTERM)
         assert process.wait() == -signal.SIGTERM

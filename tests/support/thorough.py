@@ -12,4 +12,7 @@ def thorough_but(often, cases):
     assert not missing, f"no such case: {missing}"
     marked = pytest.mark.thorough
     alone = [case if isinstance(case, tuple) else (case,) for case in cases]
-    return [case if case in often else pytest.param(*values, marks=marked) for case, values in zip(cases, alone)]
+    return [
+        case if case in often else pytest.param(*values, marks=marked)
+        for case, values in zip(cases, alone)
+    ]

@@ -127,7 +127,9 @@ class Transforms:
         return ops.GradOperation()(self._compiled)(x)
 
     def gradient_operation_of_a_cell(self, x):
-        return ops.GradOperation(get_by_list=True)(self.net, ms.ParameterTuple(self.net.trainable_params()))(x)
+        return ops.GradOperation(get_by_list=True)(
+            self.net, ms.ParameterTuple(self.net.trainable_params())
+        )(x)
 
     def own_bprop(self, x):
         return ms.grad(self._function(lambda_free(Own(), self.net)))(x)
@@ -171,7 +173,9 @@ def _weighted(x, weight):
 
 
 #: all transforms
-NAMES = [name for name in vars(Transforms) if not name.startswith("_") and name not in ("total", "waves")]
+NAMES = [
+    name for name in vars(Transforms) if not name.startswith("_") and name not in ("total", "waves")
+]
 X = np.random.RandomState(0).randn(4, 6)
 
 
@@ -208,5 +212,8 @@ def train(name, debugger=None, steps=2):
             debugger.step()
         found = [after_stop, transform(x)]
         tensors = [loss, *gradients, *net.get_parameters()]
-        seen.append(bytes_of(tensors) + [bytes_of(each if isinstance(each, tuple) else [each]) for each in found])
+        seen.append(
+            bytes_of(tensors)
+            + [bytes_of(each if isinstance(each, tuple) else [each]) for each in found]
+        )
     return seen

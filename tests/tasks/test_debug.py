@@ -28,7 +28,11 @@ def test_values_of_every_kind_are_saved(debug):
     debugger.save(4, "number")
     debugger.step()
     document = _data(debug)
-    assert (document["task"], document["level"], document["framework"]) == ("statistics", "debug", "mindspore")
+    assert (document["task"], document["level"], document["framework"]) == (
+        "statistics",
+        "debug",
+        "mindspore",
+    )
     data = document["data"]
     assert list(data) == [
         "x.0.debug",
@@ -42,7 +46,10 @@ def test_values_of_every_kind_are_saved(debug):
     assert data["x.0.debug"]["Max"] == 3.0
     assert data["x.1.debug"]["Max"] == 4.0
     assert data["nest.0.debug"]["b"][0]["Min"] == -4.0
-    assert data["nest.0.debug"]["b"][1:] == [{"type": "int", "value": 3}, {"type": "str", "value": "text"}]
+    assert data["nest.0.debug"]["b"][1:] == [
+        {"type": "int", "value": 3},
+        {"type": "str", "value": "text"},
+    ]
     assert data["x_grad.0.debug"] is None
     assert data["number_grad.0.debug"] is None
     folder = debug.dump_path / "step0" / "rank"
@@ -87,15 +94,23 @@ def test_saved_gradients_are_those_of_the_training(debug, task):
     }
     for name, record in found.items():
         assert record["Max"] == pytest.approx(float(expected[name].max()), rel=1e-6), name
-        assert record["Norm"] == pytest.approx(float(np.linalg.norm(expected[name])), rel=1e-6), name
+        assert record["Norm"] == pytest.approx(float(np.linalg.norm(expected[name])), rel=1e-6), (
+            name
+        )
         if task == "tensor":
-            array = np.load(debug.dump_path / "step0/rank/dump_tensor_data" / record["data_name"], allow_pickle=False)
+            array = np.load(
+                debug.dump_path / "step0/rank/dump_tensor_data" / record["data_name"],
+                allow_pickle=False,
+            )
             np.testing.assert_allclose(array, expected[name], rtol=1e-5)
     if task == "tensor":
         assert found["z"]["data_name"] == "inside_grad.0.debug.z.0.npy"
 
 
-NETS = {**interference.NETS, **{name: lambda name=name: nets.build(name) for name in ("lenet", "digits")}}
+NETS = {
+    **interference.NETS,
+    **{name: lambda name=name: nets.build(name) for name in ("lenet", "digits")},
+}
 
 
 @pytest.mark.slow
@@ -108,12 +123,16 @@ def test_saving_the_output_of_every_cell_changes_no_bit(debug, name):
         seen = []
         for cell in [cell for path, cell in net.cells_and_names() if path]:
             if save:
-                cell.register_forward_hook(lambda cell, inputs, output: save(output, type(cell).__name__) and None)
+                cell.register_forward_hook(
+                    lambda cell, inputs, output: save(output, type(cell).__name__) and None
+                )
         for i in range(2):
             loss, gradients = step(i)
             if save:
                 PrecisionDebugger.step()
-            seen += [value.asnumpy().tobytes() for value in (loss, *gradients, *net.get_parameters())]
+            seen += [
+                value.asnumpy().tobytes() for value in (loss, *gradients, *net.get_parameters())
+            ]
         return seen
 
     bare, again = train(None), train(None)
@@ -193,5 +212,7 @@ def test_names_that_are_equal_after_cleaning_are_numbered(debug):
     debugger.save(x * 5, "w")
     debugger.step()
     data = _data(debug)["data"]
-    assert [data[name]["Max"] for name in ("a_b.0.debug", "a_b.1.debug", "w_grad.0.debug", "w.1.debug")] == [1, 2, 1, 5]
+    assert [
+        data[name]["Max"] for name in ("a_b.0.debug", "a_b.1.debug", "w_grad.0.debug", "w.1.debug")
+    ] == [1, 2, 1, 5]
     assert data["w_grad.1.debug"] is None

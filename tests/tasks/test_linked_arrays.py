@@ -32,11 +32,15 @@ def contents(folder):
 
 
 def bytes_on_disk(folder):
-    return sum({status.st_ino: status.st_size for status in map(os.stat, folder.iterdir())}.values())
+    return sum(
+        {status.st_ino: status.st_size for status in map(os.stat, folder.iterdir())}.values()
+    )
 
 
 def test_files_are_the_same_with_and_without_links(debug, tmp_path):
-    linked, written = (arrays_of(debug, tmp_path / str(link), link_equal=link) for link in (True, False))
+    linked, written = (
+        arrays_of(debug, tmp_path / str(link), link_equal=link) for link in (True, False)
+    )
     assert contents(linked) == contents(written)
     assert bytes_on_disk(linked) < 0.5 * bytes_on_disk(written)
     assert bytes_on_disk(written) == sum(map(len, contents(written).values()))

@@ -101,7 +101,11 @@ def test_the_first_call_that_produces_nan_is_written_with_its_arrays_and_the_cal
     assert last in message
     entry = dump.data[last]
     forward = "input_args" in entry
-    inputs = [record for record in entry["input_args" if forward else "input"] if "data_name" in (record or {})]
+    inputs = [
+        record
+        for record in entry["input_args" if forward else "input"]
+        if "data_name" in (record or {})
+    ]
     outputs = [record for record in entry["output"] if record]
     for record in inputs + outputs:
         array = probe.load(dump.folder / "dump_tensor_data" / record["data_name"])
@@ -142,7 +146,9 @@ def test_nan_in_outputs_that_a_kernel_does_not_write_is_ignored(debug):
         del old
         normal(x)
     debugger.step()
-    assert not debug.dump_path.exists() or not any("BatchNorm" in name for name in debug.dump().data)
+    assert not debug.dump_path.exists() or not any(
+        "BatchNorm" in name for name in debug.dump().data
+    )
 
 
 def test_after_the_first_nan_nothing_is_recorded(debug):
@@ -198,7 +204,9 @@ def test_an_input_that_the_call_changes_is_recorded_as_it_was_before(debug):
     assert entry["output"][0]["Max"] == math.inf
 
 
-@pytest.mark.parametrize(("key", "value"), [("last_calls", -1), ("last_calls", True), ("on_nan", "stop")])
+@pytest.mark.parametrize(
+    ("key", "value"), [("last_calls", -1), ("last_calls", True), ("on_nan", "stop")]
+)
 def test_wrong_settings_are_named(debug, key, value):
     with pytest.raises(SettingsError, match=rf"nan_check\.{key}: {value!r} is not allowed"):
         debug(task="nan_check", **{key: value})
@@ -264,7 +272,10 @@ def test_a_cell_named_like_a_key_of_an_entry_is_found(debug, name):
     net.insert_child_to_cell(name, nn.Dense(6, 5))
     layer = getattr(net, name)
     layer.weight.set_data(tensor(np.full((5, 6), 3e38)))
-    assert _found(debug, net, lambda: layer(tensor(np.ones((4, 6)))), "L0") == f"Cell.{name}.Dense.forward.0"
+    assert (
+        _found(debug, net, lambda: layer(tensor(np.ones((4, 6)))), "L0")
+        == f"Cell.{name}.Dense.forward.0"
+    )
 
 
 class Mask(nn.Cell):
@@ -292,7 +303,9 @@ def test_the_call_that_produces_nan_is_written_at_once(debug):
     debugger = debug(task="nan_check")
     debugger.start()
     ops.exp(tensor([1000.0]))
-    assert list(debug.dump().data) == ["Functional.exp.0.forward"]  # as a process leaves it that is killed now
+    assert list(debug.dump().data) == [
+        "Functional.exp.0.forward"
+    ]  # as a process leaves it that is killed now
     debugger.step()
 
 
@@ -315,7 +328,10 @@ def test_data_mode_without_inputs_is_refused(debug):
 
 
 def test_a_large_complex_number_is_finite(debug):
-    assert _found(debug, None, lambda: ops.reshape(tensor([3e38 + 3e38j], np.complex64), (1, 1)), "L1") == ""
+    assert (
+        _found(debug, None, lambda: ops.reshape(tensor([3e38 + 3e38j], np.complex64), (1, 1)), "L1")
+        == ""
+    )
 
 
 @pytest.mark.parametrize("order", ["one after the other", "overlapping"])
@@ -324,19 +340,26 @@ def test_nan_that_a_communication_was_given_is_not_blamed_on_it(debug, monkeypat
         def wait(self):
             pass
 
-    collectives.install(monkeypatch, distributed, "irecv", lambda given, src: comm_func.CommHandle(Sent()))
+    collectives.install(
+        monkeypatch, distributed, "irecv", lambda given, src: comm_func.CommHandle(Sent())
+    )
     debugger = debug(task="nan_check", level="L1")
     debugger.start()
     first = distributed.irecv(tensor([1.0]), 1)
     if order == "one after the other":
         first.wait()
-    second = distributed.irecv(tensor([np.nan]), 1)  # its inputs are copied, and measured when both have finished
+    second = distributed.irecv(
+        tensor([np.nan]), 1
+    )  # its inputs are copied, and measured when both have finished
     if order == "overlapping":
         first.wait()
     second.wait()
     debugger.step()
     (message,) = caplog.messages
-    assert "MintDistributed.irecv.1.forward received NaN/Inf, but no recorded call produced it" in message
+    assert (
+        "MintDistributed.irecv.1.forward received NaN/Inf, but no recorded call produced it"
+        in message
+    )
 
 
 def _bad_step(debugger, at):
@@ -350,14 +373,20 @@ def _bad_step(debugger, at):
         debugger.step()
 
 
-@pytest.mark.parametrize(("hits", "found"), [(1, [1]), (2, [1, 3]), (3, [1, 3, 4]), (0, [1, 3, 4, 5])])
+@pytest.mark.parametrize(
+    ("hits", "found"), [(1, [1]), (2, [1, 3]), (3, [1, 3, 4]), (0, [1, 3, 4, 5])]
+)
 def test_max_hits_findings_are_made_at_most_one_per_step(debug, caplog, hits, found):
     caplog.set_level(logging.WARNING, "probe")
     debugger = debug(task="nan_check", max_hits=hits)
     for step in range(6):
         _bad_step(debugger, at=step in (1, 3, 4, 5))
-    assert sorted(path.name for path in debug.dump_path.iterdir()) == [f"step{step}" for step in found]
-    assert sum("First NaN/Inf: Functional.log.0.forward" in message for message in caplog.messages) == len(found)
+    assert sorted(path.name for path in debug.dump_path.iterdir()) == [
+        f"step{step}" for step in found
+    ]
+    assert sum(
+        "First NaN/Inf: Functional.log.0.forward" in message for message in caplog.messages
+    ) == len(found)
     assert not any("exp" in message for message in caplog.messages)
 
 
@@ -365,7 +394,10 @@ def test_on_nan_raise_ends_the_training_at_the_last_of_max_hits(debug):
     debugger = debug(task="nan_check", max_hits=2, on_nan="raise")
     _bad_step(debugger, at=True)
     _bad_step(debugger, at=False)
-    with pytest.raises(NonFiniteError, match=r"First NaN/Inf: .*test_nan_check\.py, line \d+, in _bad_step: ops\.log"):
+    with pytest.raises(
+        NonFiniteError,
+        match=r"First NaN/Inf: .*test_nan_check\.py, line \d+, in _bad_step: ops\.log",
+    ):
         _bad_step(debugger, at=True)
 
 
@@ -381,7 +413,9 @@ def test_an_overflow_of_dynamic_loss_scaling_is_one_of_several_hits(debug, caplo
     net = nn.SequentialCell(nn.Dense(6, 3).to_float(ms.float16))
     scaler = ms.amp.DynamicLossScaler(scale_value=2.0**20, scale_factor=2, scale_window=2)
     debugger = debug(task="nan_check", level="mix", max_hits=3)
-    gradient = ms.value_and_grad(lambda x: scaler.scale(net(x).astype(ms.float32).sum()), None, net.trainable_params())
+    gradient = ms.value_and_grad(
+        lambda x: scaler.scale(net(x).astype(ms.float32).sum()), None, net.trainable_params()
+    )
     finite = []
     for _ in range(8):
         with debugger.recording(net):

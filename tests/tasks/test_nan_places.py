@@ -34,7 +34,12 @@ def plant(*levels, outside=False):
     """
 
     def add(function):
-        PLANTS.update({f"{function.__name__}-{level}": (function, level, outside) for level in levels or ("L1",)})
+        PLANTS.update(
+            {
+                f"{function.__name__}-{level}": (function, level, outside)
+                for level in levels or ("L1",)
+            }
+        )
         return function
 
     return add
@@ -59,7 +64,9 @@ class Layers(nn.Cell):
 
 
 def training(net, scale=1.0):
-    return ms.value_and_grad(lambda x: (net(x).astype(ms.float32) ** 2).sum() * scale, None, net.trainable_params())
+    return ms.value_and_grad(
+        lambda x: (net(x).astype(ms.float32) ** 2).sum() * scale, None, net.trainable_params()
+    )
 
 
 # -- forward ---------------------------------------------------------------------------------------------------------
@@ -282,7 +289,10 @@ def loss_scaling_overflows(bad):
     class Net(nn.Cell):
         def __init__(self):
             super().__init__()
-            self.first, self.second = nn.Dense(6, 5), nn.Dense(5, 3, weight_init=weight).to_float(ms.float16)
+            self.first, self.second = (
+                nn.Dense(6, 5),
+                nn.Dense(5, 3, weight_init=weight).to_float(ms.float16),
+            )
 
         def construct(self, x):
             h = ops.tanh(self.first(x))
@@ -290,7 +300,9 @@ def loss_scaling_overflows(bad):
 
     net = Net()
     scaler = ms.amp.StaticLossScaler(30000.0 if bad else 1.0)
-    step = ms.value_and_grad(lambda x: scaler.scale(net(x).astype(ms.float32).sum()), None, net.trainable_params())
+    step = ms.value_and_grad(
+        lambda x: scaler.scale(net(x).astype(ms.float32).sum()), None, net.trainable_params()
+    )
     return net, lambda: step(X)
 
 
@@ -333,7 +345,10 @@ def embedding(bad):
             super().__init__()
             table = np.ones((7, 4), np.float32)
             table[3] = math.nan
-            self.tokens, self.last = nn.Embedding(7, 4, embedding_table=ms.Tensor(table)), nn.Dense(4, 2)
+            self.tokens, self.last = (
+                nn.Embedding(7, 4, embedding_table=ms.Tensor(table)),
+                nn.Dense(4, 2),
+            )
 
         def construct(self, tokens):
             h = self.tokens(tokens)  # here
@@ -383,7 +398,9 @@ def collective(bad):
 def _line(function):
     """Return the message that names the marked line of a function, or of a function in it."""
     lines, first = inspect.getsourcelines(function)
-    ((number, text),) = [(first + i, line) for i, line in enumerate(lines) if line.rstrip().endswith("# here")]
+    ((number, text),) = [
+        (first + i, line) for i, line in enumerate(lines) if line.rstrip().endswith("# here")
+    ]
     return f"File {__file__}, line {number}, in ", f": {text.strip()}"
 
 
@@ -426,7 +443,9 @@ def test_nothing_is_named_in_the_healthy_twin(debug, caplog, name):
     function, level, _ = PLANTS[name]
     caplog.set_level(logging.WARNING, "probe")
     _watched(debug, function, level, bad=False)
-    assert [message for message in caplog.messages if "The loss is computed outside" not in message] == []
+    assert [
+        message for message in caplog.messages if "The loss is computed outside" not in message
+    ] == []
     assert not debug.dump_path.exists()
 
 
@@ -435,12 +454,18 @@ CAUSAL = np.triu(np.ones((4, 4), bool), 1)
 MASKS = {
     "masked_fill": lambda scores: ops.masked_fill(scores, ms.Tensor(CAUSAL), -math.inf),
     "where": lambda scores: ops.where(ms.Tensor(CAUSAL), tensor(-math.inf), scores),
-    "full and triu": lambda scores: scores + ops.triu(ops.full((4, 4), -math.inf, dtype=ms.float32), 1),
+    "full and triu": lambda scores: (
+        scores + ops.triu(ops.full((4, 4), -math.inf, dtype=ms.float32), 1)
+    ),
     "constant": lambda scores: scores + ms.Tensor(np.where(CAUSAL, -np.inf, 0).astype(np.float32)),
-    "lowest number twice": lambda scores: scores + (tensor(CAUSAL * LOWEST) + tensor(CAUSAL * LOWEST)),
+    "lowest number twice": lambda scores: (
+        scores + (tensor(CAUSAL * LOWEST) + tensor(CAUSAL * LOWEST))
+    ),
     "cast to float16": lambda scores: scores + tensor(CAUSAL * -1e9).astype(ms.float16),
     "product": lambda scores: scores + tensor(CAUSAL * 10.0) * LOWEST,
-    "inf of a number": lambda scores: ops.minimum(scores, ops.full((4, 4), math.inf, dtype=ms.float32) * 2.0),
+    "inf of a number": lambda scores: ops.minimum(
+        scores, ops.full((4, 4), math.inf, dtype=ms.float32) * 2.0
+    ),
 }
 
 

@@ -29,15 +29,32 @@ def batch_norm(debug, values, **settings):
 
 @pytest.mark.parametrize("task", ["statistics", "tensor"])
 @pytest.mark.parametrize("summary_mode", ["statistics", "md5"])
-def test_outputs_of_batch_norm_that_its_kernel_does_not_write_have_no_numbers(debug, task, summary_mode):
-    dump = batch_norm(debug, np.random.default_rng(0).normal(size=(2, 4, 3, 3)), task=task, summary_mode=summary_mode)
+def test_outputs_of_batch_norm_that_its_kernel_does_not_write_have_no_numbers(
+    debug, task, summary_mode
+):
+    dump = batch_norm(
+        debug,
+        np.random.default_rng(0).normal(size=(2, 4, 3, 3)),
+        task=task,
+        summary_mode=summary_mode,
+    )
     first, *unwritten, mean, variance = dump.data[CALL]["output"]
     numbers = dict.fromkeys(("Max", "Min", "Mean", "Norm"))
-    record = {"type": "mindspore.Tensor", "dtype": "Float32", "shape": [4], **numbers, "unwritten": True}
+    record = {
+        "type": "mindspore.Tensor",
+        "dtype": "Float32",
+        "shape": [4],
+        **numbers,
+        "unwritten": True,
+    }
     assert unwritten == [record, record]
-    assert all(written["Norm"] > 0 and "unwritten" not in written for written in (first, mean, variance))
+    assert all(
+        written["Norm"] > 0 and "unwritten" not in written for written in (first, mean, variance)
+    )
     arrays = dump.folder / "dump_tensor_data"
-    assert task == "statistics" or not {f"{CALL}.output.{i}.npy" for i in (1, 2)} & {p.name for p in arrays.iterdir()}
+    assert task == "statistics" or not {f"{CALL}.output.{i}.npy" for i in (1, 2)} & {
+        p.name for p in arrays.iterdir()
+    }
 
 
 def test_the_header_tells_the_circumstances_of_the_run(debug):
@@ -49,11 +66,17 @@ def test_the_header_tells_the_circumstances_of_the_run(debug):
         "world_size": 1,
         "rank": None,
         "device": "CPU",
-        "versions": {"probe": probe.__version__, "mindspore": mindspore.__version__, "numpy": np.__version__},
+        "versions": {
+            "probe": probe.__version__,
+            "mindspore": mindspore.__version__,
+            "numpy": np.__version__,
+        },
         "seed": 7,
         "deterministic": False,
     }
-    assert not [text for text in json.dumps(run).split('"') if text[:1] in ("+", "-", "=", "%", "@")]
+    assert not [
+        text for text in json.dumps(run).split('"') if text[:1] in ("+", "-", "=", "%", "@")
+    ]
 
 
 def test_an_unchanged_lstm_agrees_with_itself(debug, tmp_path):
@@ -70,7 +93,9 @@ def test_an_unchanged_lstm_agrees_with_itself(debug, tmp_path):
     data = [debug.dump(step=step).data for step in (0, 1)]
     (name,) = [name for name in data[0] if name.endswith("LSTM.0.forward")]
     assert data[0][name]["output"] == data[1][name]["output"]
-    assert [record.get("unwritten") for record in data[0][name]["output"]] == [None] * 3 + [True] * 2
+    assert [record.get("unwritten") for record in data[0][name]["output"]] == [None] * 3 + [
+        True
+    ] * 2
 
 
 class Model(nn.Cell):
@@ -94,7 +119,9 @@ def test_attributes_of_primitives_and_parameters_of_the_model_are_recorded(debug
     attributes = data["Primitive.layer_norm.LayerNorm.0.forward"]["attributes"]
     assert attributes["epsilon"] == {"type": "float", "value": 1e-3}
     assert data["Tensor.__add__.0.forward"]["model_parameters"]["token"]["Norm"] == 2.0
-    assert [name for name, entry in data.items() if "model_parameters" in entry] == ["Tensor.__add__.0.forward"]
+    assert [name for name, entry in data.items() if "model_parameters" in entry] == [
+        "Tensor.__add__.0.forward"
+    ]
 
 
 class Odd(mindspore.ops.ReLU):

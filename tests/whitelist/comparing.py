@@ -97,7 +97,9 @@ def working_call(api: Any) -> tuple[Outcome, Values | None, Run | None]:
 
 def _words(error: Exception) -> str:
     """Return what an error of MindSpore says, without its headings and its C++ stack."""
-    text = re.sub(r"-{5,}( - [^-]+:)? ?", "", " ".join(str(error).split()).split("- C++ Call Stack")[0])
+    text = re.sub(
+        r"-{5,}( - [^-]+:)? ?", "", " ".join(str(error).split()).split("- C++ Call Stack")[0]
+    )
     return f"{type(error).__name__}: {text.replace('- Kernel select failed: ', '').strip()}"
 
 
@@ -132,7 +134,9 @@ class Comparison:
             self._one_call(api, values, bare, outcome, _MODES[-1:])
         return outcome
 
-    def _one_call(self, api: Any, values: Values, bare: Run, outcome: Outcome, modes: tuple[Mode, ...]) -> None:
+    def _one_call(
+        self, api: Any, values: Values, bare: Run, outcome: Outcome, modes: tuple[Mode, ...]
+    ) -> None:
         mode: Mode | None = None
 
         def say(text: str) -> None:
@@ -189,7 +193,9 @@ class Comparison:
                 say(text)
         return watched, dump
 
-    def _watch(self, function: Callable[[], Run], say: Callable[[str], None]) -> tuple[Run | None, Any]:
+    def _watch(
+        self, function: Callable[[], Run], say: Callable[[str], None]
+    ) -> tuple[Run | None, Any]:
         run = None
         if self._last is not None:  # thousands of small files
             shutil.rmtree(self._last, ignore_errors=True)
@@ -211,19 +217,39 @@ class Comparison:
         return run, dump
 
     def _forward_entry(self, api: Any, values: Values, run: Run, dump: Any, say: Any) -> None:
-        entries = [name for name in dump.data if name.startswith(f"{api.key}.") and name.endswith(".forward")]
+        entries = [
+            name
+            for name in dump.data
+            if name.startswith(f"{api.key}.") and name.endswith(".forward")
+        ]
         if entries != [f"{api.key}.0.forward"]:
             say(f"forward entries {entries}")
             return
         entry = dump.data[entries[0]]
-        recorded = [dump.array(item["data_name"]) for item in _records([entry["input_args"], entry["input_kwargs"]])]
+        recorded = [
+            dump.array(item["data_name"])
+            for item in _records([entry["input_args"], entry["input_kwargs"]])
+        ]
         _equal(recorded, values.tensors(), "recorded input", say)
         recorded = [dump.array(item["data_name"]) for item in _records(entry["output"])]
-        _equal(recorded, [item for item in run.outputs if isinstance(item, np.ndarray)], "recorded output", say)
+        _equal(
+            recorded,
+            [item for item in run.outputs if isinstance(item, np.ndarray)],
+            "recorded output",
+            say,
+        )
 
-    def _backward_entry(self, api: Any, values: Values, mode: Mode, run: Run, dump: Any, say: Any) -> None:
-        entries = [name for name in dump.data if name.startswith(f"{api.key}.") and name.endswith(".backward")]
-        gradients = {place: array for place, array in run.gradients.items() if place not in run.shared}
+    def _backward_entry(
+        self, api: Any, values: Values, mode: Mode, run: Run, dump: Any, say: Any
+    ) -> None:
+        entries = [
+            name
+            for name in dump.data
+            if name.startswith(f"{api.key}.") and name.endswith(".backward")
+        ]
+        gradients = {
+            place: array for place, array in run.gradients.items() if place not in run.shared
+        }
         if not entries:
             if any(array.any() for array in gradients.values()):
                 say("no backward entry")
@@ -240,7 +266,13 @@ class Comparison:
             say(f"{len(arrived)} slots for the gradients of {len(expected)} outputs")
         for i, (slot, array) in enumerate(zip(arrived, expected)):
             if i not in run.shared_outputs:
-                _slot(dump, slot, None if i in run.constant_outputs else array, f"gradient of output {i}", say)
+                _slot(
+                    dump,
+                    slot,
+                    None if i in run.constant_outputs else array,
+                    f"gradient of output {i}",
+                    say,
+                )
         keywords = entry.get("output_kwargs", {})
         slots = [
             *_places([arg for arg in values.call.args if _holds(arg)], entry["output"]),
@@ -277,7 +309,9 @@ def _slot(dump: Any, slot: Any, expected: Any, what: str, say: Any) -> None:
     recorded = dump.array(slot["data_name"])
     if expected is None:
         say(f"{what} is recorded but there is none: {recorded.ravel()[:4]}")
-    elif not same(recorded.astype(expected.dtype), expected):  # MindSpore casts what arrives at a leaf
+    elif not same(
+        recorded.astype(expected.dtype), expected
+    ):  # MindSpore casts what arrives at a leaf
         say(f"{what} is recorded wrongly: {_apart(recorded, expected)}")
 
 

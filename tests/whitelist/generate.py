@@ -32,7 +32,9 @@ def variants(api: Any, call: A) -> Iterator[A]:
     if len(by_name) == len(call.args):
         first = 1 if by_name[:1] == ["self"] else 0
         if len(by_name) > first:
-            yield A(*call.args[:first], **dict(zip(by_name[first:], call.args[first:])), **call.kwargs)
+            yield A(
+                *call.args[:first], **dict(zip(by_name[first:], call.args[first:])), **call.kwargs
+            )
     yield from MORE.get(api.key, MORE.get(api.name, ()))
     half = A(*_in_half(call.args), **dict(zip(call.kwargs, _in_half(list(call.kwargs.values())))))
     if repr(half) != repr(call):
@@ -43,7 +45,9 @@ def _in_half(value: Any) -> Any:
     """Return the same with tensors of half precision."""
     if isinstance(value, T):
         return value.in_half()
-    return type(value)([_in_half(item) for item in value]) if type(value) in (list, tuple) else value
+    return (
+        type(value)([_in_half(item) for item in value]) if type(value) in (list, tuple) else value
+    )
 
 
 def _by_signature(api: Any) -> Iterator[A]:

@@ -40,10 +40,19 @@ class T:
         """Return the same in half precision, if it is in single precision."""
         if self.dtype is not np.float32 or self.form != "tensor":
             return self
-        return T(*self.shape, dtype=np.float16, low=self.low, high=self.high, values=self.values, square=self.square)
+        return T(
+            *self.shape,
+            dtype=np.float16,
+            low=self.low,
+            high=self.high,
+            values=self.values,
+            square=self.square,
+        )
 
     def __repr__(self) -> str:
-        return f"{np.dtype(self.dtype).name}{list(self.shape) if self.values is None else self.values}"
+        return (
+            f"{np.dtype(self.dtype).name}{list(self.shape) if self.values is None else self.values}"
+        )
 
 
 def I(*shape: int, low: int = 0, high: int = 3, dtype: Any = np.int32) -> T:  # noqa: E743
@@ -87,8 +96,25 @@ LONG = np.int64
 
 #: for an API without a recipe: what its required parameters are called -> what they get
 BY_PARAMETER: dict[str, Any] = {
-    **dict.fromkeys(["input", "x", "self", "input_x", "logits", "inputs", "tensor", "value", "A", "input1", "x1"], X),
-    **dict.fromkeys(["other", "y", "end", "values", "target", "labels", "x2", "input2", "tensor1", "tensor2"], Y),
+    **dict.fromkeys(
+        [
+            "input",
+            "x",
+            "self",
+            "input_x",
+            "logits",
+            "inputs",
+            "tensor",
+            "value",
+            "A",
+            "input1",
+            "x1",
+        ],
+        X,
+    ),
+    **dict.fromkeys(
+        ["other", "y", "end", "values", "target", "labels", "x2", "input2", "tensor1", "tensor2"], Y
+    ),
     **dict.fromkeys(["axis", "dim"], 0),
     **dict.fromkeys(["axis0", "dim0", "source"], 0),
     **dict.fromkeys(["axis1", "dim1", "destination"], 1),
@@ -98,7 +124,19 @@ BY_PARAMETER: dict[str, Any] = {
 }
 
 #: for an API without a recipe, one after the other until one works
-GENERIC = (A(X), A(X, Y), A(X, Y, Z), A(X, 0), A(M), A(I(2, 3)), A(B(2, 3)), A(N4), A([X, Y]), A((2, 3)), A(C(2, 3)))
+GENERIC = (
+    A(X),
+    A(X, Y),
+    A(X, Y, Z),
+    A(X, 0),
+    A(M),
+    A(I(2, 3)),
+    A(B(2, 3)),
+    A(N4),
+    A([X, Y]),
+    A((2, 3)),
+    A(C(2, 3)),
+)
 
 
 def _both(names: str, *calls: A) -> dict[str, tuple[A, ...]]:
@@ -142,7 +180,9 @@ _ELEMENTWISE = {
     "Tensor.addcmul": (A(X, Y, Z, V(0.5)),),
     **_both("add_ mul_ sub_ div_ remainder_ floor_divide_", A(ABOVE, Y)),
     **_both("__iadd__ __isub__ __imul__ __itruediv__ __ifloordiv__ __imod__", A(ABOVE, Y)),
-    **_both("__radd__ __rsub__ __rmul__ __rtruediv__ __rfloordiv__ __rmod__ __rpow__", A(ABOVE, 3.5)),
+    **_both(
+        "__radd__ __rsub__ __rmul__ __rtruediv__ __rfloordiv__ __rmod__ __rpow__", A(ABOVE, 3.5)
+    ),
     **_both("__matmul__ __rmatmul__", A(M, T(3, 3))),
     **_both("float_power __pow__ pow", A(X, 2.0), A(X, Y)),
     **_both(
@@ -234,7 +274,9 @@ _SHAPES = {
     **_both("flatten ravel contiguous clone copy deepcopy", A(X)),
     **_both("flip", A(X, (0,))),
     **_both("reverse", A(X, [0])),
-    **_both("reverse_sequence", A(T(3, 4), K([1, 2, 3], LONG), 1), A(T(3, 4), K([1, 2, 3, 1], LONG))),
+    **_both(
+        "reverse_sequence", A(T(3, 4), K([1, 2, 3], LONG), 1), A(T(3, 4), K([1, 2, 3, 1], LONG))
+    ),
     **_both("roll", A(X, 1, 0), A(X, (1,), (0,))),
     **_both("rot90", A(X, 1, (0, 1)), A(X, 1, [0, 1])),
     **_both("tile", A(X, (2, 1))),
@@ -300,7 +342,11 @@ _INDEXING = {
     "Functional.index_add": (A(P(2, 3), K([1, 0]), Y, 0),),
     **_both("index_add_ index_copy_", A(X, 0, K([1, 0], LONG), Y)),
     **_both("index_fill index_fill_", A(X, 0, K([1]), 2.0), A(X, 0, K([1], LONG), 2.0)),
-    **_both("index_put index_put_", A(X, [K([1, 0]), K([2, 0])], T(2)), A(X, (K([1, 0], LONG), K([2, 0], LONG)), T(2))),
+    **_both(
+        "index_put index_put_",
+        A(X, [K([1, 0]), K([2, 0])], T(2)),
+        A(X, (K([1, 0], LONG), K([2, 0], LONG)), T(2)),
+    ),
     "Tensor.index": (A(X, [K([1, 0], LONG)]),),
     **_both("inplace_update inplace_add inplace_sub", A(X, T(1, 3), (1,)), A(X, T(1, 3), 1)),
     **_both("inplace_index_add", A(P(2, 3), K([1, 0]), Y, 0)),
@@ -314,7 +360,10 @@ _INDEXING = {
         "Functional.scatter_mul Functional.scatter_update",
         A(P(2, 3), K([1, 0]), T(2, 3)),
     ),
-    **_both("scatter_div scatter_max scatter_min scatter_mul scatter_sub", A(X, K([[0, 1], [1, 2]]), T(2))),
+    **_both(
+        "scatter_div scatter_max scatter_min scatter_mul scatter_sub",
+        A(X, K([[0, 1], [1, 2]]), T(2)),
+    ),
     **_both("scatter_nd", A(K([[0], [2]]), T(2, 3), (4, 3))),
     **_both(
         "scatter_nd_add scatter_nd_div scatter_nd_max scatter_nd_min scatter_nd_mul scatter_nd_sub",
@@ -362,7 +411,10 @@ _LINEAR = {
     "Functional.dist": (A(X, Y),),
     **_both("pdist", A(X)),
     **_both("cosine_similarity", A(X, Y)),
-    **_both("det matrix_determinant slogdet log_matrix_determinant logdet inverse inv matrix_exp", A(S(3, 3))),
+    **_both(
+        "det matrix_determinant slogdet log_matrix_determinant logdet inverse inv matrix_exp",
+        A(S(3, 3)),
+    ),
     "Functional.inv": (A(X),),
     "Tensor.inv": (A(X),),
     **_both("cholesky", A(S(3, 3))),
@@ -387,7 +439,9 @@ _LINEAR = {
 _NETS = {
     **_both("conv1d", A(T(2, 4, 8), T(3, 4, 3), T(3))),
     **_both("conv2d", A(IMAGE, T(3, 2, 3, 3), T(3))),
-    **_both("conv3d", A(T(1, 2, 5, 5, 5), T(3, 2, 3, 3, 3), T(3)), A(T(1, 2, 5, 5, 5), T(3, 2, 3, 3, 3))),
+    **_both(
+        "conv3d", A(T(1, 2, 5, 5, 5), T(3, 2, 3, 3, 3), T(3)), A(T(1, 2, 5, 5, 5), T(3, 2, 3, 3, 3))
+    ),
     **_both("conv3d_transpose", A(T(1, 2, 5, 5, 5), T(2, 3, 3, 3, 3))),
     **_both("conv_transpose2d", A(IMAGE, T(2, 3, 3, 3), T(3)), A(IMAGE, T(2, 3, 3, 3))),
     **_both("conv_tbc", A(T(5, 2, 3), T(3, 3, 4), T(4))),
@@ -406,7 +460,9 @@ _NETS = {
     **_both("adaptive_avg_pool2d adaptive_avg_pool2d_ext adaptive_max_pool2d", A(N4, (4, 4))),
     **_both("adaptive_avg_pool3d adaptive_max_pool3d adaptive_avg_pool3d_ext", A(N5, (3, 3, 3))),
     **_both(
-        "fractional_max_pool2d", A(N4, 2, output_size=(4, 4), _random_samples=T(2, 4, 2)), A(N4, 2, output_size=(4, 4))
+        "fractional_max_pool2d",
+        A(N4, 2, output_size=(4, 4), _random_samples=T(2, 4, 2)),
+        A(N4, 2, output_size=(4, 4)),
     ),
     **_both("fractional_max_pool3d", A(N5, 2, output_size=(3, 3, 3), _random_samples=T(2, 4, 3))),
     **_both("max_unpool1d", A(T(1, 1, 2), K([[[1, 3]]], LONG), 2)),
@@ -416,7 +472,10 @@ _NETS = {
     **_both("batch_norm", A(X, T(3), T(3), T(3), T(3), True), A(X, T(3), T(3), T(3), T(3))),
     **_both("batch_norm_stats", A(N4, 1e-5)),
     **_both("batch_norm_elemt", A(N4, T(4), T(4), T(4), T(4))),
-    **_both("batch_norm_gather_stats_with_counts", A(N4, T(1, 4), T(1, 4), T(4), T(4), counts=V([128.0]))),
+    **_both(
+        "batch_norm_gather_stats_with_counts",
+        A(N4, T(1, 4), T(1, 4), T(4), T(4), counts=V([128.0])),
+    ),
     **_both("layer_norm", A(X, (3,), T(3), T(3))),
     **_both("group_norm", A(N4, 2, T(4), T(4))),
     **_both("rms_norm", A(X, T(3))),
@@ -438,7 +497,12 @@ _NETS = {
     **_both("affine_grid", A(T(1, 2, 3), (1, 2, 4, 4))),
     **_both(
         "flash_attention_score",
-        A(T(1, 4, 8, dtype=np.float16), T(1, 4, 8, dtype=np.float16), T(1, 4, 8, dtype=np.float16), 2),
+        A(
+            T(1, 4, 8, dtype=np.float16),
+            T(1, 4, 8, dtype=np.float16),
+            T(1, 4, 8, dtype=np.float16),
+            2,
+        ),
     ),
     **_both(
         "prompt_flash_attention fused_infer_attention_score",
@@ -446,20 +510,41 @@ _NETS = {
     ),
     **_both(
         "incre_flash_attention",
-        A(T(1, 1, 8, dtype=np.float16), [T(1, 4, 8, dtype=np.float16)], [T(1, 4, 8, dtype=np.float16)]),
+        A(
+            T(1, 1, 8, dtype=np.float16),
+            [T(1, 4, 8, dtype=np.float16)],
+            [T(1, 4, 8, dtype=np.float16)],
+        ),
     ),
     **_both(
         "speed_fusion_attention",
-        A(T(1, 4, 8, dtype=np.float16), T(1, 4, 8, dtype=np.float16), T(1, 4, 8, dtype=np.float16), 2, "BSH"),
+        A(
+            T(1, 4, 8, dtype=np.float16),
+            T(1, 4, 8, dtype=np.float16),
+            T(1, 4, 8, dtype=np.float16),
+            2,
+            "BSH",
+        ),
     ),
     **_both("rotary_position_embedding", A(T(1, 2, 4, 8), T(1, 1, 4, 8), T(1, 1, 4, 8))),
     **_both("moe_token_permute", A(T(4, 3, dtype=np.float16), K([[0], [1], [1], [0]]))),
     **_both("moe_token_unpermute", A(T(4, 3, dtype=np.float16), K([0, 1, 2, 3]))),
     **_both("moe_init_routing_v2", A(T(4, 3), K([[0], [1], [1], [0]]), 4, 0, 2, 0, 0, False)),
-    **_both("moe_distribute_dispatch", A(T(4, 3, dtype=np.float16), K([[0], [1], [1], [0]]), 2, 0, 2)),
+    **_both(
+        "moe_distribute_dispatch", A(T(4, 3, dtype=np.float16), K([[0], [1], [1], [0]]), 2, 0, 2)
+    ),
     **_both(
         "moe_distribute_combine",
-        A(T(4, 3, dtype=np.float16), K([[0], [1], [1], [0]]), K([0, 1, 2, 3]), K([2, 2]), T(4, 1), 2, 0, 2),
+        A(
+            T(4, 3, dtype=np.float16),
+            K([[0], [1], [1], [0]]),
+            K([0, 1, 2, 3]),
+            K([2, 2]),
+            T(4, 1),
+            2,
+            0,
+            2,
+        ),
     ),
     **_both(
         "multi_scale_deformable_attn_function",
@@ -469,13 +554,20 @@ _NETS = {
         "ring_attention_update",
         A(T(4, 1, 8), T(1, 2, 4, 8), T(1, 2, 4, 8), T(4, 1, 8), T(1, 2, 4, 8), T(1, 2, 4, 8)),
     ),
-    **_both("quant_matmul", A(T(2, 3, dtype=np.float16), I(3, 4, dtype=np.int8), T(4), pertoken_scale=T(2))),
+    **_both(
+        "quant_matmul",
+        A(T(2, 3, dtype=np.float16), I(3, 4, dtype=np.int8), T(4), pertoken_scale=T(2)),
+    ),
     **_both("rotated_iou", A(T(1, 2, 5), T(1, 3, 5))),
     **_both("iou", A(V([[0.0, 0.0, 2.0, 2.0]]), V([[1.0, 1.0, 3.0, 3.0]]))),
     **_both("bounding_box_encode", A(V([[2.0, 2.0, 2.0, 3.0]]), V([[1.0, 2.0, 1.0, 4.0]]))),
-    **_both("bounding_box_decode", A(V([[4.0, 1.0, 2.0, 1.0]]), V([[3.0, 1.0, 2.0, 2.0]]), (768, 1280))),
+    **_both(
+        "bounding_box_decode", A(V([[4.0, 1.0, 2.0, 1.0]]), V([[3.0, 1.0, 2.0, 2.0]]), (768, 1280))
+    ),
     **_both("check_valid", A(V([[0.0, 0.0, 2.0, 2.0]]), V([5.0, 5.0, 1.0]))),
-    **_both("all_gather_matmul matmul_reduce_scatter", A(HALF, T(3, 4, dtype=np.float16), "group", 2)),
+    **_both(
+        "all_gather_matmul matmul_reduce_scatter", A(HALF, T(3, 4, dtype=np.float16), "group", 2)
+    ),
     **_both("lightning_indexer", A(HALF, HALF, HALF)),
     **_both("nsa_compress", A(T(4, 2, 3, dtype=np.float16), HALF, 2, 2)),
     **_both("nsa_compress_attention", A(*[T(4, 2, 8, dtype=np.float16)] * 3, 1.0, 2, 2, 2, 2, 2)),
@@ -540,7 +632,11 @@ _RANDOM = {
     **_both("laplace", A((2, 3), V(0.0), V(1.0))),
     **_both("standard_laplace standard_normal", A((2, 3))),
     **_both("choice_with_mask", A(B(4, 3), 2)),
-    **_both("uniform_candidate_sampler", A(K([[1], [3]], LONG), 1, 3, False, 4), A(K([[1], [3]]), 1, 3, False, 4)),
+    **_both(
+        "uniform_candidate_sampler",
+        A(K([[1], [3]], LONG), 1, 3, False, 4),
+        A(K([[1], [3]]), 1, 3, False, 4),
+    ),
     **_both("log_uniform_candidate_sampler", A(K([[1], [3]], LONG), 1, 3, True, 5)),
 }
 
@@ -599,7 +695,12 @@ MORE: dict[str, tuple[A, ...]] = {
     "cat": (A((X, Y), 1),),
     "stack": (A((X, Y), 1),),
     **_both("sum mean max min prod amax amin", A(X, 0), A(X, 1)),
-    **_both("add sub mul div __add__ __sub__ __mul__ __truediv__ __pow__ pow", A(X, 2.0), A(X, T(3)), A(X, T(2, 1))),
+    **_both(
+        "add sub mul div __add__ __sub__ __mul__ __truediv__ __pow__ pow",
+        A(X, 2.0),
+        A(X, T(3)),
+        A(X, T(2, 1)),
+    ),
     **_both("__iadd__ __isub__ __imul__ __itruediv__ add_ sub_ mul_ div_", A(X, 2.0), A(X, T(3))),
     **_both("__radd__ __rsub__ __rmul__ __rtruediv__", A(X, Y), A(X, 2)),
     **_both("clamp clip", A(SIGNED, 0.0, 1.0), A(SIGNED, V(0.0), V(1.0))),
@@ -613,7 +714,9 @@ MORE: dict[str, tuple[A, ...]] = {
     "where": (A(B(2, 3), X, 2.0),),
     "softmax": (A(X, 0),),
     "layer_norm": (A(X, (2, 3), T(2, 3), T(2, 3)),),
-    "interpolate": (A(IMAGE, scale_factor=(2.0, 2.0), mode="nearest", recompute_scale_factor=True),),
+    "interpolate": (
+        A(IMAGE, scale_factor=(2.0, 2.0), mode="nearest", recompute_scale_factor=True),
+    ),
     "pad": (A(X, (1, 2), mode="constant", value=1.0), A(T(1, 2, 4), (1, 1), mode="reflect")),
     "gather": (A(X, K([1, 2]), 1),),
     "norm": (A(X, 2, 1), A(T(3))),
@@ -630,7 +733,9 @@ MORE: dict[str, tuple[A, ...]] = {
 
 #: names without their section -> why their gradient is not even tried
 NO_GRADIENT: dict[str, str] = {
-    **dict.fromkeys(["cummax", "cummin"], "no kernel, and MindSpore 2.7 ends the interpreter without probe"),
+    **dict.fromkeys(
+        ["cummax", "cummin"], "no kernel, and MindSpore 2.7 ends the interpreter without probe"
+    ),
     "logit": "MindSpore's kernel writes outside its memory, which sooner or later ends the interpreter without probe",
 }
 
@@ -647,6 +752,7 @@ OWN_OUTPUTS: dict[str, str] = {
     ),
     **dict.fromkeys("mint.empty mint.empty_like Tensor.new_empty".split(), _MEMORY),
     **dict.fromkeys(
-        "ops.fftshift ops.ifftshift ops.hfft ops.hfft2 ops.hfftn ops.ihfft ops.ihfft2 ops.ihfftn".split(), _EVERY_OTHER
+        "ops.fftshift ops.ifftshift ops.hfft ops.hfft2 ops.hfftn ops.ihfft ops.ihfft2 ops.ihfftn".split(),
+        _EVERY_OTHER,
     ),
 }

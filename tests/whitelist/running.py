@@ -107,15 +107,21 @@ def gradient(api: Any, values: Values, mode: Mode, key: Any) -> Run:
         run.dtypes = [item.dtype for item in tensors]
         made = [key(item) for item in tensors]
         run.shared = {before[place] for place in made if place is not None and place in before}
-        run.shared_outputs = {i for i, place in enumerate(made) if place is not None and place in before}
+        run.shared_outputs = {
+            i for i, place in enumerate(made) if place is not None and place in before
+        }
         run.constant_outputs = {i for i, place in enumerate(made) if place is None}
-        run.connected = any(place is not None for place, item in zip(made, tensors) if item.dtype in _CONTINUOUS)
+        run.connected = any(
+            place is not None for place, item in zip(made, tensors) if item.dtype in _CONTINUOUS
+        )
         return _scalar(tensors, mode.twice)
 
     _seed()
     try:
         found = ms.grad(function, tuple(range(len(places))))(*[leaves[place] for place in places])
-    except BaseException:  # after an error MindSpore goes on recording a graph, and soon x[0] raises
+    except (
+        BaseException
+    ):  # after an error MindSpore goes on recording a graph, and soon x[0] raises
         _pynative_executor.set_grad_flag(False)
         _pynative_executor.clear_res()
         raise
@@ -147,7 +153,9 @@ def upstream(run: Run, mode: Mode) -> list[np.ndarray | None]:
 
 def differentiable(outputs: list[Any]) -> bool:
     """Return whether any output could have a gradient."""
-    return any(isinstance(item, np.ndarray) and np.issubdtype(item.dtype, np.inexact) for item in outputs)
+    return any(
+        isinstance(item, np.ndarray) and np.issubdtype(item.dtype, np.inexact) for item in outputs
+    )
 
 
 def array(item: Any) -> Any:
@@ -170,7 +178,9 @@ def same(one: Any, other: Any) -> bool:
     if not np.issubdtype(one.dtype, np.inexact):
         return False
     known = ~np.isnan(one)
-    return np.array_equal(known, ~np.isnan(other)) and one[known].tobytes() == other[known].tobytes()
+    return (
+        np.array_equal(known, ~np.isnan(other)) and one[known].tobytes() == other[known].tobytes()
+    )
 
 
 def _scalar(outputs: list[Any], twice: bool) -> Any:
@@ -184,7 +194,9 @@ def _scalar(outputs: list[Any], twice: bool) -> Any:
             parts = (_CAST(output, ms.float32),)
         for j, part in enumerate(parts):
             for use in range(2 if twice else 1):
-                numbers = np.random.RandomState(100 * use + 10 * i + j).uniform(0.5, 2.0, part.shape)
+                numbers = np.random.RandomState(100 * use + 10 * i + j).uniform(
+                    0.5, 2.0, part.shape
+                )
                 term = _CAST(_SUM(_MUL(part, ms.Tensor(numbers, part.dtype))), ms.float32)
                 total = term if total is None else _ADD(total, term)
     return total

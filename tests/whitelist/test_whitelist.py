@@ -18,7 +18,14 @@ from mindspore import ops
 from probe.capture import support_ops
 from probe.capture.autograd.nodes import AutogradNodes
 from tests.support.thorough import thorough_but
-from tests.whitelist.comparing import COMPARED, NO_KERNEL, NOT_CALLED, Comparison, Outcome, supported_version
+from tests.whitelist.comparing import (
+    COMPARED,
+    NO_KERNEL,
+    NOT_CALLED,
+    Comparison,
+    Outcome,
+    supported_version,
+)
 from tests.whitelist.recipes import OWN_OUTPUTS
 
 pytestmark = [pytest.mark.slow, pytest.mark.whole, pytest.mark.filterwarnings("ignore")]
@@ -45,7 +52,11 @@ OFTEN = ("Functional-0", "MintFunctional-0", "Tensor-1")
 def test_ops_functional_has_the_functions_of_ops():
     others = [api for api in LISTED if api.owner is ops.functional]
     assert len(others) > 500
-    assert [api.name for api in others if getattr(ops, api.name) is not getattr(ops.functional, api.name)] == []
+    assert [
+        api.name
+        for api in others
+        if getattr(ops, api.name) is not getattr(ops.functional, api.name)
+    ] == []
     assert {api.key for api in others} <= {api.key for api in APIS}
 
 
@@ -95,7 +106,11 @@ def test_nearly_every_listed_api_was_compared(outcomes, capsys):
     count = Counter(it.category for it in outcomes)
     backward = sum(it.backward for it in outcomes)
     share = count[COMPARED] / (len(outcomes) - count[NO_KERNEL])
-    listed = sum(len(names) for section, names in support_ops._read(None).items() if section != "ops.functional")
+    listed = sum(
+        len(names)
+        for section, names in support_ops._read(None).items()
+        if section != "ops.functional"
+    )
     lines = [
         f"listed {listed}, resolved {len(outcomes)}",
         f"compared {count[COMPARED]}: {backward} with their backward, {count[COMPARED] - backward} without "
@@ -109,7 +124,9 @@ def test_nearly_every_listed_api_was_compared(outcomes, capsys):
     if supported_version() and ms.get_context("device_target") == "CPU":  # the lists are for it
         for kind in kinds:
             known = read(kind)
-            new += [f"{kind}: {name}: {why}" for name, why in found[kind].items() if name not in known]
+            new += [
+                f"{kind}: {name}: {why}" for name, why in found[kind].items() if name not in known
+            ]
             gone = sorted(set(known) - set(found[kind]))
             lines += [f"no longer in {kind}.txt: {', '.join(gone)}"] * bool(gone)
     with capsys.disabled():

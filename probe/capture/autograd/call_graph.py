@@ -21,14 +21,27 @@ from probe.pytree import TensorTree, leaves as leaves_of
 class GraphInputs:
     """The places of a call's inputs in the graph before it ran (an in-place call moves them)."""
 
-    __slots__ = ("_held", "begins_graph", "is_compiled", "keys", "made_before", "non_differentiable", "tree")
+    __slots__ = (
+        "_held",
+        "begins_graph",
+        "is_compiled",
+        "keys",
+        "made_before",
+        "non_differentiable",
+        "tree",
+    )
 
     def __init__(self, tree: TensorTree, nodes: AutogradNodes, is_compiled: bool = False) -> None:
         self.tree = tree  # the tensors among the inputs
-        self.is_compiled, self.begins_graph = is_compiled, False  # of a compiled function; the call itself begins one
+        self.is_compiled, self.begins_graph = (
+            is_compiled,
+            False,
+        )  # of a compiled function; the call itself begins one
         self.keys: dict[Key, list[int]] = {}  # place in the graph -> the input leaves at this place
         self.non_differentiable: set[int] = set()  # leaves of a dtype that has no gradient
-        self.made_before = -1  # the sequence number of a node that was made before the call, where that is needed
+        self.made_before = (
+            -1
+        )  # the sequence number of a node that was made before the call, where that is needed
         self._held: list[Node] = []  # else another node could take over an identity during the call
         for leaf, tensor in enumerate(tree.tensors):
             node = tensor._grad_node
@@ -56,7 +69,11 @@ class CallGraph:
     """Walks from the results of a call to its inputs."""
 
     def __init__(
-        self, nodes: AutogradNodes, inputs: GraphInputs, results: Sequence[Any], result_nodes: Sequence[Node | None]
+        self,
+        nodes: AutogradNodes,
+        inputs: GraphInputs,
+        results: Sequence[Any],
+        result_nodes: Sequence[Node | None],
     ) -> None:
         self.inner: list[InnerNode] = []  # the nodes that the call has made
         self.results: dict[Key, int] = {}  # place in the graph -> the output leaf
@@ -68,7 +85,9 @@ class CallGraph:
             key = nodes.identify(node), results[leaf]._output_index
             if key in inputs.keys:
                 shared.add(key)
-            elif key not in self.results:  # returned twice: the whole gradient belongs to the first place
+            elif (
+                key not in self.results
+            ):  # returned twice: the whole gradient belongs to the first place
                 self.results[key] = leaf
                 arrivals.setdefault(key[0], (node, []))[1].append((key[1], leaf))
         #: the nodes where gradients of its results arrive, with (index, output leaf) pairs
@@ -80,7 +99,9 @@ class CallGraph:
         first = {key: leaves[0] for key, leaves in inputs.keys.items() if key not in shared}
         #: place in the graph -> the input leaf whose gradients are read there. A result that is an input has none: its
         #: users cannot be told apart.
-        self.inputs = {key: leaf for key, leaf in first.items() if leaf not in inputs.non_differentiable}
+        self.inputs = {
+            key: leaf for key, leaf in first.items() if leaf not in inputs.non_differentiable
+        }
 
     def _walk(self, nodes: AutogradNodes, inputs: GraphInputs) -> None:
         todo, seen, newest = [node for node, _ in self.arrivals], set(), inputs.newest()
@@ -93,7 +114,11 @@ class CallGraph:
             edges = node.next_functions
             keys = nodes.keys(edges)
             self.inner.append(InnerNode(node, number, keys))
-            todo += [source for (source, _), key in zip(edges, keys) if key is not None and key not in inputs.keys]
+            todo += [
+                source
+                for (source, _), key in zip(edges, keys)
+                if key is not None and key not in inputs.keys
+            ]
 
 
 _NAME = "bprop_builder"  # part of the name of every such node, and of no other node's
@@ -101,7 +126,9 @@ _NAME = "bprop_builder"  # part of the name of every such node, and of no other 
 #: (place of the gradient in a hook's ``gi``, input leaf); None where the mapping cannot be proven
 Places = Optional[Sequence[tuple[int, int]]]
 
-ReadEdges = Callable[[], list[Optional[Key]]]  # reads the places in the graph that the edges of a node lead to
+ReadEdges = Callable[
+    [], list[Optional[Key]]
+]  # reads the places in the graph that the edges of a node lead to
 
 #: pairs of (edge, input leaf) in order, and whether edges follow on those of a container with several tensors
 _Way = tuple[tuple[tuple[int, int], ...], bool]
@@ -147,7 +174,9 @@ class CompiledNodes:
         before = self._nodes.keys(node.next_functions)
         read = self._reader(node)
         leaves, packed = self._align(node, before, inputs)
-        wanted = {leaf for known in inputs.keys.values() for leaf in known} - inputs.non_differentiable
+        wanted = {
+            leaf for known in inputs.keys.values() for leaf in known
+        } - inputs.non_differentiable
 
         def places(count: int) -> Places:
             after = read()
@@ -155,11 +184,15 @@ class CompiledNodes:
                 return ()
             if leaves is None or count != len(after) or (packed and after != before):
                 return None
-            return _follow(before, after, {place: leaf for place, leaf in leaves.items() if leaf in wanted})
+            return _follow(
+                before, after, {place: leaf for place, leaf in leaves.items() if leaf in wanted}
+            )
 
         return places
 
-    def _align(self, node: Node, edges: list[Key | None], inputs: GraphInputs) -> tuple[dict[int, int] | None, bool]:
+    def _align(
+        self, node: Node, edges: list[Key | None], inputs: GraphInputs
+    ) -> tuple[dict[int, int] | None, bool]:
         """Return edge -> input leaf, or None where there is no way or more than one.
 
         The second value tells whether edges may follow on those of a container with several tensors. There MindSpore
@@ -169,7 +202,9 @@ class CompiledNodes:
         for key, known in inputs.keys.items():
             for leaf in known:
                 keys[leaf] = key
-        ways: dict[int, set[_Way]] = {0: {((), False)}}  # number of edges that are accounted for -> the ways to do so
+        ways: dict[int, set[_Way]] = {
+            0: {((), False)}
+        }  # number of edges that are accounted for -> the ways to do so
         for slot in (*inputs.tree.slot_layout.layout, *inputs.tree.slot_layout.keywords.values()):
             leaves = list(leaves_of(slot))
             expected = [keys[leaf] for leaf in leaves]
@@ -178,9 +213,13 @@ class CompiledNodes:
             for place, found in ways.items():
                 end = place + len(leaves)
                 if edges[place:end] == expected:
-                    pairs = tuple((place + i, leaf) for i, leaf in enumerate(leaves) if keys[leaf] is not None)
+                    pairs = tuple(
+                        (place + i, leaf) for i, leaf in enumerate(leaves) if keys[leaf] is not None
+                    )
                     packed = len(leaves) > 1 and end < len(edges)
-                    longer[end] |= {(way + pairs, was_packed or packed) for way, was_packed in found}
+                    longer[end] |= {
+                        (way + pairs, was_packed or packed) for way, was_packed in found
+                    }
                 if may_be_constant:
                     longer[place] |= found
             ways = longer
@@ -195,7 +234,9 @@ class CompiledNodes:
         first = 0
         for place, ((source, _), key) in enumerate(zip(node.next_functions, edges)):
             known = () if key is None else inputs.keys.get(key, ())
-            is_parameter = all(isinstance(inputs.tree.tensors[leaf], self._parameter) for leaf in known)
+            is_parameter = all(
+                isinstance(inputs.tree.tensors[leaf], self._parameter) for leaf in known
+            )
             if source is not None and (source._sequence_nr() != LEAF or not is_parameter):
                 first = place + 1
         return first

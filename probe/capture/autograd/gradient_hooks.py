@@ -15,7 +15,14 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Union
 
-from probe.capture.autograd.call_graph import CallGraph, CompiledNodes, GraphInputs, Places, ReadEdges, is_compiled
+from probe.capture.autograd.call_graph import (
+    CallGraph,
+    CompiledNodes,
+    GraphInputs,
+    Places,
+    ReadEdges,
+    is_compiled,
+)
 from probe.capture.autograd.nodes import LEAF, AutogradNodes, Key, Node
 from probe.measure.measurer import GradientSum
 from probe.pytree import TensorTree, as_outputs
@@ -36,21 +43,35 @@ class GradientHooks:
         self._no_inputs = GraphInputs(TensorTree(nodes.tensor, (), is_input=False), nodes)
 
     def find_inputs(
-        self, recorder: StepRecorder, args: Sequence[Any], kwargs: Mapping[str, Any],
-        cell: Any = None, is_compiled: bool = False, is_custom: bool = False,
-    ) -> GraphInputs | None:  # fmt: skip
+        self,
+        recorder: StepRecorder,
+        args: Sequence[Any],
+        kwargs: Mapping[str, Any],
+        cell: Any = None,
+        is_compiled: bool = False,
+        is_custom: bool = False,
+    ) -> GraphInputs | None:
         """Return the places of a call's inputs in the graph; None if no gradient is being recorded.
 
         A Cell, and a function of the user's own, may use tensors that are not its arguments: only nodes made from now
         on are its own. A Cell that is differentiated itself begins the graph later, in its call.
         """
         nodes = self._nodes
-        begins_graph = nodes.works and cell is not None and cell.requires_grad and not nodes.is_differentiated()
+        begins_graph = (
+            nodes.works
+            and cell is not None
+            and cell.requires_grad
+            and not nodes.is_differentiated()
+        )
         if not begins_graph and not (nodes.works and nodes.grad_enabled()):
             return None
         if recorder.task.gradients is GradientUse.ORDER:
             return self._no_inputs
-        inputs = GraphInputs(TensorTree(self._tensor, args, is_input=False, keywords=kwargs), self._nodes, is_compiled)
+        inputs = GraphInputs(
+            TensorTree(self._tensor, args, is_input=False, keywords=kwargs),
+            self._nodes,
+            is_compiled,
+        )
         inputs.begins_graph = begins_graph
         if not begins_graph and (cell is not None or is_custom):
             inputs.made_before = nodes.newest_sequence_nr()
@@ -66,7 +87,9 @@ class GradientHooks:
         for tensor in outputs.tensors:
             node = tensor._grad_node
             # a leaf returned unchanged (for example x.to(x.dtype)) is not hooked: it outlives the graph
-            is_made = node is not None and node._sequence_nr() != LEAF and tensor._dtype in continuous
+            is_made = (
+                node is not None and node._sequence_nr() != LEAF and tensor._dtype in continuous
+            )
             nodes.append(node if is_made else None)
         made = [node for node in nodes if node is not None]
         if not made:
@@ -77,7 +100,9 @@ class GradientHooks:
             made[0].register_prehook(lambda go: hook((), go))
             return
         if len(nodes) == 1 or len({self._nodes.identify(node) for node in made}) == 1:
-            first: dict[int, int] = {}  # returned twice: the whole gradient belongs to the first place
+            first: dict[
+                int, int
+            ] = {}  # returned twice: the whole gradient belongs to the first place
             for leaf, node in enumerate(nodes):
                 if node is not None:
                     first.setdefault(outputs.tensors[leaf]._output_index, leaf)
@@ -98,14 +123,20 @@ class GradientHooks:
         """Release all nodes: the step is over."""
         self._compiled.release()
 
-    def _places(self, node: Node, inputs: GraphInputs, outputs: Iterable[int]) -> FoundPlaces | None:
+    def _places(
+        self, node: Node, inputs: GraphInputs, outputs: Iterable[int]
+    ) -> FoundPlaces | None:
         """Return the places of the inputs' gradients, or a function that finds them; None if one hook cannot know."""
         name = node.name()
         if is_compiled(name):
             return self._compiled.places(node, inputs) if inputs.is_compiled else None
-        return None if name.startswith(_CHANGES_ITS_GRADIENT) else self._direct(node, inputs, outputs)
+        return (
+            None if name.startswith(_CHANGES_ITS_GRADIENT) else self._direct(node, inputs, outputs)
+        )
 
-    def _direct(self, node: Node, inputs: GraphInputs, outputs: Iterable[int]) -> list[tuple[int, int]] | None:
+    def _direct(
+        self, node: Node, inputs: GraphInputs, outputs: Iterable[int]
+    ) -> list[tuple[int, int]] | None:
         """Return (edge, input leaf) pairs if this is the only node between inputs and outputs, else None."""
         identity = self._nodes.identify(node)
         if not inputs.keys.keys().isdisjoint([(identity, index) for index in outputs]):
@@ -127,9 +158,15 @@ class GradientHooks:
 
 
 def _one_node(
-    recorder: StepRecorder, call: Call, inputs: GraphInputs, outputs: TensorTree,
-    arrivals: Sequence[tuple[int, int]], places: FoundPlaces, advance: Callable[[int], None], sequence_nr: int,
-) -> Callable[[Any, Any], None]:  # fmt: skip
+    recorder: StepRecorder,
+    call: Call,
+    inputs: GraphInputs,
+    outputs: TensorTree,
+    arrivals: Sequence[tuple[int, int]],
+    places: FoundPlaces,
+    advance: Callable[[int], None],
+    sequence_nr: int,
+) -> Callable[[Any, Any], None]:
     """Return the hook that records the whole backward entry of a one-node call."""
     in_layout, out_layout = outputs.slot_layout, inputs.tree.slot_layout
     passes = -1
@@ -171,7 +208,9 @@ FoundPlaces = Union[Places, Callable[[int], Places]]
 #: two lists of (place of a gradient in a hook's ``gi``, leaf): gradients of inputs, gradients of results
 _Found = tuple[list[tuple[int, int]], list[tuple[int, int]]]
 
-_Open = tuple[int, int, Callable[[], None]]  # last sequence number, order, the function that closes the entry
+_Open = tuple[
+    int, int, Callable[[], None]
+]  # last sequence number, order, the function that closes the entry
 
 
 class OpenBackwardEntries:
@@ -222,7 +261,12 @@ class BackwardEntry:
     """
 
     def __init__(
-        self, recorder: StepRecorder, call: Call, inputs: GraphInputs, outputs: TensorTree, opened: OpenBackwardEntries
+        self,
+        recorder: StepRecorder,
+        call: Call,
+        inputs: GraphInputs,
+        outputs: TensorTree,
+        opened: OpenBackwardEntries,
     ) -> None:
         self._recorder, self._call = recorder, call
         self._in_layout, self._out_layout = outputs.slot_layout, inputs.tree.slot_layout
@@ -244,15 +288,23 @@ class BackwardEntry:
             return _edges_to(keys, of_inputs), _edges_to(keys, of_results)
 
         for place, (node, wanted) in enumerate(graph.arrivals):
-            node.register_prehook(self._on_arrival(node._sequence_nr(), wanted, place == 0, last is None))
+            node.register_prehook(
+                self._on_arrival(node._sequence_nr(), wanted, place == 0, last is None)
+            )
         for inner in graph.inner:
             inputs, results = crossings = find(inner.keys)
             if inputs or results or inner is last:
                 met.update(leaf for _, leaf in inputs)
-                self._inner_sums.update((leaf, self._recorder.queue.new_sum()) for _, leaf in results)
+                self._inner_sums.update(
+                    (leaf, self._recorder.queue.new_sum()) for _, leaf in results
+                )
                 edges = compiled.edges(inner.node)
-                inner.node.register_hook(self._on_node(inner.sequence_nr, crossings, edges, find, inner is last))
-        self._input_sums = {leaf: self._recorder.queue.new_sum() for leaf, count in met.items() if count > 1}
+                inner.node.register_hook(
+                    self._on_node(inner.sequence_nr, crossings, edges, find, inner is last)
+                )
+        self._input_sums = {
+            leaf: self._recorder.queue.new_sum() for leaf, count in met.items() if count > 1
+        }
 
     def _on_arrival(
         self, sequence_nr: int, wanted: list[tuple[int, int]], is_first: bool, is_last: bool
@@ -269,7 +321,12 @@ class BackwardEntry:
         return hook
 
     def _on_node(
-        self, number: int, crossings: _Found, edges: ReadEdges | None, find: Callable[..., _Found], is_last: bool
+        self,
+        number: int,
+        crossings: _Found,
+        edges: ReadEdges | None,
+        find: Callable[..., _Found],
+        is_last: bool,
     ) -> Callable[[Any, Any], None]:
         def hook(gi: Any, go: Any) -> None:
             is_wanted = self._begin(number)
@@ -317,7 +374,9 @@ class BackwardEntry:
             return
         total = self._input_sums.get(leaf)
         if total is None:
-            self._outputs[leaf] = self._recorder.task.gradient(self._call, self._out_layout.slots[leaf], gradient)
+            self._outputs[leaf] = self._recorder.task.gradient(
+                self._call, self._out_layout.slots[leaf], gradient
+            )
         else:
             total.add(gradient)
 
@@ -330,8 +389,12 @@ class BackwardEntry:
         with recorder.guard("finishing a backward entry", call, backward=True):
             for leaf, total in self._input_sums.items():
                 if total:
-                    self._outputs[leaf] = recorder.task.gradient_sum(call, self._out_layout.slots[leaf], total)
-            recorder.end_backward(call, self._in_layout, self._inputs, self._out_layout, self._outputs)
+                    self._outputs[leaf] = recorder.task.gradient_sum(
+                        call, self._out_layout.slots[leaf], total
+                    )
+            recorder.end_backward(
+                call, self._in_layout, self._inputs, self._out_layout, self._outputs
+            )
         self._input_sums, self._inner_sums, self._inputs, self._outputs = {}, {}, [], []
 
 

@@ -14,7 +14,12 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from probe.capture.autograd.nodes import preserve_hook_version, remove_hooks
-from probe.capture.compilation import cells_compiled, functions_compiled, functions_to_compile, is_announced
+from probe.capture.compilation import (
+    cells_compiled,
+    functions_compiled,
+    functions_to_compile,
+    is_announced,
+)
 from probe.capture.method_event import Listener
 from probe.capture.patches import HookGroup
 from probe.store.error_log import ErrorGuard
@@ -30,7 +35,9 @@ class LeafHooks:
     """
 
     def __init__(self) -> None:
-        self._hooks: list[tuple[Callable[[], Any], Hook]] = []  # each with a weak reference of its tensor
+        self._hooks: list[
+            tuple[Callable[[], Any], Hook]
+        ] = []  # each with a weak reference of its tensor
         self._handles: list[Any] = []  # of the hooks that are on now
         self._ids: set[int] = set()  # identities of the tensors
         self._is_off = False
@@ -70,7 +77,9 @@ class LeafHooks:
         self._turn_off()
         return original(*args, **kwargs)
 
-    def _during_look(self, original: Callable[..., Any], executor: Any, *args: Any, **kwargs: Any) -> Any:
+    def _during_look(
+        self, original: Callable[..., Any], executor: Any, *args: Any, **kwargs: Any
+    ) -> Any:
         """MindSpore below 2.10 knows a compiled function by the hooks of its arguments, among other things."""
         was_off = self._is_off
         if not is_announced() or any(id(value) in self._ids for value in (*args, *kwargs.values())):
@@ -100,7 +109,10 @@ class LeafHooks:
         if not self._is_off:
             return
         self._is_off = False
-        with ErrorGuard(_report, "putting hooks on parameters after a compilation"), preserve_hook_version():
+        with (
+            ErrorGuard(_report, "putting hooks on parameters after a compilation"),
+            preserve_hook_version(),
+        ):
             for tensor, hook in self._hooks:
                 held = tensor()
                 if held is not None:
@@ -108,4 +120,6 @@ class LeafHooks:
 
 
 def _report(operation: str, error: BaseException) -> None:
-    _log.error("%s failed; gradients may be missing: %s: %s", operation, type(error).__name__, error)
+    _log.error(
+        "%s failed; gradients may be missing: %s: %s", operation, type(error).__name__, error
+    )

@@ -18,7 +18,9 @@ Node = Any
 
 LEAF = 2**64 - 1  # leaves (parameters, differentiated inputs) share this sequence number
 
-_HOOK_COUNT = "_HOOK_VERSION"  # MindSpore keys its compiled functions with this count of registered hooks
+_HOOK_COUNT = (
+    "_HOOK_VERSION"  # MindSpore keys its compiled functions with this count of registered hooks
+)
 
 _by_unique_id: Callable[[Node], Any] = operator.methodcaller("_unique_id")
 
@@ -36,13 +38,19 @@ class AutogradNodes:
         self.continuous = frozenset(getattr(mindspore, name) for name in names)
         #: node -> a value that is equal for two wrappers of the same node; this one is for MindSpore below 2.9
         self.identify: Callable[[Node], Any] = lambda node: (node.name(), node._sequence_nr())
-        self.grad_enabled: Callable[[], bool] = bool  # returns whether MindSpore records the graph now
-        self.is_differentiated = self.grad_enabled  # returns whether a function that is differentiated has begun
+        self.grad_enabled: Callable[[], bool] = (
+            bool  # returns whether MindSpore records the graph now
+        )
+        self.is_differentiated = (
+            self.grad_enabled
+        )  # returns whether a function that is differentiated has begun
         #: waits for asynchronous work. It raises a pending error of the training, once. So the tool calls it before it
         #: reads a tensor, and never in a guard.
         self.synchronize: Callable[[], None] = executor.sync
         self._view = mindspore.Tensor.view
-        self._anchor = mindspore.Parameter(mindspore.Tensor([1.0, 2.0], mindspore.float32), name="probe_anchor")
+        self._anchor = mindspore.Parameter(
+            mindspore.Tensor([1.0, 2.0], mindspore.float32), name="probe_anchor"
+        )
         parts = installed_parts()
         #: whether this MindSpore's node API passed the self-test, and why not: otherwise it is not used
         self.works = parts.make("gradients", lambda: self._is_right(executor), False)
@@ -59,7 +67,9 @@ class AutogradNodes:
 
     def newest_sequence_nr(self) -> int:
         """Return a number below the sequence number of every node made from now on."""
-        node = self._view(self._anchor, -1)._grad_node  # of a parameter of the tool, which is connected to nothing else
+        node = self._view(
+            self._anchor, -1
+        )._grad_node  # of a parameter of the tool, which is connected to nothing else
         return LEAF if node is None else int(node._sequence_nr())
 
     def _is_right(self, executor: Any) -> bool:
@@ -67,7 +77,9 @@ class AutogradNodes:
         import mindspore
 
         self.grad_enabled, self.is_differentiated = executor.requires_grad, executor.grad_flag
-        if self.grad_enabled() and _is_inside_mindspore():  # the test would be a part of the training's graph
+        if (
+            self.grad_enabled() and _is_inside_mindspore()
+        ):  # the test would be a part of the training's graph
             if hasattr(self._view(self._anchor, -1)._grad_node, "_unique_id"):
                 self.identify = _by_unique_id
             return True
@@ -79,27 +91,43 @@ class AutogradNodes:
             if hasattr(leaf, "_unique_id"):
                 self.identify = _by_unique_id
             seen["leaf"] = (self.identify(leaf), index) == self.key(x)
-            seen["order"] = self.newest_sequence_nr() > node._sequence_nr() and leaf._sequence_nr() == LEAF
+            seen["order"] = (
+                self.newest_sequence_nr() > node._sequence_nr() and leaf._sequence_nr() == LEAF
+            )
             # rounded: the last bits of a device may be others
-            node.register_prehook(lambda go: seen.__setitem__("pre", go[0].asnumpy().round(3).tolist()))
+            node.register_prehook(
+                lambda go: seen.__setitem__("pre", go[0].asnumpy().round(3).tolist())
+            )
             node.register_hook(
-                lambda gi, go: seen.__setitem__("hook", [t[0].asnumpy().round(3).tolist() for t in (gi, go)])
+                lambda gi, go: seen.__setitem__(
+                    "hook", [t[0].asnumpy().round(3).tolist() for t in (gi, go)]
+                )
             )
 
         def function(x: Any) -> Any:
             doubled = x * 2
             try:
                 look(doubled, x)
-            except Exception as error:  # raised out of here, it would leave MindSpore differentiating for good
+            except (
+                Exception
+            ) as error:  # raised out of here, it would leave MindSpore differentiating for good
                 seen["error"] = f"{type(error).__name__}: {error}"
             return (doubled * doubled).sum()
 
         with contextlib.ExitStack() as after:
             after.callback(executor.set_grad_flag, self.is_differentiated())
             mindspore.grad(function)(mindspore.Tensor([1.0, 3.0], mindspore.float32))
-        expected = {"leaf": True, "order": True, "pre": [4.0, 12.0], "hook": [[8.0, 24.0], [4.0, 12.0]]}
+        expected = {
+            "leaf": True,
+            "order": True,
+            "pre": [4.0, 12.0],
+            "hook": [[8.0, 24.0], [4.0, 12.0]],
+        }
         if seen != expected:
-            raise RuntimeError(seen.get("error") or f"the self-test of the node API saw {seen} instead of {expected}")
+            raise RuntimeError(
+                seen.get("error")
+                or f"the self-test of the node API saw {seen} instead of {expected}"
+            )
         return True
 
 

@@ -27,7 +27,9 @@ class ParameterHooks:
     def __init__(self, micro: Callable[[], str | None]) -> None:
         self._micro = micro  # returns the number of the micro-batch that runs, or None
         self._hooked: dict[tuple[str, str], Any] = {}
-        self._registered: dict[tuple[str, str, int], Callable[[], Any]] = {}  # in this step, by weak references
+        self._registered: dict[
+            tuple[str, str, int], Callable[[], Any]
+        ] = {}  # in this step, by weak references
         self._hooks = LeafHooks()
         self._called: set[str] = set()
         self._stale = False
@@ -37,15 +39,23 @@ class ParameterHooks:
         if not self._hooks:
             self._register(recorder, self._hooked, lasting=True)
 
-    def watch(self, recorder: StepRecorder, key: str, parameters: Mapping[str, Any], lasting: bool = True) -> None:
+    def watch(
+        self, recorder: StepRecorder, key: str, parameters: Mapping[str, Any], lasting: bool = True
+    ) -> None:
         """Record the gradients of a Cell's own parameters. If not ``lasting``, they are of one forward and not held."""
         self._called.add(key)
         known = self._registered
-        new = {(key, n): p for n, p in parameters.items() if known.get((key, n, id(p)), type(None))() is not p}
+        new = {
+            (key, n): p
+            for n, p in parameters.items()
+            if known.get((key, n, id(p)), type(None))() is not p
+        }
         if new:
             self._register(recorder, new, lasting)
 
-    def _register(self, recorder: StepRecorder, parameters: Mapping[tuple[str, str], Any], lasting: bool) -> None:
+    def _register(
+        self, recorder: StepRecorder, parameters: Mapping[tuple[str, str], Any], lasting: bool
+    ) -> None:
         if recorder.task.gradients is not GradientUse.NONE:
             self._hooks.register(self._new_hooks(recorder, parameters, lasting))
 
@@ -95,7 +105,9 @@ class DebugValueHooks:
         self._nodes, self._tensor = nodes, nodes.tensor
         self._hooks = LeafHooks()
 
-    def save(self, recorder: StepRecorder, task: DebugTask, variable: Any, name: str, backward: bool) -> None:
+    def save(
+        self, recorder: StepRecorder, task: DebugTask, variable: Any, name: str, backward: bool
+    ) -> None:
         """Record a value as it is now, and its gradients as soon as they arrive."""
         recorder.queue.synchronize()
         with recorder.guard("saving a value", key=name):
@@ -108,7 +120,11 @@ class DebugValueHooks:
                 task.put(gradient_name, gradients)
 
             def watch(leaf: Any, place: str) -> PendingRecord | None:
-                return self._watch(recorder, task, leaf, place, update) if isinstance(leaf, self._tensor) else None
+                return (
+                    self._watch(recorder, task, leaf, place, update)
+                    if isinstance(leaf, self._tensor)
+                    else None
+                )
 
             gradients = tree_map(watch, variable, gradient_name, self._tensor)
             update()
@@ -118,12 +134,19 @@ class DebugValueHooks:
         self._hooks.remove()
 
     def _watch(
-        self, recorder: StepRecorder, task: DebugTask, tensor: Any, place: str, update: Callable[[], None]
+        self,
+        recorder: StepRecorder,
+        task: DebugTask,
+        tensor: Any,
+        place: str,
+        update: Callable[[], None],
     ) -> PendingRecord:
         pending = PendingRecord()
 
         def arrived(gradient: Any) -> None:
-            if recorder.closed or pending.record is not None or gradient is None:  # a second pass, or no gradient
+            if (
+                recorder.closed or pending.record is not None or gradient is None
+            ):  # a second pass, or no gradient
                 return
             recorder.queue.synchronize()
             with recorder.guard("reading a gradient", key=place):

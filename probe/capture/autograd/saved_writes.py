@@ -31,7 +31,9 @@ class Write(NamedTuple):
     number: int  # its place in the order of all
     name: str  # the entry of the call, or a function's name
     place: str  # file and line of the user that made it, or ""
-    memory: list[tuple[Memory, int]]  # the pieces, each with the number of writes that MindSpore has counted
+    memory: list[
+        tuple[Memory, int]
+    ]  # the pieces, each with the number of writes that MindSpore has counted
 
 
 class Writes:
@@ -50,7 +52,9 @@ class Writes:
             self._written.clear()
             self._arrays.clear()
 
-    def begin(self, key: str, inputs: Iterable[Any], named: Mapping[str, Any]) -> list[tuple[Any, int]]:
+    def begin(
+        self, key: str, inputs: Iterable[Any], named: Mapping[str, Any]
+    ) -> list[tuple[Any, int]]:
         """Return the tensors that a call may write, by its name, with MindSpore's counts of their writes."""
         which = ALL if "out" in named else written_inputs(key)
         if not which:
@@ -85,7 +89,9 @@ class Writes:
         """Return the first write after a number into a piece of memory, and how many such MindSpore has counted."""
         first, count = None, 0
         with self._lock:
-            for write in itertools.takewhile(lambda write: write.number > number, reversed(self._written)):
+            for write in itertools.takewhile(
+                lambda write: write.number > number, reversed(self._written)
+            ):
                 counts = [counted for own, counted in write.memory if own.overlaps(memory)]
                 first, count = write if counts else first, count + sum(counts)
         return first, count
@@ -114,7 +120,11 @@ class Place(NamedTuple):
             return say("guard.unrecorded", name=self.name) if self.name else say("guard.unknown")
         if self.role in ("output", "tensor"):
             return say("guard.output" if self.role == "output" else "guard.tensor", call=self.call)
-        return say("guard.input" if self.role == "input" else "guard.parameter", call=self.call, name=self.name)
+        return say(
+            "guard.input" if self.role == "input" else "guard.parameter",
+            call=self.call,
+            name=self.name,
+        )
 
 
 class Noted(NamedTuple):
@@ -150,13 +160,21 @@ class SavedFindings:
         if write is None:
             write, key = self._writes.sharer(memory), "guard.array"
         if write is None:
-            return say("guard.unwritten" if memory.begin == noted.memory.begin else "guard.replaced")
-        return say(key, call=write.name, place=say("guard.place", place=write.place) if write.place else NOTHING)
+            return say(
+                "guard.unwritten" if memory.begin == noted.memory.begin else "guard.replaced"
+            )
+        return say(
+            key,
+            call=write.name,
+            place=say("guard.place", place=write.place) if write.place else NOTHING,
+        )
 
     def end_step(self) -> None:
         """Tell what waits, and forget the step."""
         if self._waiting:
-            with self._waiting[0][0].recorder.guard("comparing tensors that were kept for the backward"):
+            with self._waiting[0][0].recorder.guard(
+                "comparing tensors that were kept for the backward"
+            ):
                 self._tell()
         self._waiting.clear()
         self._told.clear()

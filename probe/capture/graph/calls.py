@@ -24,7 +24,8 @@ _SILENT = (
     "first start(model). A compiled graph cannot be changed: call start(model) before the first step"
 )
 _UNASSIGNED = (
-    "{} is called several times in a graph, which does not tell the calls of its gradients: these gradients are null"
+    "{} is called several times in a graph, which does not tell the calls of its gradients: "
+    "these gradients are null"
 )
 
 
@@ -58,7 +59,9 @@ class GraphCall:
     def begin_backward(self) -> bool:
         """Begin the backward entry with its first gradient; return whether it is recorded."""
         if self._is_wanted is None:
-            self._is_wanted = self.is_open = self.call.watched and self.recorder.begin_backward(self.call)
+            self._is_wanted = self.is_open = self.call.watched and self.recorder.begin_backward(
+                self.call
+            )
         return self._is_wanted
 
     def add_early(self, is_input: bool, place: int, array: Array) -> None:
@@ -76,7 +79,9 @@ class GraphCall:
         """Take the plan of the outputs. Early gradients that were measured for another one are measured again."""
         likely, self.outputs = self._likely_outputs, plan
         if likely is None or not likely.is_like(plan):
-            self._measured = {slot: record for slot, record in self._measured.items() if not slot[0]}
+            self._measured = {
+                slot: record for slot, record in self._measured.items() if not slot[0]
+            }
 
     def add_gradient(self, is_input: bool, place: int, array: Array) -> None:
         """Record a gradient of the output or input of this number; that of an output is an input of the backward."""
@@ -103,7 +108,9 @@ class GraphCall:
         return self.outputs or (self._possible[0] if self._possible else None)
 
     def _measure(self, plan: Plan, place: int, array: Array) -> Any:
-        return self.recorder.task.gradient(self.call, plan.layout.slots[place], plan.leaves[place].value(array))
+        return self.recorder.task.gradient(
+            self.call, plan.layout.slots[place], plan.leaves[place].value(array)
+        )
 
     def _write_draft(self) -> None:
         in_layout, inputs, out_layout, outputs = self._slots()
@@ -138,7 +145,9 @@ class GraphCalls:
         self._backward: list[GraphCall] = []
         #: calls that lack a gradient of one tensor -> how many such gradients came
         self._unassigned: dict[tuple[tuple[int, ...], bool, int], int] = {}
-        self._lock = threading.RLock()  # MindSpore's threads report at the same time, while the main thread ends a step
+        self._lock = (
+            threading.RLock()
+        )  # MindSpore's threads report at the same time, while the main thread ends a step
 
     def begin(self, recorder: StepRecorder) -> None:
         """Record the calls that begin from now on."""
@@ -195,7 +204,9 @@ class GraphCalls:
                 slot = tuple(lacking), is_input, place
                 self._unassigned[slot] = self._unassigned.get(slot, 0) + 1
                 first = self._calls[lacking[0]]
-                first.recorder.sink.errors.note("assigning gradients of graphs", _UNASSIGNED.format(first.call.key))
+                first.recorder.sink.errors.note(
+                    "assigning gradients of graphs", _UNASSIGNED.format(first.call.key)
+                )
             elif known:
                 self._gradient((lacking or known)[-1], is_input, place, array)
 
@@ -220,14 +231,18 @@ class GraphCalls:
     def update(self, plan: int, number: int, array: Array) -> None:
         """Take a gradient that enters an optimizer."""
         leaf, owners = self.plans[plan].reported[number], self.plans[plan].owners
-        if len(leaf.path) != 3 or leaf.path[2] >= len(owners):  # argument 0 of all, gradient of this number
+        if len(leaf.path) != 3 or leaf.path[2] >= len(
+            owners
+        ):  # argument 0 of all, gradient of this number
             return
         with self._lock:
             if self.recorder is None:
                 return
             self._end_backward()
             for key, name in owners[leaf.path[2]]:
-                if key in self._called:  # a Cell in the other branch of an `if` has a gradient of zeros
+                if (
+                    key in self._called
+                ):  # a Cell in the other branch of an `if` has a gradient of zeros
                     self.recorder.parameter_gradient(key, name, leaf.value(array))
 
     def guard(self) -> ErrorGuard:
@@ -241,7 +256,11 @@ class GraphCalls:
             recorder.report("recording a compiled graph", error, None, False, "")
         elif not self._has_failed:
             self._has_failed = True
-            _log.error("watching a compiled graph failed; training continues: %s: %s", type(error).__name__, error)
+            _log.error(
+                "watching a compiled graph failed; training continues: %s: %s",
+                type(error).__name__,
+                error,
+            )
 
     def end_step(self) -> None:
         """End every entry; forget the calls and the recorder."""

@@ -16,7 +16,13 @@ from typing import Any
 
 from probe.capture.graph.calls import GraphCalls
 from probe.capture.graph.dumped_files import ENTER, LEAVE, UPDATE
-from probe.capture.graph.operators import MOST, WATCHED, CallbackOperators, FileOperators, GraphOperators
+from probe.capture.graph.operators import (
+    MOST,
+    WATCHED,
+    CallbackOperators,
+    FileOperators,
+    GraphOperators,
+)
 from probe.capture.graph.sites import SKIPPED, Plans, select_measurers
 from probe.capture.graph.templates import ascend_operators
 from probe.capture.patches import HookGroup, Patch, around, holding
@@ -65,7 +71,9 @@ class CompiledGraphs:
     def watch_cells(self, cells: Sequence[tuple[str, Any]]) -> None:
         """Report the calls of these Cells in all graphs that are compiled from now on."""
         old = self._cells
-        if len(cells) == len(old) and all(a[1] is b[1] and a[0] == b[0] for a, b in zip(cells, old)):
+        if len(cells) == len(old) and all(
+            a[1] is b[1] and a[0] == b[0] for a, b in zip(cells, old)
+        ):
             return
         self._unwatch()
         self._cells = list(cells)
@@ -90,7 +98,9 @@ class CompiledGraphs:
         if not self._operators.is_running:
             pynative_executor().sync()
 
-    def install(self, recorder: StepRecorder, model: Any = None, token_range: tuple[int, int] | None = None) -> None:
+    def install(
+        self, recorder: StepRecorder, model: Any = None, token_range: tuple[int, int] | None = None
+    ) -> None:
         """Record the calls that begin from now on."""
         self._operators.begin()
         self.calls.begin(recorder)
@@ -131,7 +141,9 @@ _OR = "or mindspore.set_context(mode=mindspore.PYNATIVE_MODE)"
 def check_graph_settings(settings: Settings, token_range: Any) -> None:
     """Check that GRAPH_MODE supports the settings, and the argument of ``start``."""
     if not is_supported():
-        raise UsageError(f"start(): GRAPH_MODE is supported on CPU and Ascend. Set one of these devices, {_OR}.")
+        raise UsageError(
+            f"start(): GRAPH_MODE is supported on CPU and Ascend. Set one of these devices, {_OR}."
+        )
     if settings.level != "L0":
         raise UsageError(f'{_WORKS}, not level "{settings.level}". Set "level": "L0", {_OR}.')
     if settings.task not in TASKS:
@@ -147,7 +159,11 @@ def is_supported() -> bool:
 
 def check_cells(cells: Sequence[tuple[str, Any]], is_watched: bool) -> None:
     """Check that shapes are fixed, and that nothing was compiled before a start has watched (``is_watched``)."""
-    dynamic = [path or "the model" for path, cell in cells if getattr(cell, "_dynamic_shape_inputs", None) is not None]
+    dynamic = [
+        path or "the model"
+        for path, cell in cells
+        if getattr(cell, "_dynamic_shape_inputs", None) is not None
+    ]
     if dynamic:
         raise UsageError(
             f"start(): {dynamic[0]} has dynamic shapes (set_inputs). In GRAPH_MODE only fixed shapes can be recorded."
@@ -162,7 +178,12 @@ def check_cells(cells: Sequence[tuple[str, Any]], is_watched: bool) -> None:
 
 _Inferred = Mapping[str, Any]  # inferred values of one argument: "shape", "dtype" and "value"
 _NOTHING = object()
-_OWN = ("_compile_cache", "_phase_cache", "_create_time", "_id")  # the attributes that no two Cells share
+_OWN = (
+    "_compile_cache",
+    "_phase_cache",
+    "_create_time",
+    "_id",
+)  # the attributes that no two Cells share
 
 
 def _description(describe: Callable[..., tuple[Any, ...]], events: GraphCalls) -> Any:
@@ -189,7 +210,9 @@ def _description(describe: Callable[..., tuple[Any, ...]], events: GraphCalls) -
 class Constructs:
     """Makes the constructs of one set of Cells, once, and installs them while MindSpore compiles."""
 
-    def __init__(self, cells: Iterable[tuple[str, Any]], operators: GraphOperators, events: GraphCalls) -> None:
+    def __init__(
+        self, cells: Iterable[tuple[str, Any]], operators: GraphOperators, events: GraphCalls
+    ) -> None:
         self._plans, self._operators, self._events = events.plans, operators, events
         self._cells = list(cells)
         self._made: dict[int, tuple[Any, dict[str, Any]]] = {}
@@ -232,15 +255,24 @@ class Constructs:
         if id(cell) not in self._made:
             self._made[id(cell)] = cell, make()
         for name, replacement in self._made[id(cell)][1].items():
-            self._before.append((cell, name, type(cell) if name == "__class__" else vars(cell).get(name, _NOTHING)))
+            self._before.append(
+                (cell, name, type(cell) if name == "__class__" else vars(cell).get(name, _NOTHING))
+            )
             object.__setattr__(cell, name, replacement)
 
     def _cell(self, key: str, cell: Any) -> dict[str, Any]:
-        plans, operators, parameters = self._plans, self._operators, by_last_part(cell.parameters_dict(recurse=False))
+        plans, operators, parameters = (
+            self._plans,
+            self._operators,
+            by_last_part(cell.parameters_dict(recurse=False)),
+        )
         names, inner, hidden = tuple(parameters), cell.construct, dict[str, Any]()
         if callable(getattr(cell, "bprop", None)):  # its stand-in has it, inside of the reports
             no_bprop = {"bprop": property()}  # it raises AttributeError
-            inner, hidden["__class__"] = _stand_in(cell), type(type(cell).__name__, (type(cell),), no_bprop)
+            inner, hidden["__class__"] = (
+                _stand_in(cell),
+                type(type(cell).__name__, (type(cell),), no_bprop),
+            )
 
         def inputs(args: _Inferred, kwargs: _Inferred) -> tuple[Any, ...]:
             return operators.graph_plan(plans.inputs(key, args, kwargs), key, ENTER)
@@ -255,9 +287,13 @@ class Constructs:
     def _optimizer(self, optimizer: Any) -> dict[str, Any]:
         def describe(args: _Inferred, kwargs: _Inferred) -> tuple[Any, ...]:
             owners = [self._owners.get(id(parameter), []) for parameter in optimizer.parameters]
-            return self._operators.graph_plan(self._plans.gradients(args, kwargs, owners), "Optimizer", UPDATE)
+            return self._operators.graph_plan(
+                self._plans.gradients(args, kwargs, owners), "Optimizer", UPDATE
+            )
 
-        construct = self._operators.optimizer_construct(optimizer.construct, _description(describe, self._events))
+        construct = self._operators.optimizer_construct(
+            optimizer.construct, _description(describe, self._events)
+        )
         return {"construct": types.MethodType(construct, optimizer)}
 
 
@@ -273,7 +309,11 @@ def _stand_in(cell: Any) -> Any:
 
 def _optimizers(owners: Mapping[int, Any]) -> list[Any]:
     found = living(*optimizer_kinds())
-    return [item for item in found if any(id(parameter) in owners for parameter in getattr(item, "parameters", ()))]
+    return [
+        item
+        for item in found
+        if any(id(parameter) in owners for parameter in getattr(item, "parameters", ()))
+    ]
 
 
 _BEFORE = "_set_compile_cache_dep_files"  # the method of both executors that is called right before a compilation
@@ -311,7 +351,10 @@ class CompilationHooks(HookGroup):
             with holding(self, "_is_refused", True):
                 result = original(*args, **kwargs)
             first = str(error).strip().partition("\n")[0]
-            _log.error("a graph could not be compiled with its Cells watched, and is not recorded: %s", first)
+            _log.error(
+                "a graph could not be compiled with its Cells watched, and is not recorded: %s",
+                first,
+            )
             return result
         finally:
             self._constructs.remove()

@@ -20,10 +20,15 @@ from probe.measure.tensor_reader import Array
 
 #: kinds of files: inputs of a call; its outputs and parameters; gradients that enter an optimizer
 ENTER, LEAVE, UPDATE = "enter", "leave", "update"
-OF_INPUT, OF_OUTPUT = GRADIENTS = ("input_grad", "output_grad")  # gradients of inputs and of outputs
+OF_INPUT, OF_OUTPUT = GRADIENTS = (
+    "input_grad",
+    "output_grad",
+)  # gradients of inputs and of outputs
 MARKER = 9999  # the number of a file that stands for a call without tensors
 END = "end"  # a file that is written after all others
-_NAME = re.compile(rf".*\.({ENTER}|{LEAVE}|{UPDATE}|{OF_INPUT}|{OF_OUTPUT}|{END})\.(\d+)\.(\d+)_(\w+?)_(\d+)\.npy")
+_NAME = re.compile(
+    rf".*\.({ENTER}|{LEAVE}|{UPDATE}|{OF_INPUT}|{OF_OUTPUT}|{END})\.(\d+)\.(\d+)_(\w+?)_(\d+)\.npy"
+)
 _LONGEST = 160  # characters of a key in a file's name: a name has at most 255
 
 
@@ -75,7 +80,9 @@ def list_files(folder: str) -> list[DumpedFile]:
     return sorted(found)
 
 
-def wait_for_end(folder: str, patience: float, clock: Callable[[], float] = time.monotonic) -> DumpedFile | None:
+def wait_for_end(
+    folder: str, patience: float, clock: Callable[[], float] = time.monotonic
+) -> DumpedFile | None:
     """Wait until the file of kind END is complete, and return it: then all files before it are complete."""
     count, since = -1, clock()
     while True:
@@ -92,7 +99,9 @@ def wait_for_end(folder: str, patience: float, clock: Callable[[], float] = time
 
 def _is_complete(file: DumpedFile) -> bool:
     try:
-        np.load(file.path, mmap_mode="r", allow_pickle=False)  # it knows the length, and reads nothing
+        np.load(
+            file.path, mmap_mode="r", allow_pickle=False
+        )  # it knows the length, and reads nothing
     except (OSError, ValueError, EOFError):
         return False
     return True
@@ -132,7 +141,11 @@ def events(files: Iterable[DumpedFile], count: Callable[[int], int]) -> Iterator
             continue
         if file.kind == END:
             continue
-        follows = current is not None and current[:2] == (file.kind, file.plan) and file.number > max(current.files)
+        follows = (
+            current is not None
+            and current[:2] == (file.kind, file.plan)
+            and file.number > max(current.files)
+        )
         if current is not None and not follows:
             yield current
             current = None

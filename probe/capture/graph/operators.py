@@ -18,14 +18,27 @@ import numpy as np
 
 from probe.capture.graph import dumped_files, templates
 from probe.capture.graph.calls import GraphCalls
-from probe.capture.graph.dumped_files import END, ENTER, LEAVE, MARKER, OF_INPUT, OF_OUTPUT, UPDATE, DumpedFile, Event
+from probe.capture.graph.dumped_files import (
+    END,
+    ENTER,
+    LEAVE,
+    MARKER,
+    OF_INPUT,
+    OF_OUTPUT,
+    UPDATE,
+    DumpedFile,
+    Event,
+)
 from probe.capture.graph.sites import OUTPUT, GraphPlan, Leaf, Plan
 from probe.capture.graph.templates import CODES, DumpOperators
 from probe.measure.tensor_reader import Array
 
 MOST = 48  # the most tensors that one operator reports
 WATCHED = 16  # the most tensors of a call whose gradients are watched
-_PLACES = range(WATCHED), range(OUTPUT, OUTPUT + WATCHED)  # the places of these gradients: of inputs, and of outputs
+_PLACES = (
+    range(WATCHED),
+    range(OUTPUT, OUTPUT + WATCHED),
+)  # the places of these gradients: of inputs, and of outputs
 
 
 class CallbackOperators:
@@ -48,14 +61,18 @@ class CallbackOperators:
         """Return a plan of a Cell as the graph has it: as it is. The kind is "enter", "leave" or "update"."""
         return plan
 
-    def cell_construct(self, inner: Any, inputs: Any, outputs: Any, parameters: tuple[Any, ...]) -> Any:
+    def cell_construct(
+        self, inner: Any, inputs: Any, outputs: Any, parameters: tuple[Any, ...]
+    ) -> Any:
         """Return the construct of a Cell whose calls are reported.
 
         While MindSpore compiles, ``inputs`` makes the plan of (arguments, keyword arguments), ``outputs`` that of
         (result, parameters).
         """
         watchers = self._watching_cells() if self.recomputes else self._watchers
-        return templates.cell_construct(inner, inputs, outputs, parameters, self.enter, self.leave, *watchers)
+        return templates.cell_construct(
+            inner, inputs, outputs, parameters, self.enter, self.leave, *watchers
+        )
 
     def optimizer_construct(self, inner: Any, describe: Any) -> Any:
         """Return the construct of an optimizer whose gradients are reported."""
@@ -74,7 +91,10 @@ class CallbackOperators:
     def _watchers(self) -> list[tuple[tuple[Any, ...], ...]]:
         """Operators that report the gradient of each input of a Cell, and of each output: by code and number."""
         return [
-            tuple(tuple(templates.gradient_watcher(self._report, place, code) for place in places) for code in CODES)
+            tuple(
+                tuple(templates.gradient_watcher(self._report, place, code) for place in places)
+                for code in CODES
+            )
             for places in _PLACES
         ]
 
@@ -115,14 +135,21 @@ class CallbackOperators:
             return np.array([number], np.int32)
 
         # MindSpore packs the arrays of a function with *arguments, unless its signature names them
-        names = [inspect.Parameter(f"array{i}", inspect.Parameter.POSITIONAL_ONLY) for i in range(count)]
+        names = [
+            inspect.Parameter(f"array{i}", inspect.Parameter.POSITIONAL_ONLY) for i in range(count)
+        ]
         report.__signature__ = inspect.Signature(names)  # type: ignore[attr-defined]
-        operator = ops.Custom(report, lambda *_: (1,), lambda *_: mindspore.int32, func_type="pyfunc")
+        operator = ops.Custom(
+            report, lambda *_: (1,), lambda *_: mindspore.int32, func_type="pyfunc"
+        )
         operator.add_prim_attr("side_effect_io", True)  # it is neither removed nor moved
         return operator
 
 
-_GRADIENTS = {ENTER: OF_INPUT, LEAVE: OF_OUTPUT}  # the kind of the gradients that are watched at a place
+_GRADIENTS = {
+    ENTER: OF_INPUT,
+    LEAVE: OF_OUTPUT,
+}  # the kind of the gradients that are watched at a place
 _NEVER = 2**31  # a step that does not come: TensorDump writes nothing
 _LATE = (
     "files of ops.TensorDump have not arrived for {:.0f} s; values are null. The device sends them asynchronously: "
@@ -138,7 +165,12 @@ class FileOperators:
     """
 
     def __init__(
-        self, events: GraphCalls, operators: DumpOperators, is_split: bool, dump_path: str, patience: float = 60.0
+        self,
+        events: GraphCalls,
+        operators: DumpOperators,
+        is_split: bool,
+        dump_path: str,
+        patience: float = 60.0,
     ) -> None:
         self.is_split, self.recomputes = is_split, False
         self._events, self._operators = events, operators
@@ -162,10 +194,14 @@ class FileOperators:
 
         written = tuple((place, path(kind, number)) for number, (place, _) in enumerate(plan[1]))
         watch = self._operators.watch
-        watched = tuple((place, watch(path(_GRADIENTS[kind], number))) for place, number, _ in plan[2])
+        watched = tuple(
+            (place, watch(path(_GRADIENTS[kind], number))) for place, number, _ in plan[2]
+        )
         return plan[0], written, watched, path(kind, MARKER)
 
-    def cell_construct(self, inner: Any, inputs: Any, outputs: Any, parameters: tuple[Any, ...]) -> Any:
+    def cell_construct(
+        self, inner: Any, inputs: Any, outputs: Any, parameters: tuple[Any, ...]
+    ) -> Any:
         """Return the construct of a Cell whose calls are written; see ``CallbackOperators``."""
         return templates.writing_construct(inner, inputs, outputs, parameters, self._operators)
 
@@ -217,7 +253,10 @@ class FileOperators:
         replay = self._replay
         with self._events.guard():
             if replay is not None:
-                self._send(replay, dumped_files.arrived(dumped_files.list_files(self._folder), replay.count))
+                self._send(
+                    replay,
+                    dumped_files.arrived(dumped_files.list_files(self._folder), replay.count),
+                )
 
     def _send(self, replay: FileReplay, files: list[DumpedFile]) -> None:
         self._sender = threading.get_ident()
@@ -254,7 +293,9 @@ class FileOperators:
         if self._mark_end is None:
             path = os.path.join(self._folder, dumped_files.base_name("", END, 0, 0))
             self._mark_end = templates.end_marker(path, self._operators)
-        dumped_files.remove_files(file for file in dumped_files.list_files(self._folder) if file.kind == END)
+        dumped_files.remove_files(
+            file for file in dumped_files.list_files(self._folder) if file.kind == END
+        )
         self._mark_end(mindspore.Tensor(np.zeros(1, np.int32))).asnumpy()
         if dumped_files.wait_for_end(self._folder, self._patience) is None:
             self._events.fail(TimeoutError(_LATE.format(self._patience)))
@@ -278,7 +319,9 @@ class FileFollower:
         """Begin to follow, if it has not begun."""
         if self._thread is None:
             self._goes_on = True
-            self._thread = threading.Thread(target=self._run, name="probe follows the files of graphs", daemon=True)
+            self._thread = threading.Thread(
+                target=self._run, name="probe follows the files of graphs", daemon=True
+            )
             self._thread.start()
 
     def stop(self) -> None:
@@ -300,7 +343,9 @@ class FileReplay:
     def __init__(self, receiver: GraphCalls) -> None:
         self._receiver = receiver
         self._running: list[tuple[str, int]] = []
-        self._calls: defaultdict[int, list[int]] = defaultdict(list)  # plan -> calls that were at its place
+        self._calls: defaultdict[int, list[int]] = defaultdict(
+            list
+        )  # plan -> calls that were at its place
 
     def run(self, files: Iterable[DumpedFile]) -> None:
         """Send the events of further files, which are in the order of their arrival."""
@@ -336,7 +381,9 @@ class FileReplay:
         """End the innermost call of this Cell; calls inside it have not returned."""
         arrays = self._arrays(event, plan)
         if all(key != plan.key for key, _ in self._running):
-            raise ValueError(f"{plan.key} has returned and was not called: files are missing or in another order")
+            raise ValueError(
+                f"{plan.key} has returned and was not called: files are missing or in another order"
+            )
         while True:
             key, number = self._running.pop()
             if key == plan.key:
@@ -347,7 +394,9 @@ class FileReplay:
 
     def _arrays(self, event: Event, plan: Plan) -> tuple[Array | None, ...]:
         """Return the arrays of an event, in the order of the plan."""
-        return tuple(self._array(event.files.get(place), leaf) for place, leaf in enumerate(plan.reported))
+        return tuple(
+            self._array(event.files.get(place), leaf) for place, leaf in enumerate(plan.reported)
+        )
 
     def _array(self, file: DumpedFile | None, leaf: Leaf) -> Array | None:
         """Return the array of a file, or None where it does not hold the tensor of the plan."""
@@ -358,6 +407,8 @@ class FileReplay:
             read = file.read()
             if read.shape != leaf.shape or file.dtype != leaf.dtype.lower():
                 expected = f"{leaf.dtype.lower()} {leaf.shape}"
-                raise ValueError(f"{file.path} holds {file.dtype} {read.shape} in place of {expected}")
+                raise ValueError(
+                    f"{file.path} holds {file.dtype} {read.shape} in place of {expected}"
+                )
             array = read
         return array

@@ -49,7 +49,10 @@ class Leaf:
     def value(self, array: Array | None) -> HostValue:
         """Return its value from the array that arrived."""
         if array is None:
-            return HostValue(np.empty(self.shape, _numpy_dtype(self.dtype)) if 0 in self.shape else None, *self.record)
+            return HostValue(
+                np.empty(self.shape, _numpy_dtype(self.dtype)) if 0 in self.shape else None,
+                *self.record,
+            )
         array = np.asarray(array)
         if self.dtype == _BRAIN and array.dtype == np.float32:
             array = array.astype(ml_dtypes.bfloat16)
@@ -82,11 +85,15 @@ class Plan:
 
     key: str  # the names of the Cell's entries without number and direction
     values: Any  # the values, with a leaf in place of each tensor
-    leaves: list[Leaf] = field(default_factory=list)  # these leaves, in the order of the gradients' slots
+    leaves: list[Leaf] = field(
+        default_factory=list
+    )  # these leaves, in the order of the gradients' slots
     reported: list[Leaf] = field(default_factory=list)  # the reported leaves, in their order
     #: the places of the gradients in a backward entry
     layout: SlotLayout = field(default_factory=lambda: SlotLayout([], [], {}, True))
-    differentiable: list[int] = field(default_factory=list)  # the numbers of the leaves whose gradients are watched
+    differentiable: list[int] = field(
+        default_factory=list
+    )  # the numbers of the leaves whose gradients are watched
     stack: tuple[str, ...] = ()  # the lines of the user's code that made MindSpore compile
     names: tuple[str, ...] = ()  # the names of the parameters
     #: the plans that its outputs may have: those of all calls of this Cell
@@ -97,7 +104,9 @@ class Plan:
     def is_like(self, other: Plan) -> bool:
         """Return whether gradients have the same slots, shapes and dtypes with another plan."""
         records = zip(self.leaves, other.leaves)
-        return self.layout.slots == other.layout.slots and all(a.record == b.record for a, b in records)
+        return self.layout.slots == other.layout.slots and all(
+            a.record == b.record for a, b in records
+        )
 
     def fill(self, arrays: Sequence[Array | None]) -> Any:
         """Return the values with the arrays that arrived; None stands for one that did not."""
@@ -126,7 +135,11 @@ def structure(inferred: Mapping[str, Any], path: Path = ()) -> Any:
 
 
 def _container(shape: Any, dtype: Any, value: Any, path: Path) -> Any:
-    shapes = shape if isinstance(shape, (tuple, list)) and len(shape) == len(dtype) else [None] * len(dtype)
+    shapes = (
+        shape
+        if isinstance(shape, (tuple, list)) and len(shape) == len(dtype)
+        else [None] * len(dtype)
+    )
     keys: Sequence[Any] = list(value) if isinstance(value, dict) else range(len(dtype))
     values = list(value.values()) if isinstance(value, dict) else value
     if not isinstance(values, (tuple, list)) or len(values) != len(dtype):
@@ -158,7 +171,11 @@ class Plans:
         return self._add(plan, tree, lambda path: path[1:] if path[0] == 0 else None)
 
     def outputs(
-        self, key: str, names: tuple[str, ...], output: Mapping[str, Any], parameters: Mapping[str, Any]
+        self,
+        key: str,
+        names: tuple[str, ...],
+        output: Mapping[str, Any],
+        parameters: Mapping[str, Any],
     ) -> GraphPlan:
         """Make the plan of a call's outputs and of its Cell's parameters."""
         plan = Plan(key, (structure(output, (0,)), structure(parameters, (1,))), names=names)
@@ -167,7 +184,10 @@ class Plans:
         return self._add(plan, tree, lambda path: path[1:])
 
     def gradients(
-        self, args: Mapping[str, Any], kwargs: Mapping[str, Any], owners: list[list[tuple[str, str]]]
+        self,
+        args: Mapping[str, Any],
+        kwargs: Mapping[str, Any],
+        owners: list[list[tuple[str, str]]],
     ) -> GraphPlan:
         """Make the plan of the gradients that enter an optimizer."""
         plan = Plan("", (structure(args, (0,)), structure(kwargs, (1,))), owners=owners)
@@ -177,7 +197,9 @@ class Plans:
         """Number a plan and return it as the graph has it; ``place`` returns None where a tensor cannot be watched."""
         plan.leaves, plan.layout = tree.tensors, tree.slot_layout
         for leaf in (leaf for leaf in leaves(plan.values) if isinstance(leaf, Leaf)):
-            if all(size > 0 for size in leaf.shape) and (not plan.key or len(plan.reported) < self._most_reported):
+            if all(size > 0 for size in leaf.shape) and (
+                not plan.key or len(plan.reported) < self._most_reported
+            ):
                 leaf.position = len(plan.reported)
                 plan.reported.append(leaf)
         watched = []
@@ -187,7 +209,11 @@ class Plans:
                 watched.append((path, number, leaf.code))
                 plan.differentiable.append(number)
         self._plans.append(plan)
-        return len(self._plans) - 1, tuple((leaf.path, leaf.code) for leaf in plan.reported), tuple(watched)
+        return (
+            len(self._plans) - 1,
+            tuple((leaf.path, leaf.code) for leaf in plan.reported),
+            tuple(watched),
+        )
 
 
 class HostValue:
@@ -197,7 +223,11 @@ class HostValue:
     is_tensor_value = True
 
     def __init__(self, array: Array | None, dtype: str, shape: tuple[int, ...]) -> None:
-        self.array, self.dtype, self.shape = array, dtype, shape  # read at once and never kept; None where unknown
+        self.array, self.dtype, self.shape = (
+            array,
+            dtype,
+            shape,
+        )  # read at once and never kept; None where unknown
 
 
 class HostValueMeasurer(HostMeasurer):

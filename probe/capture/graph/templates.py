@@ -48,7 +48,12 @@ def _helpers() -> tuple[Callable[..., Any], Callable[..., Any]]:
     import mindspore
     from mindspore import ops
 
-    single, stop_gradient, cast, reshape = mindspore.float32, ops.stop_gradient, ops.cast, ops.reshape
+    single, stop_gradient, cast, reshape = (
+        mindspore.float32,
+        ops.stop_gradient,
+        ops.cast,
+        ops.reshape,
+    )
     pick, replace = accessors()
 
     def collect(values, places):
@@ -133,7 +138,12 @@ def watching_cell(report: Any, place: int) -> Any:
     from mindspore import nn, ops
 
     single, brain = mindspore.float32, mindspore.bfloat16
-    slot, zeros_like, cast, reshape = mindspore.Tensor([place], mindspore.int32), ops.zeros_like, ops.cast, ops.reshape
+    slot, zeros_like, cast, reshape = (
+        mindspore.Tensor([place], mindspore.int32),
+        ops.zeros_like,
+        ops.cast,
+        ops.reshape,
+    )
 
     class Watcher(nn.Cell):
         """An identity with a backward of its own, in which it reports."""
@@ -197,7 +207,9 @@ def gradient_link(mark: Any, bprop: Callable[..., Any]) -> Any:
 
         def __init__(self):
             super().__init__("Depend")
-            self.add_prim_attr("probe_mark", mark)  # MindSpore shares what it derives from equal operators
+            self.add_prim_attr(
+                "probe_mark", mark
+            )  # MindSpore shares what it derives from equal operators
 
         def get_bprop(self):
             return bprop
@@ -255,7 +267,11 @@ def _file_helpers(operators: DumpOperators) -> tuple[Callable[..., Any], Callabl
 
 
 def writing_construct(
-    inner: Any, describe_inputs: Any, describe_outputs: Any, parameters: tuple[Any, ...], operators: DumpOperators
+    inner: Any,
+    describe_inputs: Any,
+    describe_outputs: Any,
+    parameters: tuple[Any, ...],
+    operators: DumpOperators,
 ) -> Callable[..., Any]:
     """Return the construct of a Cell whose calls are written.
 

@@ -13,7 +13,15 @@ from typing import Any, NamedTuple
 
 from probe.config.messages import nearest, printable, refuse, shorten
 from probe.config.settings import Settings
-from probe.config.validators import HASHES, STATISTICS, StepSelection, Validator, boolean, choice, rule
+from probe.config.validators import (
+    HASHES,
+    STATISTICS,
+    StepSelection,
+    Validator,
+    boolean,
+    choice,
+    rule,
+)
 from probe.errors import SettingsError
 from probe.naming import ranges
 
@@ -26,7 +34,11 @@ ALL = (CPU, GPU, ASCEND)
 KERNEL_BY_KERNEL, WHOLE_GRAPH = ("O0", "O1"), ("O2",)
 LEVELS = KERNEL_BY_KERNEL + WHOLE_GRAPH
 
-DUMP_ALL, OVERFLOW, EXCEPTION = 0, 3, 4  # op_debug_mode: everything, kernels that overflow, the kernel that raises
+DUMP_ALL, OVERFLOW, EXCEPTION = (
+    0,
+    3,
+    4,
+)  # op_debug_mode: everything, kernels that overflow, the kernel that raises
 DEVICE_STATISTICS = ("max", "min", "avg", "l2norm")  # statistics that a device can compute
 #: the names of statistics in MindSpore's configuration
 CATEGORIES = (*(name for name in STATISTICS if name != "mean"), *HASHES)
@@ -41,11 +53,16 @@ def _numbers(*allowed: int) -> Validator:
 
 
 def _whole(least: int = 0) -> Validator:
-    return rule(lambda value: type(value) is int and least <= value <= LAST_STEP, f"a whole number from {least}")
+    return rule(
+        lambda value: type(value) is int and least <= value <= LAST_STEP,
+        f"a whole number from {least}",
+    )
 
 
 def _text(pattern: str, allowed: str) -> Validator:
-    return rule(lambda value: isinstance(value, str) and re.fullmatch(pattern, value) is not None, allowed)
+    return rule(
+        lambda value: isinstance(value, str) and re.fullmatch(pattern, value) is not None, allowed
+    )
 
 
 def _list(check: Callable[[Any], bool], allowed: str) -> Validator:
@@ -68,29 +85,51 @@ _STATISTIC_LIST = f"a list of some of {', '.join(map(repr, CATEGORIES))}"
 KEYS: Mapping[str, Key] = {
     "op_debug_mode": Key(COMMON, "number", _numbers(DUMP_ALL, OVERFLOW, EXCEPTION), DUMP_ALL),
     "dump_mode": Key(COMMON, "number", _numbers(0, 1, 2), 0),
-    "path": Key(COMMON, "text",
-        _text(r"/[A-Za-z0-9_/-]*", "an absolute path of letters, digits, '-', '_' and '/'"), ""),
-    "net_name": Key(COMMON, "text", _text(r"[A-Za-z0-9_-]+", "letters, digits, '-' and '_'"), "Net"),
-    "iteration": Key(COMMON, "text",
-        _text(r"all|\d+(-\d+)?(\|\d+(-\d+)?)*", '"all", or a text such as "0|5-8|100"'), _EVERY_STEP),
+    "path": Key(
+        COMMON,
+        "text",
+        _text(r"/[A-Za-z0-9_/-]*", "an absolute path of letters, digits, '-', '_' and '/'"),
+        "",
+    ),
+    "net_name": Key(
+        COMMON, "text", _text(r"[A-Za-z0-9_-]+", "letters, digits, '-' and '_'"), "Net"
+    ),
+    "iteration": Key(
+        COMMON,
+        "text",
+        _text(r"all|\d+(-\d+)?(\|\d+(-\d+)?)*", '"all", or a text such as "0|5-8|100"'),
+        _EVERY_STEP,
+    ),
     "saved_data": Key(COMMON, "text", choice("tensor", "statistic", "full"), "tensor"),
     "input_output": Key(COMMON, "number", _numbers(0, 1, 2), 0),
-    "kernels": Key(COMMON, "list of texts", _list(lambda item: isinstance(item, str), "a list of texts"), []),
-    "support_device": Key(COMMON, "list of numbers",
-        _list(lambda item: type(item) is int and item >= 0, "a list of numbers from 0"), list(range(16))),
-    "statistic_category": Key(COMMON, "list of texts",
-        _list(lambda item: item in CATEGORIES, _STATISTIC_LIST), [*DEVICE_STATISTICS]),
+    "kernels": Key(
+        COMMON, "list of texts", _list(lambda item: isinstance(item, str), "a list of texts"), []
+    ),
+    "support_device": Key(
+        COMMON,
+        "list of numbers",
+        _list(lambda item: type(item) is int and item >= 0, "a list of numbers from 0"),
+        list(range(16)),
+    ),
+    "statistic_category": Key(
+        COMMON,
+        "list of texts",
+        _list(lambda item: item in CATEGORIES, _STATISTIC_LIST),
+        [*DEVICE_STATISTICS],
+    ),
     "overflow_number": Key(COMMON, "number", _whole(), None, (ASCEND,)),
     "initial_iteration": Key(COMMON, "number", _whole(), 0),
     "file_format": Key(COMMON, "text", choice("npy", "bin"), None, (ASCEND,), WHOLE_GRAPH),
     "enable": Key(E2E, "boolean", boolean, True, ALL, KERNEL_BY_KERNEL),
     "trans_flag": Key(E2E, "boolean", boolean, True, ALL, KERNEL_BY_KERNEL),
     "stat_calc_mode": Key(E2E, "text", choice("host", "device"), "host", ALL, KERNEL_BY_KERNEL),
-    "device_stat_precision_mode": Key(E2E, "text", choice("high", "low"), "high", (ASCEND,), KERNEL_BY_KERNEL),
+    "device_stat_precision_mode": Key(
+        E2E, "text", choice("high", "low"), "high", (ASCEND,), KERNEL_BY_KERNEL
+    ),
     "sample_mode": Key(E2E, "number", _numbers(0, 1), 0, (ASCEND,), KERNEL_BY_KERNEL),
     "sample_num": Key(E2E, "number", _whole(1), 100, (ASCEND,), KERNEL_BY_KERNEL),
     "save_kernel_args": Key(E2E, "boolean", boolean, False, (ASCEND,), KERNEL_BY_KERNEL),
-}  # fmt: skip
+}
 
 
 class Platform(NamedTuple):
@@ -127,44 +166,104 @@ def check_values(values: Values, platform: Platform, names: Mapping[str, tuple[s
 _STATISTICS_ALONE = 'a device computes statistics only where saved_data is "statistic"'
 _RAISING = "only the inputs of the kernel that raises are saved"
 _DEVICE_ONLY = f"a device computes only {', '.join(DEVICE_STATISTICS)}"
-_NO_STATISTICS = "MindSpore saves tensors only and would end the training; task statistics measures them"
+_NO_STATISTICS = (
+    "MindSpore saves tensors only and would end the training; task statistics measures them"
+)
 
 
 def _refusals(values: Values, platform: Platform) -> Iterator[tuple[str, str]]:
     """Yield (key, reason): what the platform refuses, what does not go with op_debug_mode, then with other keys."""
-    get, mode, saved = values.get, values.get("op_debug_mode", DUMP_ALL), values.get("saved_data", "tensor")
+    get, mode, saved = (
+        values.get,
+        values.get("op_debug_mode", DUMP_ALL),
+        values.get("saved_data", "tensor"),
+    )
     is_elsewhere, on_device = platform.device != ASCEND, get("stat_calc_mode") == "device"
-    given, level = [(key, KEYS[key]) for key in KEYS if key in values], "O2" if platform.is_whole_graph else "O0"
+    given, level = (
+        [(key, KEYS[key]) for key in KEYS if key in values],
+        "O2" if platform.is_whole_graph else "O0",
+    )
     words = {OVERFLOW: "detection of overflow", EXCEPTION: "dump of exceptions"}
     is_debug, needs = mode != DUMP_ALL, f"it does not go with op_debug_mode {mode}"
-    foreign = [name for name in get("statistic_category", ()) if name not in DEVICE_STATISTICS and on_device][:1]
+    foreign = [
+        name
+        for name in get("statistic_category", ())
+        if name not in DEVICE_STATISTICS and on_device
+    ][:1]
     rows: tuple[tuple[Any, str, str], ...] = (
-        (is_elsewhere and mode in words, "op_debug_mode", f"the platform has no {words.get(mode)}; only Ascend has it"),
-        (is_elsewhere and get("dump_mode") == 2, "dump_mode", "mindspore.set_dump has an effect on Ascend only"),
-        (is_elsewhere and on_device, "stat_calc_mode", "only Ascend computes statistics on the device"),
-        (is_elsewhere and get("enable") is False, "enable", "only Ascend has the asynchronous dump"),
+        (
+            is_elsewhere and mode in words,
+            "op_debug_mode",
+            f"the platform has no {words.get(mode)}; only Ascend has it",
+        ),
+        (
+            is_elsewhere and get("dump_mode") == 2,
+            "dump_mode",
+            "mindspore.set_dump has an effect on Ascend only",
+        ),
+        (
+            is_elsewhere and on_device,
+            "stat_calc_mode",
+            "only Ascend computes statistics on the device",
+        ),
+        (
+            is_elsewhere and get("enable") is False,
+            "enable",
+            "only Ascend has the asynchronous dump",
+        ),
         (platform.device == CPU and saved != "tensor", "saved_data", _NO_STATISTICS),
         *(
             (holds, key, f"only {reason}")
             for key, row in given
             for holds, reason in (
                 (platform.device not in row.platforms, f"{' and '.join(row.platforms)} has it"),
-                (level not in row.levels, f"graphs at jit level {' and '.join(row.levels)} have it"),
+                (
+                    level not in row.levels,
+                    f"graphs at jit level {' and '.join(row.levels)} have it",
+                ),
             )
         ),
-        (mode != OVERFLOW and "overflow_number" in values, "overflow_number", f"it needs op_debug_mode {OVERFLOW}"),
+        (
+            mode != OVERFLOW and "overflow_number" in values,
+            "overflow_number",
+            f"it needs op_debug_mode {OVERFLOW}",
+        ),
         (is_debug and get("kernels"), "kernels", f"{needs}: kernels cannot be chosen"),
-        (is_debug and get("dump_mode") and not get("kernels"), "dump_mode", f"{needs}: kernels cannot be chosen"),
+        (
+            is_debug and get("dump_mode") and not get("kernels"),
+            "dump_mode",
+            f"{needs}: kernels cannot be chosen",
+        ),
         (is_debug and saved != "tensor", "saved_data", f"{needs}: only tensors are saved"),
         (is_debug and get("sample_mode"), "sample_mode", f"{needs}: only whole tensors are saved"),
-        (mode == OVERFLOW and get("input_output"), "input_output", f"{needs}: inputs and outputs are saved"),
-        (mode == OVERFLOW and on_device and not get("enable", True), "stat_calc_mode", f"{needs} and enable false"),
+        (
+            mode == OVERFLOW and get("input_output"),
+            "input_output",
+            f"{needs}: inputs and outputs are saved",
+        ),
+        (
+            mode == OVERFLOW and on_device and not get("enable", True),
+            "stat_calc_mode",
+            f"{needs} and enable false",
+        ),
         (mode == EXCEPTION and get("input_output") == 2, "input_output", f"{needs}: {_RAISING}"),
-        (mode == EXCEPTION and get("iteration", "all") != "all", "iteration", f"{needs}: steps cannot be chosen"),
+        (
+            mode == EXCEPTION and get("iteration", "all") != "all",
+            "iteration",
+            f"{needs}: steps cannot be chosen",
+        ),
         (on_device and saved != "statistic", "stat_calc_mode", _STATISTICS_ALONE),
         (foreign, "statistic_category", f"{_DEVICE_ONLY}, not {''.join(foreign)}"),
-        (get("file_format") == "bin" and saved != "tensor", "saved_data", 'statistics need file_format "npy"'),
-        (get("save_kernel_args") and not get("enable", True), "save_kernel_args", "it needs enable true"),
+        (
+            get("file_format") == "bin" and saved != "tensor",
+            "saved_data",
+            'statistics need file_format "npy"',
+        ),
+        (
+            get("save_kernel_args") and not get("enable", True),
+            "save_kernel_args",
+            "it needs enable true",
+        ),
         ("sample_num" in values and not get("sample_mode"), "sample_num", "it needs sample_mode 1"),
     )
     yield from ((key, reason) for holds, key, reason in rows if holds)
@@ -180,7 +279,9 @@ class Configuration(NamedTuple):
     """The content of a configuration file."""
 
     common: dict[str, Any]  # the object "common_dump_settings"
-    e2e: dict[str, Any] | None  # the object "e2e_dump_settings"; None for whole graphs on Ascend, which have none
+    e2e: (
+        dict[str, Any] | None
+    )  # the object "e2e_dump_settings"; None for whole graphs on Ascend, which have none
 
     @property
     def file_name(self) -> str:
@@ -197,11 +298,15 @@ def configuration(settings: Settings, platform: Platform, path: str) -> Configur
     values, names = _of_settings(settings, platform, path)
     direct = dict(settings.kernel_dump or {})
     if "path" in direct:
-        raise SettingsError(f"kernel_dump.path: {printable(str(direct['path']))!r} is not allowed. Give dump_path.")
+        raise SettingsError(
+            f"kernel_dump.path: {printable(str(direct['path']))!r} is not allowed. Give dump_path."
+        )
     values.update(direct)
     names.update({key: (f"kernel_dump.{key}", value) for key, value in direct.items()})
     check_values(values, platform, names)
-    unknown = {key: value for key, value in direct.items() if key not in KEYS}  # of a later MindSpore
+    unknown = {
+        key: value for key, value in direct.items() if key not in KEYS
+    }  # of a later MindSpore
     common = {**_of_section(COMMON, values), **unknown}
     if common["op_debug_mode"] == EXCEPTION:
         common["iteration"] = "all"  # MindSpore warns of anything else
@@ -215,12 +320,19 @@ def warn_of_unknown(settings: Settings) -> None:
     unknown = [str(key) for key in settings.kernel_dump or {} if key not in KEYS]
     if unknown:
         guesses = {key: nearest(key, KEYS) for key in unknown}
-        texts = [f"{printable(key)} (did you mean {guess}?)" if guess else key for key, guess in guesses.items()]
-        _log.warning("kernel_dump: unknown keys, passed to MindSpore as they are: %s", ", ".join(texts))
+        texts = [
+            f"{printable(key)} (did you mean {guess}?)" if guess else key
+            for key, guess in guesses.items()
+        ]
+        _log.warning(
+            "kernel_dump: unknown keys, passed to MindSpore as they are: %s", ", ".join(texts)
+        )
 
 
 def _of_section(section: str, values: Mapping[str, Any]) -> dict[str, Any]:
-    found = {key: values.get(key, row.default) for key, row in KEYS.items() if row.section == section}
+    found = {
+        key: values.get(key, row.default) for key, row in KEYS.items() if row.section == section
+    }
     return {key: value for key, value in found.items() if value is not None}
 
 
@@ -239,10 +351,18 @@ def _of_settings(settings: Settings, platform: Platform, path: str) -> _Found:
         ("op_debug_mode", _DEBUG_MODES.get(task), "task"),
         ("saved_data", "statistic" if is_statistics and platform.device != CPU else None, "task"),
         ("dump_mode", 1 if settings.list else None, f"{task}.list"),
-        ("kernels", [_pattern(f"{task}.list", item) for item in settings.list] or None, f"{task}.list"),
+        (
+            "kernels",
+            [_pattern(f"{task}.list", item) for item in settings.list] or None,
+            f"{task}.list",
+        ),
         ("input_output", _sides(settings) or None, f"{task}.data_mode"),
         ("iteration", iteration(settings.step) if settings.step else None, "step"),
-        ("statistic_category", _categories(settings.summary_mode) if is_statistics else None, f"{task}.summary_mode"),
+        (
+            "statistic_category",
+            _categories(settings.summary_mode) if is_statistics else None,
+            f"{task}.summary_mode",
+        ),
         ("sample_mode", sampled, f"{task}.sample_mode"),
         ("sample_num", sampled and settings.sample_num, f"{task}.sample_num"),
         ("enable", False if settings.async_dump else None, "async_dump"),
@@ -253,13 +373,20 @@ def _of_settings(settings: Settings, platform: Platform, path: str) -> _Found:
     for key, value, name in rows:
         if value is not None:
             shown = getattr(settings, name.rpartition(".")[2])
-            values[key], names[key] = value, (name, sorted(shown) if isinstance(shown, frozenset) else shown)
+            values[key], names[key] = (
+                value,
+                (name, sorted(shown) if isinstance(shown, frozenset) else shown),
+            )
     return values, names
 
 
 def _pattern(name: str, item: str) -> str:
     if "\\" in item:
-        refuse(name, item, "texts without a backslash: MindSpore doubles it. Write [0-9] for a digit, [.] for a dot")
+        refuse(
+            name,
+            item,
+            "texts without a backslash: MindSpore doubles it. Write [0-9] for a digit, [.] for a dot",
+        )
     return item
 
 
@@ -274,7 +401,13 @@ def _sides(settings: Settings) -> int:
 
 def _categories(summary_mode: str | tuple[str, ...]) -> list[str]:
     if isinstance(summary_mode, str):
-        return ["max", "min", "avg", "l2norm", *([summary_mode] if summary_mode != "statistics" else [])]
+        return [
+            "max",
+            "min",
+            "avg",
+            "l2norm",
+            *([summary_mode] if summary_mode != "statistics" else []),
+        ]
     return list(dict.fromkeys("avg" if name == "mean" else name for name in summary_mode))
 
 

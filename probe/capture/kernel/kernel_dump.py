@@ -15,7 +15,14 @@ import shutil
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from probe.capture.kernel.configuration import CPU, LAST_STEP, Configuration, Platform, configuration, warn_of_unknown
+from probe.capture.kernel.configuration import (
+    CPU,
+    LAST_STEP,
+    Configuration,
+    Platform,
+    configuration,
+    warn_of_unknown,
+)
 from probe.capture.kernel.measuring import ArrayMeasurer, FolderWatcher, arrays_in, step_folders
 from probe.config.settings import Settings
 from probe.errors import UsageError
@@ -37,8 +44,12 @@ def current_platform() -> Platform:
     import mindspore
     from mindspore import context
 
-    level = context.get_jit_config().get("jit_level") if hasattr(context, "get_jit_config") else None
-    return Platform(mindspore.get_context("device_target"), level or mindspore.get_context("jit_level") or "O0")
+    level = (
+        context.get_jit_config().get("jit_level") if hasattr(context, "get_jit_config") else None
+    )
+    return Platform(
+        mindspore.get_context("device_target"), level or mindspore.get_context("jit_level") or "O0"
+    )
 
 
 class KernelDump:
@@ -47,7 +58,10 @@ class KernelDump:
     def __init__(self, settings: Settings) -> None:
         self.settings, self.root = settings, ""  # the folder of the run, from the first start on
         self.is_foreign = bool(os.environ.get(VARIABLE))  # the user's own configuration is in force
-        self.is_configured, self.is_empty = False, True  # MindSpore has its configuration; no kernel was dumped yet
+        self.is_configured, self.is_empty = (
+            False,
+            True,
+        )  # MindSpore has its configuration; no kernel was dumped yet
         self.rank_folder, self._net_name = "", "Net"
         self._described: Any = self  # no model yet
         self._watcher: FolderWatcher | None = None
@@ -73,8 +87,12 @@ class KernelDump:
             return
         _refuse_late_start()
         settings, platform = self.settings, current_platform()
-        root = choose_root(settings.dump_path, step, settings.overwrite, steps_aside=not has_siblings())
-        of_cpu = rank is not None and platform.device == CPU  # on CPU MindSpore gives every rank the number 0
+        root = choose_root(
+            settings.dump_path, step, settings.overwrite, steps_aside=not has_siblings()
+        )
+        of_cpu = (
+            rank is not None and platform.device == CPU
+        )  # on CPU MindSpore gives every rank the number 0
         path = os.path.join(root, f"rank{rank}") if of_cpu else root
         found = configuration(settings, platform, path)
         self.rank_folder = os.path.join(path, f"rank_{0 if of_cpu else rank or 0}")
@@ -112,7 +130,10 @@ class KernelDump:
             del os.environ[VARIABLE]
 
     def describe(
-        self, models: Any, ranks: RankResolver, iter_cells: Callable[[Any], Iterable[tuple[str, Any]]]
+        self,
+        models: Any,
+        ranks: RankResolver,
+        iter_cells: Callable[[Any], Iterable[tuple[str, Any]]],
     ) -> None:
         """Write the settings and the Cells of the model beside the dump: readers find the Cell of a kernel by them."""
         if not self.root or self._described is models:
@@ -135,7 +156,9 @@ class KernelDump:
         """Dump the kernels that run from now on, as those of a step."""
         if self.is_foreign or self._is_full:
             return
-        if step in self._sizes:  # as at the other levels, a step that this process wrote itself is replaced
+        if (
+            step in self._sizes
+        ):  # as at the other levels, a step that this process wrote itself is replaced
             del self._sizes[step]
             for folder in self._folders(step):
                 shutil.rmtree(folder)
@@ -160,7 +183,9 @@ class KernelDump:
         if self._watcher is not None:
             self._watcher.finish_step()
         folders = self._folders(step)
-        self._sizes[step] = sum(entry.stat().st_size for folder in folders for entry in arrays_in(folder))
+        self._sizes[step] = sum(
+            entry.stat().st_size for folder in folders for entry in arrays_in(folder)
+        )
         self._note_size(max(self._sizes.values()))  # a further step of this size
         self.is_empty &= not folders
         return bool(folders)
@@ -244,7 +269,9 @@ def lock(folder: str) -> int:
 
 def _kernel_folders(root: str) -> list[str]:
     root = glob.escape(root)
-    return glob.glob(os.path.join(root, "rank_*")) + glob.glob(os.path.join(root, "rank[0-9]*", "rank_*"))
+    return glob.glob(os.path.join(root, "rank_*")) + glob.glob(
+        os.path.join(root, "rank[0-9]*", "rank_*")
+    )
 
 
 def _steps(root: str) -> list[int]:
@@ -252,13 +279,17 @@ def _steps(root: str) -> list[int]:
     found = glob.glob(file_names.rank_folder(glob.escape(root), "*", "*"))
     steps = [file_names.step_of(os.path.basename(os.path.dirname(folder))) for folder in found]
     kernels = itertools.chain(*map(file_names.kernel_steps, _kernel_folders(root)))
-    rows = glob.glob(os.path.join(file_names.monitor_folder(glob.escape(root), "*"), file_names.SERIES))
+    rows = glob.glob(
+        os.path.join(file_names.monitor_folder(glob.escape(root), "*"), file_names.SERIES)
+    )
     return [step for step in (*steps, *kernels, *map(last_step, rows)) if step is not None]
 
 
 def _remove(root: str, has_steps: bool) -> None:
     """Remove the kernel dump, the steps and the monitor's files of another run."""
-    trees = [os.path.join(glob.escape(root), tree, "step[0-9]*") for tree in ("", *file_names.TREES)]
+    trees = [
+        os.path.join(glob.escape(root), tree, "step[0-9]*") for tree in ("", *file_names.TREES)
+    ]
     # without any steps, the folders of kernels may be those of a rank that has just begun
     steps = [*_kernel_folders(root), *itertools.chain(*map(glob.glob, trees))] if has_steps else []
     for folder in (*steps, *glob.glob(os.path.join(glob.escape(root), file_names.MONITOR))):

@@ -17,7 +17,14 @@ from typing import Any
 import numpy as np
 
 from probe.measure.statistics import STATISTICS, SelectedStatistics
-from probe.reading.dumps.kernels.tables import COLUMNS, HEAD, STATISTICS as TABLE, ArrayName, parse, read_mapping
+from probe.reading.dumps.kernels.tables import (
+    COLUMNS,
+    HEAD,
+    STATISTICS as TABLE,
+    ArrayName,
+    parse,
+    read_mapping,
+)
 from probe.reading.dumps.load import read_array
 from probe.store import file_io
 
@@ -34,7 +41,9 @@ class ArrayMeasurer:
         renamed = {"hash": "sha1", "hash:sha1": "sha1", "hash:md5": "md5"}
         #: the statistics, by MindSpore's names
         self._categories = list(dict.fromkeys(renamed.get(name, name) for name in categories))
-        self._statistics = SelectedStatistics([name for name in self._categories if name in STATISTICS])
+        self._statistics = SelectedStatistics(
+            [name for name in self._categories if name in STATISTICS]
+        )
 
     @property
     def header(self) -> list[str]:
@@ -44,14 +53,24 @@ class ArrayMeasurer:
     def row(self, name: ArrayName, array: np.ndarray[Any, Any]) -> list[Any]:
         """Return the row of one array."""
         record = self._statistics(array)
-        content = np.ascontiguousarray(array).tobytes() if set(self._categories) & set(_HASHES) else b""
+        content = (
+            np.ascontiguousarray(array).tobytes() if set(self._categories) & set(_HASHES) else b""
+        )
         numbers = [
-            _HASHES[category](content).hexdigest() if category in _HASHES else record[COLUMNS[category][1]]
+            _HASHES[category](content).hexdigest()
+            if category in _HASHES
+            else record[COLUMNS[category][1]]
             for category in self._categories
         ]
         shape = f"({','.join(map(str, array.shape))})"
         dtype = name.dtype.lower() or array.dtype.name
-        return [*name[:7], array.nbytes, dtype, shape, *("" if number is None else number for number in numbers)]
+        return [
+            *name[:7],
+            array.nbytes,
+            dtype,
+            shape,
+            *("" if number is None else number for number in numbers),
+        ]
 
 
 class FolderWatcher:
@@ -62,7 +81,11 @@ class FolderWatcher:
     """
 
     def __init__(
-        self, net_folder: str, measurer: ArrayMeasurer | None, keep: bool, note_size: Callable[[int], None]
+        self,
+        net_folder: str,
+        measurer: ArrayMeasurer | None,
+        keep: bool,
+        note_size: Callable[[int], None],
     ) -> None:
         self._folder, self._measurer, self._keep = net_folder, measurer, keep
         self._note_size = note_size
@@ -102,15 +125,21 @@ class FolderWatcher:
     def _look(self) -> None:
         with self._lock:
             try:
-                folders = {folder: arrays_in(folder) for folder in step_folders(self._folder, self._step)}
-                self._note_size(sum(_size(entry.path) for entries in folders.values() for entry in entries))
+                folders = {
+                    folder: arrays_in(folder) for folder in step_folders(self._folder, self._step)
+                }
+                self._note_size(
+                    sum(_size(entry.path) for entries in folders.values() for entry in entries)
+                )
                 for folder, entries in folders.items():
                     self._measure(folder, entries)
             except Exception as error:
                 self._fail(self._folder, error)
 
     def _measure(self, folder: str, entries: list[os.DirEntry[str]]) -> None:
-        waiting = [entry for entry in entries if entry.name not in self._done and _is_complete(entry)]
+        waiting = [
+            entry for entry in entries if entry.name not in self._done and _is_complete(entry)
+        ]
         if not waiting or self._measurer is None:
             return
         originals = read_mapping(folder, [])
@@ -118,7 +147,9 @@ class FolderWatcher:
         named = [(name, entry) for name, entry in parsed if name is not None]
         for name, entry in sorted(named, key=lambda item: item[0].timestamp):
             try:
-                _append(folder, self._measurer.header, self._measurer.row(name, read_array(entry.path)))
+                _append(
+                    folder, self._measurer.header, self._measurer.row(name, read_array(entry.path))
+                )
                 if not self._keep:
                     os.remove(entry.path)
             except (OSError, ValueError, EOFError) as error:
@@ -128,7 +159,9 @@ class FolderWatcher:
     def _fail(self, path: str, error: Exception) -> None:
         if not self._has_failed:
             self._has_failed = True
-            _log.error("%s stays unmeasured, the training continues: %s", path, error, exc_info=error)
+            _log.error(
+                "%s stays unmeasured, the training continues: %s", path, error, exc_info=error
+            )
 
 
 def _append(folder: str, header: list[str], row: list[Any]) -> None:
@@ -143,7 +176,9 @@ def _append(folder: str, header: list[str], row: list[Any]) -> None:
 
 def step_folders(net_folder: str, step: int) -> list[str]:
     """Return the folders of a step, one for each graph."""
-    return sorted(filter(os.path.isdir, glob.glob(os.path.join(glob.escape(net_folder), "*", str(step)))))
+    return sorted(
+        filter(os.path.isdir, glob.glob(os.path.join(glob.escape(net_folder), "*", str(step))))
+    )
 
 
 def arrays_in(folder: str) -> list[os.DirEntry[str]]:

@@ -54,7 +54,9 @@ def iter_cells(models: Any) -> Iterator[tuple[str, Any]]:
         cells = dict(iter_cells(models.model))
         yield from cells.items()
         above = _LOSS if _LOSS not in cells else f"Model.{_LOSS}"
-        yield from ((f"{above}.{path}" if path else above, cell) for path, cell in iter_cells(models.loss))
+        yield from (
+            (f"{above}.{path}" if path else above, cell) for path, cell in iter_cells(models.loss)
+        )
         return
     found, kinds = list(_all_cells(models)), optimizer_kinds()
     optimizers: list[Any] = [cell for _, cell in found if isinstance(cell, kinds)]
@@ -77,7 +79,9 @@ def are_others(models: Any, before: Any) -> bool:
     """Return whether models share no Cell with those before. A Cell without parameters is no model."""
     cells = [cell for _, cell in iter_cells(models)]
     known = [cell for _, cell in iter_cells(before)]
-    has_parameters = all(any(getattr(cell, "_params", {}) for cell in found) for found in (cells, known))
+    has_parameters = all(
+        any(getattr(cell, "_params", {}) for cell in found) for found in (cells, known)
+    )
     return has_parameters and {id(cell) for cell in known}.isdisjoint(map(id, cells))
 
 
@@ -85,8 +89,14 @@ def named_cells(models: Any, cells: Iterable[tuple[str, Any]]) -> list[tuple[str
     """Return the Cells below the models with the names of their entries, without number and direction."""
     if isinstance(models, ModelAndLoss):
         models = models.model
-    roots = {str(index) for index in range(len(models))} if isinstance(models, (list, tuple)) else {""}
-    return [(clean(f"{CELL}.{path}.{type(cell).__name__}"), cell) for path, cell in cells if path not in roots]
+    roots = (
+        {str(index) for index in range(len(models))} if isinstance(models, (list, tuple)) else {""}
+    )
+    return [
+        (clean(f"{CELL}.{path}.{type(cell).__name__}"), cell)
+        for path, cell in cells
+        if path not in roots
+    ]
 
 
 class CellHooks(HookGroup):
@@ -117,8 +127,12 @@ class CellHooks(HookGroup):
         self._cells = named_cells(models, cells)  # held: identities stay unique
         self._keys = {id(cell): key for key, cell in self._cells}
         below = {id(cell) for _, cell in self._cells}
-        self._models = {id(cell): (path, cell) for path, cell in cells if id(cell) not in below}  # held too
-        self._parameters: dict[str, tuple[list[Any], dict[str, Any]]] = {}  # each Cell's own, as held and by name
+        self._models = {
+            id(cell): (path, cell) for path, cell in cells if id(cell) not in below
+        }  # held too
+        self._parameters: dict[
+            str, tuple[list[Any], dict[str, Any]]
+        ] = {}  # each Cell's own, as held and by name
 
     def install(self) -> None:
         """Begin to watch calls."""
@@ -158,7 +172,9 @@ class CellHooks(HookGroup):
 
         return functools.update_wrapper(__call__, original)
 
-    def _run_pre_hooks(self, original: Callable[..., Any], cell: Any, args: Any, kwargs: Any) -> Any:
+    def _run_pre_hooks(
+        self, original: Callable[..., Any], cell: Any, args: Any, kwargs: Any
+    ) -> Any:
         """Wrap the method that runs the user's pre-hooks: its return values are the recorded inputs."""
         args, kwargs = original(cell, args, kwargs)
         key, recorder = self._keys.get(id(cell)), self._context.recorder
@@ -177,7 +193,9 @@ class CellHooks(HookGroup):
                 opened.has_parameters, parameters = True, _named(cell)
                 if opened.call.watched:
                     is_swapped = bool(cell._forward_pre_hook)
-                    self._parameter_hooks.watch(recorder, self._keys[id(cell)], parameters, lasting=not is_swapped)
+                    self._parameter_hooks.watch(
+                        recorder, self._keys[id(cell)], parameters, lasting=not is_swapped
+                    )
                 if not opened.is_repeated:
                     recorder.note_states(opened.call, parameters, Role.OUTPUT)
         return original(cell, *args, **kwargs)
@@ -201,7 +219,9 @@ class CellHooks(HookGroup):
 
     def _own_parameters(self, cell: Any, key: str) -> dict[str, Any]:
         held, found = list(cell._params.values()), self._parameters.get(key)
-        if found is None or list(map(id, found[0])) != list(map(id, held)):  # some may have been replaced
+        if found is None or list(map(id, found[0])) != list(
+            map(id, held)
+        ):  # some may have been replaced
             found = self._parameters[key] = held, by_last_part(cell.parameters_dict(recurse=False))
         return found[1]
 
@@ -209,7 +229,9 @@ class CellHooks(HookGroup):
 def _named(cell: Any) -> dict[str, Any]:
     """Return the parameters that a Cell holds now by their names in its entry; a tensor may stand for one."""
     held = cell._params.items()
-    return by_last_part({getattr(value, "name", None) or name: value for name, value in held if value is not None})
+    return by_last_part(
+        {getattr(value, "name", None) or name: value for name, value in held if value is not None}
+    )
 
 
 def is_cell_or_cells(value: Any) -> bool:
@@ -230,7 +252,9 @@ class OptimizerHooks(HookGroup):
         self._classes: set[type] = set()  # whose methods that compute a number are watched
         self._watch_methods(nn.Optimizer)
         self._context, self._mode = context, mode  # the setting ``optimizer``
-        self._below: list[tuple[str, Any]] = []  # those below the models; held: identities stay unique
+        self._below: list[
+            tuple[str, Any]
+        ] = []  # those below the models; held: identities stay unique
         self._paths: dict[int, str] = {}  # they are named by their paths
         self._names = ParameterNames()
         self._known = KnownOptimizers(get_context("device_target") == "CPU")
@@ -238,7 +262,9 @@ class OptimizerHooks(HookGroup):
 
     def watch(self, models: Any, cells: list[tuple[str, Any]]) -> None:
         """Name the optimizers below these models by their paths. ``cells`` are the Cells of the models."""
-        self._below = [(path, cell) for path, cell in _all_cells(models) if isinstance(cell, optimizer_kinds())]
+        self._below = [
+            (path, cell) for path, cell in _all_cells(models) if isinstance(cell, optimizer_kinds())
+        ]
         self._paths = {id(cell): path for path, cell in self._below}
         self._name_parameters(cells)
 
@@ -284,7 +310,11 @@ class OptimizerHooks(HookGroup):
             else:
                 self._computing[id(optimizer)] = ComputedNumbers(values)
                 update = functools.partial(self._noted, recorder, key, optimizer, values, update)
-                result = update() if call is None else self._record(recorder, call, values, optimizer, update)
+                result = (
+                    update()
+                    if call is None
+                    else self._record(recorder, call, values, optimizer, update)
+                )
             if values is not None and recorder.snapshot is not None:
                 with recorder.guard("noting the parameters after an update", key=name):
                     recorder.snapshot.updated(key, values.parameters)
@@ -292,11 +322,18 @@ class OptimizerHooks(HookGroup):
         finally:
             self._computing.pop(id(optimizer), None)
             if self._context.saved_tensors is not None and values is not None:
-                self._context.saved_tensors.note_update(call.forward if call else key, values.parameters.values())
+                self._context.saved_tensors.note_update(
+                    call.forward if call else key, values.parameters.values()
+                )
             state.in_recorded_call = False
 
     def _noted(
-        self, recorder: StepRecorder, key: str, optimizer: Any, values: OptimizerValues, update: Callable[[], Any]
+        self,
+        recorder: StepRecorder,
+        key: str,
+        optimizer: Any,
+        values: OptimizerValues,
+        update: Callable[[], Any],
     ) -> Any:
         """Run an update. The first one of an optimizer is noted, with the numbers that it computes itself."""
         snapshot = recorder.snapshot
@@ -311,10 +348,19 @@ class OptimizerHooks(HookGroup):
         finally:
             if numbers is not None:
                 with recorder.guard("noting an optimizer", key=name):
-                    snapshot.optimizer(optimizer, key, used.merged(numbers, used.after(to_number)) if used else numbers)
+                    snapshot.optimizer(
+                        optimizer,
+                        key,
+                        used.merged(numbers, used.after(to_number)) if used else numbers,
+                    )
 
     def _record(
-        self, recorder: StepRecorder, call: Call, values: OptimizerValues, optimizer: Any, update: Callable[[], Any]
+        self,
+        recorder: StepRecorder,
+        call: Call,
+        values: OptimizerValues,
+        optimizer: Any,
+        update: Callable[[], Any],
     ) -> Any:
         used, has_ended = self._computing[id(optimizer)], False
         states = {**values.states} if self._mode == "states" and call.recorded else None

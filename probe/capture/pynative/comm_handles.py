@@ -46,7 +46,9 @@ class CommHandleTracker(HookGroup):
         self._handle: type = CommHandle
         self._lock = threading.RLock()  # a signal may come while it is held, and ends the step
         self._tracked: dict[int, _Tracked] = {}
-        self._waits = HookGroup([Patch(kind, "wait", around(self._waited)) for kind in {CommHandle, *made}])
+        self._waits = HookGroup(
+            [Patch(kind, "wait", around(self._waited)) for kind in {CommHandle, *made}]
+        )
 
     def find(self, result: Any) -> dict[int, Any]:
         """Return the handles in the result of a call by their identities."""
@@ -58,7 +60,9 @@ class CommHandleTracker(HookGroup):
         items = result if isinstance(result, (list, tuple)) else (result,)
         return any(isinstance(item, (self._tensor, list, tuple)) for item in items)
 
-    def follow(self, recorder: StepRecorder, handles: dict[int, Any], call: Call, outcome: Any) -> None:
+    def follow(
+        self, recorder: StepRecorder, handles: dict[int, Any], call: Call, outcome: Any
+    ) -> None:
         """Record the output of a call when the training has waited for all of its handles."""
         with recorder.guard("following a communication"):
             recorder.put_without_output(call)
@@ -97,7 +101,9 @@ class CommHandleTracker(HookGroup):
                 recorder.queue.communication_started()
             return tracked
 
-    def _created(self, original: Callable[..., Any], handle: Any, *args: Any, **kwargs: Any) -> None:
+    def _created(
+        self, original: Callable[..., Any], handle: Any, *args: Any, **kwargs: Any
+    ) -> None:
         original(handle, *args, **kwargs)
         recorder = self.recorder
         if recorder is not None:

@@ -28,18 +28,27 @@ class CaptureContext:
     """Shared by all hooks of one capture."""
 
     def __init__(self, gradients: GradientHooks) -> None:
-        self.recorder: StepRecorder | None = None  # records the calls; None while nothing is recorded
+        self.recorder: StepRecorder | None = (
+            None  # records the calls; None while nothing is recorded
+        )
         self.state = ThreadState()
         self.hooks = HookGroup()  # the hooks that are suspended while MindSpore compiles
         self.codes = CodePatches(self.state)  # the functions whose code is replaced
         #: the logs of each recomputed Cell by its identity, the newest last
         self.replay_logs: defaultdict[int, list[ReplayLog]] = defaultdict(list)
         self.handles = CommHandleTracker()  # follows the handles of asynchronous communication
-        self.saved_tensors: Any = None  # runs around each call: ``SavedTensors``, or what changes the training
+        self.saved_tensors: Any = (
+            None  # runs around each call: ``SavedTensors``, or what changes the training
+        )
         self._gradients = gradients
 
     def begin(
-        self, key: str, args: tuple[Any, ...], kwargs: Mapping[str, Any], cell: Any = None, **flags: Any
+        self,
+        key: str,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        cell: Any = None,
+        **flags: Any,
     ) -> OpenCall | None:
         """Begin a call; return None if nothing of it is recorded. Raises errors of the training.
 
@@ -68,7 +77,9 @@ class CaptureContext:
             return None
         if call.watched:
             find = self._gradients.find_inputs
-            opened.graph_inputs = recorder.safely(_WATCHING, call, find, recorder, args, kwargs, cell, **flags)
+            opened.graph_inputs = recorder.safely(
+                _WATCHING, call, find, recorder, args, kwargs, cell, **flags
+            )
         return opened
 
     def watch_gradients(self, opened: OpenCall, result: Any) -> None:
@@ -77,7 +88,9 @@ class CaptureContext:
             recorder, call, attach = opened.recorder, opened.call, self._gradients.attach
             recorder.safely(_WATCHING, call, attach, recorder, call, opened.graph_inputs, result)
 
-    def end(self, opened: OpenCall, result: Any, parameters: Mapping[str, Any] | None = None) -> None:
+    def end(
+        self, opened: OpenCall, result: Any, parameters: Mapping[str, Any] | None = None
+    ) -> None:
         """End a call that has returned. Raises ``queue.pending_error``."""
         if not opened.is_repeated:
             opened.recorder.end(opened.call, result, parameters)
@@ -113,9 +126,14 @@ class ApiHooks:
             return wrapper
 
     def call(
-        self, key: str, original: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any],
-        inputs: Sequence[Any] | None = None, primitive: Any = None,
-    ) -> Any:  # fmt: skip
+        self,
+        key: str,
+        original: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        inputs: Sequence[Any] | None = None,
+        primitive: Any = None,
+    ) -> Any:
         """Run the original and record the call; ``inputs`` are the positional ones where a Primitive's self is none."""
         context, inputs = self._context, args if inputs is None else tuple(inputs)
         opened = context.begin(key, inputs, kwargs, **self._flags)
@@ -127,7 +145,9 @@ class ApiHooks:
         run = original if saved is None else saved.around(opened.call, original, inputs, kwargs)
         try:
             result = run(*args, **kwargs)
-            self._synchronize(opened.recorder, result)  # else reading the result would raise an error of the training
+            self._synchronize(
+                opened.recorder, result
+            )  # else reading the result would raise an error of the training
         except BaseException as error:
             context.fail(opened, error)
             raise
@@ -141,6 +161,11 @@ class ApiHooks:
         recorder.queue.synchronize()
 
     def _end(
-        self, opened: OpenCall, original: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], result: Any
+        self,
+        opened: OpenCall,
+        original: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        result: Any,
     ) -> None:
         self._context.end(opened, result)

@@ -37,21 +37,29 @@ def jit_patches(context: CaptureContext) -> HookGroup:
     modules = ("mindspore.graph._utils.pijit_context", "mindspore.common._pijit_context")
     capture = found_in("PIJitCaptureContext", *modules)
     if capture is not None:  # it neither begins nor ends
-        hooks += [Patch(capture, name, around(lambda *_: None)) for name in ("__enter__", "__exit__")]
+        hooks += [
+            Patch(capture, name, around(lambda *_: None)) for name in ("__enter__", "__exit__")
+        ]
     return HookGroup(hooks)
 
 
-def _undisturbed(context: CaptureContext, original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+def _undisturbed(
+    context: CaptureContext, original: Callable[..., Any], *args: Any, **kwargs: Any
+) -> Any:
     with context.hooks.suspended():
         return original(*args, **kwargs)
 
 
-def _about_to_compile(context: CaptureContext, original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+def _about_to_compile(
+    context: CaptureContext, original: Callable[..., Any], *args: Any, **kwargs: Any
+) -> Any:
     context.hooks.suspend()
     return original(*args, **kwargs)
 
 
-def _unseen(context: CaptureContext, original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+def _unseen(
+    context: CaptureContext, original: Callable[..., Any], *args: Any, **kwargs: Any
+) -> Any:
     """Run a compiled function and record nothing inside it. Hooks that a compilation suspended come back after it."""
     was_suspended = context.hooks.is_suspended
     try:
@@ -69,14 +77,18 @@ def _wrap_executor(context: CaptureContext, original: Any) -> Any:
 
     def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:
         owner = args[0] if args and isinstance(args[0], nn.Cell) else None
-        is_optimizer = isinstance(owner, nn.Optimizer) or isinstance(getattr(self, "obj", None), nn.Optimizer)
+        is_optimizer = isinstance(owner, nn.Optimizer) or isinstance(
+            getattr(self, "obj", None), nn.Optimizer
+        )
         if state.in_recorded_call or is_optimizer:
             with context.codes.restored(self.fn):
                 return run(self, *args, **kwargs)
         name = getattr(self.fn, "__name__", "") or "JitFunction"
         if name == "construct" and owner is not None:
             name = type(owner).__name__
-        with context.codes.restored(self.fn):  # MindSpore reads the code of a function before it compiles it
+        with context.codes.restored(
+            self.fn
+        ):  # MindSpore reads the code of a function before it compiles it
             return apis.call(clean(f"{JIT}.{name}"), run, (self, *args), kwargs, args)
 
     return functools.update_wrapper(__call__, original)
@@ -94,23 +106,31 @@ def recompute_patches(context: CaptureContext) -> HookGroup:
         ("_RecomputationHook", "__exit__", _unseen_end),
     ):
         if hasattr(getattr(module, owner, None), name):
-            found.append(Patch(getattr(module, owner), name, around(functools.partial(wrap, context))))
+            found.append(
+                Patch(getattr(module, owner), name, around(functools.partial(wrap, context)))
+            )
     return HookGroup(found)
 
 
-def _first_run(context: CaptureContext, original: Callable[..., Any], cell: Any, *args: Any, **kwargs: Any) -> Any:
+def _first_run(
+    context: CaptureContext, original: Callable[..., Any], cell: Any, *args: Any, **kwargs: Any
+) -> Any:
     log = ReplayLog()
     context.replay_logs[id(cell)].append(log)
     return _during(context.state.logs, log, original, cell, *args, **kwargs)
 
 
-def _second_run(context: CaptureContext, original: Callable[..., Any], cell: Any, *args: Any, **kwargs: Any) -> Any:
+def _second_run(
+    context: CaptureContext, original: Callable[..., Any], cell: Any, *args: Any, **kwargs: Any
+) -> Any:
     logs = context.replay_logs.get(id(cell))
     log = logs.pop() if logs else ReplayLog()  # empty if the first run was not recorded
     return _during(context.state.replays, log, original, cell, *args, **kwargs)
 
 
-def _during(logs: list[ReplayLog], log: ReplayLog, original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+def _during(
+    logs: list[ReplayLog], log: ReplayLog, original: Callable[..., Any], *args: Any, **kwargs: Any
+) -> Any:
     """Run the original while the log is the innermost of these logs."""
     logs.append(log)
     try:
@@ -124,7 +144,9 @@ def _unseen_begin(context: CaptureContext, original: Callable[..., Any], hook: A
     return original(hook)
 
 
-def _unseen_end(context: CaptureContext, original: Callable[..., Any], hook: Any, *error: Any) -> Any:
+def _unseen_end(
+    context: CaptureContext, original: Callable[..., Any], hook: Any, *error: Any
+) -> Any:
     if context.state.replays:
         context.state.replays.pop()
     return original(hook, *error)

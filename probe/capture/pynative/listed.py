@@ -34,14 +34,21 @@ class CollectiveHooks(ApiHooks):
     def wrap(self, key: str, original: Callable[..., Any]) -> Callable[..., Any]:
         """Return a wrapper of the original; see ``ApiHooks``."""
         wrapper = super().wrap(key, original)
-        return _EqualToOriginal(wrapper, original) if key.endswith((".isend", ".irecv")) else wrapper
+        return (
+            _EqualToOriginal(wrapper, original) if key.endswith((".isend", ".irecv")) else wrapper
+        )
 
     def _synchronize(self, recorder: StepRecorder, result: Any) -> None:
         if not self._handles.find(result):
             recorder.queue.synchronize()
 
     def _end(
-        self, opened: OpenCall, original: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], result: Any
+        self,
+        opened: OpenCall,
+        original: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        result: Any,
     ) -> None:
         with opened.recorder.guard("reading the ranks of a group", opened.call):
             opened.call.parts.update(_members(opened.call.key, original, args, kwargs))
@@ -70,7 +77,9 @@ class _EqualToOriginal:
         return hash(self._original)
 
 
-def _members(key: str, original: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+def _members(
+    key: str, original: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> dict[str, Any]:
     """Return the ranks of the group of a call, and the rank that it sends to or receives from."""
     from mindspore.communication import GlobalComm, get_process_group_ranks
 
@@ -95,20 +104,31 @@ class ListedFunctions:
     user's functions in places of MindSpore's. Without ``by_code``, all have patches of attributes.
     """
 
-    def __init__(self, context: CaptureContext, listed: Iterable[SupportedApi], by_code: bool, **flags: bool) -> None:
+    def __init__(
+        self, context: CaptureContext, listed: Iterable[SupportedApi], by_code: bool, **flags: bool
+    ) -> None:
         self._apis, self._collectives = ApiHooks(context, **flags), CollectiveHooks(context)
         self._codes = context.codes if by_code else None
         self._patches = HookGroup()
         #: (names of a module or class, name, its value there, API), for each API whose calls are recorded by code
         self._places: list[tuple[Mapping[str, Any], str, Any, SupportedApi]] = []
-        self._replaced: dict[tuple[int, str], Patch] = {}  # for those of them that have another value now
-        gates = {hooks: context.codes.gate(hooks.call) for hooks in (self._apis, self._collectives) if by_code}
+        self._replaced: dict[
+            tuple[int, str], Patch
+        ] = {}  # for those of them that have another value now
+        gates = {
+            hooks: context.codes.gate(hooks.call)
+            for hooks in (self._apis, self._collectives)
+            if by_code
+        }
         for api in listed:
             names: Mapping[str, Any] = vars(api.owner)
             value = names.get(api.name)
             function: Any = value.__func__ if isinstance(value, staticmethod) else value
             is_usual = by_code and can_be_replaced(function)
-            if is_usual and context.codes.add(function, api.key, gates[self._hooks(api)]) == api.key:
+            if (
+                is_usual
+                and context.codes.add(function, api.key, gates[self._hooks(api)]) == api.key
+            ):
                 self._places.append((names, api.name, value, api))
             else:
                 self._patches.add(self._patch(api))

@@ -31,7 +31,11 @@ _ON_HOST = frozenset(
 #: these return handles, and belong to the listed collectives
 _COLLECTIVE = ("pyboost_dist_comm_", "pyboost_inner_comm_")
 #: modules that only pass the names on; others copy names out of the first while they are imported
-_PASS_ON = ("mindspore._c_expression", "mindspore.ops.auto_generate", "mindspore.ops.auto_generate.gen_ops_def")
+_PASS_ON = (
+    "mindspore._c_expression",
+    "mindspore.ops.auto_generate",
+    "mindspore.ops.auto_generate.gen_ops_def",
+)
 _TOOL = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
 #: of MindSpore: between the caller of an operation and its place
 _MACHINERY = ("mindspore/graph/api.py", "mindspore/common/api.py", "mindspore/ops/primitive.py")
@@ -47,10 +51,17 @@ class OperationHooks:
 
         self._context, self._apis = context, ApiHooks(context)
         self._primitive, self._tensor = mindspore.ops.Primitive, mindspore.Tensor
-        self._places: list[tuple[dict[str, Any], str, Any, Any]] = []  # a module's names, name, original, replacement
+        self._places: list[
+            tuple[dict[str, Any], str, Any, Any]
+        ] = []  # a module's names, name, original, replacement
         self._replacements: dict[int, Any] = {}
-        overloaded = [kind for name, kind in vars(_c_expression).items() if name.endswith("Functional_")]
-        self._kinds = {BuiltinFunctionType: self._run_listed, **dict.fromkeys(overloaded, self._run_overloaded)}
+        overloaded = [
+            kind for name, kind in vars(_c_expression).items() if name.endswith("Functional_")
+        ]
+        self._kinds = {
+            BuiltinFunctionType: self._run_listed,
+            **dict.fromkeys(overloaded, self._run_overloaded),
+        }
         self._scanned: set[str] = set(_PASS_ON)
         self._patches = HookGroup(self._methods())
 
@@ -84,7 +95,9 @@ class OperationHooks:
                     continue
                 own = value.__name__ if type(value) is BuiltinFunctionType else "pyboost_"
                 if own.startswith("pyboost_") and not own.startswith(_COLLECTIVE):
-                    replacement = self._replacements.setdefault(id(value), self._around(kinds[type(value)])(value))
+                    replacement = self._replacements.setdefault(
+                        id(value), self._around(kinds[type(value)])(value)
+                    )
                     self._places.append((names, name, value, replacement))
 
     def _methods(self) -> Iterator[Patch]:
@@ -118,22 +131,35 @@ class OperationHooks:
     # -- calls ----------------------------------------------------------------------------------------------------
 
     def _run_listed(self, original: Any, primitive: Any, inputs: Any, *rest: Any) -> Any:
-        return self._record(primitive.name, original, (primitive, inputs, *rest), {}, inputs, primitive)
+        return self._record(
+            primitive.name, original, (primitive, inputs, *rest), {}, inputs, primitive
+        )
 
-    def _run_by_executor(self, original: Any, executor: Any, primitive: Any, name: str, inputs: Any) -> Any:
-        return self._record(name, original, (executor, primitive, name, inputs), {}, inputs, primitive)
+    def _run_by_executor(
+        self, original: Any, executor: Any, primitive: Any, name: str, inputs: Any
+    ) -> Any:
+        return self._record(
+            name, original, (executor, primitive, name, inputs), {}, inputs, primitive
+        )
 
     def _run_private(self, original: Any, primitive: Any, *inputs: Any) -> Any:
         match = _PRIVATE_NAME.match(type(primitive).__name__)
-        return self._record(match[1] if match else "", original, (primitive, *inputs), {}, inputs, primitive)
+        return self._record(
+            match[1] if match else "", original, (primitive, *inputs), {}, inputs, primitive
+        )
 
     def _run_overloaded(self, original: Any, *args: Any, **kwargs: Any) -> Any:
         return self._record(original.name, original, args, kwargs, args)
 
     def _record(
-        self, name: str, original: Any, args: tuple[Any, ...], kwargs: dict[str, Any], inputs: Any,
+        self,
+        name: str,
+        original: Any,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        inputs: Any,
         primitive: Any = None,
-    ) -> Any:  # fmt: skip
+    ) -> Any:
         state, recorder, key, has_tensor = self._context.state, self._context.recorder, "", False
         if recorder is None or name in _ON_HOST:
             return original(*args, **kwargs)
@@ -237,9 +263,13 @@ class PrimitiveHooks:
         def __deepcopy__(self: Any, memo: dict[int, Any]) -> Any:
             """Return a copy that is not recorded: our class could not be taken from it again."""
             copied = copy(self, memo)
-            if type(copied) is type(self) and copied is not self:  # a user's class may return anything
+            if (
+                type(copied) is type(self) and copied is not self
+            ):  # a user's class may return anything
                 copied.__class__ = own
             return copied
 
         same = {name: getattr(own, name) for name in ("__module__", "__qualname__", "__doc__")}
-        return type(own)(own.__name__, (own,), {"__call__": __call__, "__deepcopy__": __deepcopy__, **same})
+        return type(own)(
+            own.__name__, (own,), {"__call__": __call__, "__deepcopy__": __deepcopy__, **same}
+        )

@@ -30,7 +30,12 @@ class OutsideCells:
 
         A frozen Cell is not held, and looked at again: it may be trained later.
         """
-        if id(cell) in self._known or not vars(cell).get("_params") or recorder.snapshot is None or not self._has_model:
+        if (
+            id(cell) in self._known
+            or not vars(cell).get("_params")
+            or recorder.snapshot is None
+            or not self._has_model
+        ):
             return
         with recorder.guard("noting a Cell outside of the model"):
             trained = [it for it in cell._params.values() if it is not None and it.requires_grad]
@@ -38,7 +43,9 @@ class OutsideCells:
                 return
             self._known[id(cell)] = cell
             if not self._is_around(cell):
-                recorder.snapshot.outside(type(cell).__name__, [self._name_of(it) for it in trained])
+                recorder.snapshot.outside(
+                    type(cell).__name__, [self._name_of(it) for it in trained]
+                )
 
     def _is_around(self, cell: Any) -> bool:
         """Return whether a Cell holds a Cell of the models, as one that trains a model does."""

@@ -39,7 +39,11 @@ class PyNativeCapture:
     journals_each = False
 
     def __init__(
-        self, settings: Settings, companion: Any = None, functions: frozenset[str] | None = None, change: Any = None
+        self,
+        settings: Settings,
+        companion: Any = None,
+        functions: frozenset[str] | None = None,
+        change: Any = None,
     ) -> None:
         self._settings, self.companion = settings, companion
         nodes = AutogradNodes()
@@ -67,7 +71,9 @@ class PyNativeCapture:
         if settings.guards_saved_tensors and nodes.works:
             new_guard = lambda: SavedTensors(nodes, select_checksums(settings), context.state)  # noqa: E731
             context.saved_tensors = make("saved tensors", new_guard, None)
-        if change is not None:  # it runs around each call, in place of that guard; of Cells below the hooks of names
+        if (
+            change is not None
+        ):  # it runs around each call, in place of that guard; of Cells below the hooks of names
             context.saved_tensors = change
             self._context.hooks.add(change.hooks(context))
         self._optimizers = OptimizerHooks(self._context, settings.optimizer)
@@ -94,7 +100,9 @@ class PyNativeCapture:
         cells = list(iter_cells(models))
         held = find_primitives(cell for _, cell in cells) if self._settings.apis else []
         found, old = cells + held, self._watched
-        if len(found) == len(old) and all(a[1] is b[1] and a[0] == b[0] for a, b in zip(found, old)):
+        if len(found) == len(old) and all(
+            a[1] is b[1] and a[0] == b[0] for a, b in zip(found, old)
+        ):
             self._optimizers.rename(cells)
             return
         self._parameters.forget()
@@ -105,15 +113,21 @@ class PyNativeCapture:
         self._model_hooks = HookGroup([PrimitiveHooks(self._context, held), self._optimizers])
         if self._settings.cells or self._settings.snapshot:
             cells = cells if self._settings.cells else cells[:1]  # the model
-            new_hooks = functools.partial(CellHooks, self._context, self._parameters, models, cells, outside)
+            new_hooks = functools.partial(
+                CellHooks, self._context, self._parameters, models, cells, outside
+            )
             self._model_hooks.add(installed_parts().make("Cells", new_hooks, HookGroup()))
         self._context.hooks.add(self._model_hooks)
 
     # -- start, stop, step ----------------------------------------------------------------------------------------
 
-    def install(self, recorder: StepRecorder, model: Any = None, token_range: tuple[int, int] | None = None) -> None:
+    def install(
+        self, recorder: StepRecorder, model: Any = None, token_range: tuple[int, int] | None = None
+    ) -> None:
         """Begin to record. After an error, ``remove`` undoes a part of it."""
-        if self.companion is not None and recorder.companion is not None:  # records compiled Cells, in a tree of theirs
+        if (
+            self.companion is not None and recorder.companion is not None
+        ):  # records compiled Cells, in a tree of theirs
             self.companion.install(recorder.companion)
         self._uninstall()
         self._context.recorder = self._context.handles.recorder = recorder
@@ -172,7 +186,9 @@ class PyNativeCapture:
         if self.companion is not None:
             self.companion.detach()
 
-    def save(self, recorder: StepRecorder, task: DebugTask, variable: Any, name: str, backward: bool) -> None:
+    def save(
+        self, recorder: StepRecorder, task: DebugTask, variable: Any, name: str, backward: bool
+    ) -> None:
         """Record a value by name, and its gradients; see ``DebugValueHooks``."""
         self._debug_values.save(recorder, task, variable, name, backward)
 
@@ -225,7 +241,9 @@ def _methods(stage: Any) -> Iterator[tuple[type, str]]:
     """Yield the class and the name of each method whose first argument is the number of a micro-batch."""
     for owner in getattr(stage, "__mro__", ()):
         for name, method in vars(owner).items():
-            if getattr(getattr(method, "__code__", None), "co_varnames", ())[1:2] == ("micro_index",):
+            if getattr(getattr(method, "__code__", None), "co_varnames", ())[1:2] == (
+                "micro_index",
+            ):
                 yield owner, name
 
 

@@ -30,7 +30,10 @@ class Saved:
     __slots__ = ("is_leaf", "is_output", "kept", "noted", "place", "version")
 
     def __init__(self, tensor: Any, is_output: bool) -> None:
-        self.is_leaf, self.is_output = tensor._is_leaf, is_output  # a leaf is a parameter or a constant
+        self.is_leaf, self.is_output = (
+            tensor._is_leaf,
+            is_output,
+        )  # a leaf is a parameter or a constant
         self.version = tensor._version  # counts the writes that MindSpore knows
         self.kept = tensor.data if is_output else tensor  # the tensor, or an alias of an output
         self.noted: Noted | None = None  # the tensor as it was, or None where it is not guarded
@@ -61,7 +64,10 @@ class _Thread(threading.local):
     is_inside = False  # the guard works; its own operations keep nothing
     #: the innermost API call that runs, with its inputs, and whether it may write them
     call: tuple[Call, tuple[Any, ...], Mapping[str, Any], bool] | None = None
-    own = (0, -1)  # the first and the last sequence number of the newest nodes in a row that the guard has made
+    own = (
+        0,
+        -1,
+    )  # the first and the last sequence number of the newest nodes in a row that the guard has made
     is_armed = False  # the hooks are on its stack
     above: tuple[Any, ...] = ()  # hooks of others that were pushed later
 
@@ -72,7 +78,9 @@ class SavedTensors:
     def __init__(self, nodes: AutogradNodes, checksums: Checksums, state: ThreadState) -> None:
         self._nodes, self._checksums, self._state = nodes, checksums, state
         self._tensor: Any = nodes.tensor
-        self.recorder: StepRecorder | None = None  # records the step; None while nothing is recorded
+        self.recorder: StepRecorder | None = (
+            None  # records the step; None while nothing is recorded
+        )
         self.writes = Writes(nodes.tensor)
         self._findings = SavedFindings(checksums, self.writes)
         self._executor, self._thread = pynative_executor(), _Thread()
@@ -99,7 +107,11 @@ class SavedTensors:
     # -- calls --------------------------------------------------------------------------------------------------------
 
     def around(
-        self, call: Call, original: Callable[..., Any], inputs: tuple[Any, ...], named: Mapping[str, Any]
+        self,
+        call: Call,
+        original: Callable[..., Any],
+        inputs: tuple[Any, ...],
+        named: Mapping[str, Any],
     ) -> Callable[..., Any]:
         """Return the original as a function that notes the call as the owner of the tensors that are kept in it."""
         thread = self._thread
@@ -132,7 +144,10 @@ class SavedTensors:
         """Return the attribute ``Tensor.data``, which notes what is assigned to it. No listed API does that."""
 
         def assign(tensor: Any, value: Any) -> None:
-            recorder, before = self.recorder, tensor._version  # another thread may end the recording meanwhile
+            recorder, before = (
+                self.recorder,
+                tensor._version,
+            )  # another thread may end the recording meanwhile
             original.__set__(tensor, value)
             if recorder is not None:
                 with recorder.guard("noting writes", key="Tensor.data"):
@@ -144,7 +159,9 @@ class SavedTensors:
         """Note that an optimizer has written its parameters."""
         if self.recorder is not None:
             with self.recorder.guard("noting writes", key=name):
-                self.writes.note(name, [(parameter, parameter._version) for parameter in parameters])
+                self.writes.note(
+                    name, [(parameter, parameter._version) for parameter in parameters]
+                )
 
     # -- pack and unpack --------------------------------------------------------------------------------------------
 
@@ -156,14 +173,25 @@ class SavedTensors:
         try:
             is_leaf = tensor._is_leaf or tensor._grad_node is None
             place = self._input(tensor)
-            saved = Saved(tensor, not is_leaf and place is None and self._state.unseen(self._is_output, tensor))
+            saved = Saved(
+                tensor,
+                not is_leaf and place is None and self._state.unseen(self._is_output, tensor),
+            )
             if recorder is not None:
                 recorder.queue.synchronize()
                 with recorder.guard("reading a tensor that is kept for the backward"):
                     place = saved.place = place or self._other(saved, tensor)
-                    is_in_flight = self._checksums.waits and recorder.queue.has_communication_in_flight
-                    if tensor._nbytes and not is_in_flight and (taken := self._checksums.take(saved.kept)) is not None:
-                        saved.noted = Noted(recorder, taken, memory_of(saved.kept), self.writes.last, place)
+                    is_in_flight = (
+                        self._checksums.waits and recorder.queue.has_communication_in_flight
+                    )
+                    if (
+                        tensor._nbytes
+                        and not is_in_flight
+                        and (taken := self._checksums.take(saved.kept)) is not None
+                    ):
+                        saved.noted = Noted(
+                            recorder, taken, memory_of(saved.kept), self.writes.last, place
+                        )
             return saved
         finally:
             thread.is_inside = False
@@ -204,14 +232,26 @@ class SavedTensors:
             for leaf in (value,) if isinstance(value, self._tensor) else leaves(value):
                 if isinstance(leaf, self._tensor) and leaf._data_ptr() == address:
                     # a call that writes its input may keep it as its output
-                    return None if writes and leaf._grad_node is not None else Place(call.forward, "input", str(key))
+                    return (
+                        None
+                        if writes and leaf._grad_node is not None
+                        else Place(call.forward, "input", str(key))
+                    )
         return None
 
     def _other(self, saved: Saved, tensor: Any) -> Place:
         node, running = tensor._grad_node, self._thread.call
         call = self._state.cell if running is None else running[0]
-        role = "output" if saved.is_output else "parameter" if saved.is_leaf and node is not None else "tensor"
-        return Place("" if call is None else call.forward, role, "" if node is None else node.name())
+        role = (
+            "output"
+            if saved.is_output
+            else "parameter"
+            if saved.is_leaf and node is not None
+            else "tensor"
+        )
+        return Place(
+            "" if call is None else call.forward, role, "" if node is None else node.name()
+        )
 
 
 class HookStack:
@@ -221,16 +261,22 @@ class HookStack:
     thread ends that still has hooks: only the main thread has them between its calls.
     """
 
-    def __init__(self, hooks: tuple[Callable[[Any], Any], Callable[[Any], Any]], thread: _Thread) -> None:
+    def __init__(
+        self, hooks: tuple[Callable[[Any], Any], Callable[[Any], Any]], thread: _Thread
+    ) -> None:
         self._executor, self._hooks, self._thread = pynative_executor(), hooks, thread
         kind = type(self._executor)
         self._push, self._pop = kind.push_saved_tensor_hook, kind.pop_saved_tensor_hook
         self._is_active = kind.is_saved_tensor_hook_active
         wrapped: dict[str, Callable[..., Any]] = {
-            "push_saved_tensor_hook": self._pushed, "pop_saved_tensor_hook": self._popped,
-            "is_saved_tensor_hook_active": self._is_asked, "disable_saved_tensor_hook": self._disabled,
-        }  # fmt: skip
-        self._patches = HookGroup([Patch(kind, name, around(function)) for name, function in wrapped.items()])
+            "push_saved_tensor_hook": self._pushed,
+            "pop_saved_tensor_hook": self._popped,
+            "is_saved_tensor_hook_active": self._is_asked,
+            "disable_saved_tensor_hook": self._disabled,
+        }
+        self._patches = HookGroup(
+            [Patch(kind, name, around(function)) for name, function in wrapped.items()]
+        )
         self._is_installed = self._has_main = self._had_pipeline = False
 
     def install(self) -> None:

@@ -55,7 +55,9 @@ class ThreadState(threading.local):
         self.in_recorded_call = False
         self.micro = cast("str | None", None)  # the number of the micro-batch that a pipeline runs
         self.cells: list[OpenCall] = []  # the Cell calls that are open, outermost first
-        self.logs: list[ReplayLog] = []  # recomputed Cells that run for the first time; they log the calls inside them
+        self.logs: list[
+            ReplayLog
+        ] = []  # recomputed Cells that run for the first time; they log the calls inside them
         #: recomputed Cells that run again, outermost first: the calls of their first runs
         self.replays: list[ReplayLog] = []
 

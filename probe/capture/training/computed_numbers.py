@@ -6,7 +6,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from probe.capture.training.optimizer_values import GROUPS, PARAMETERS, UNREAD, Numbers, OptimizerValues, ReadNumber
+from probe.capture.training.optimizer_values import (
+    GROUPS,
+    PARAMETERS,
+    UNREAD,
+    Numbers,
+    OptimizerValues,
+    ReadNumber,
+)
 from probe.capture.training.schedules import NoNumber
 
 
@@ -17,7 +24,9 @@ class ComputedNumbers:
         self._values = values
         self._computed: dict[str, Any] = {}  # the results of its methods
         self._groups: list[list[str]] = []  # the parameters of each group, before and after
-        self._owners: list[int] = []  # for each group after the update: its place among those from before, or -1
+        self._owners: list[
+            int
+        ] = []  # for each group after the update: its place among those from before, or -1
 
     def __bool__(self) -> bool:
         return bool(self._computed)
@@ -40,7 +49,9 @@ class ComputedNumbers:
     def after(self, read: ReadNumber) -> Numbers:
         """Return the computed numbers alone: of the whole optimizer, and of its groups."""
         names = list(self._values.parameters)
-        several = {name: value for name, value in self._computed.items() if _is_for_each(value, len(names))}
+        several = {
+            name: value for name, value in self._computed.items() if _is_for_each(value, len(names))
+        }
         found: Numbers = {}
         for name, value in self._computed.items():
             if name not in several:
@@ -52,7 +63,10 @@ class ComputedNumbers:
         held = dict(self._values.columns())
         parts: dict[Any, list[str]] = {}  # parameters whose numbers are one
         for place, name in enumerate(names):
-            items = (id(held[number][place]) if self._is_of_items(number, held) else name for number in several)
+            items = (
+                id(held[number][place]) if self._is_of_items(number, held) else name
+                for number in several
+            )
             parts.setdefault((places.get(name, -1), *items), []).append(name)
         merged: dict[Any, Numbers] = {}
         for key, group in parts.items():
@@ -72,7 +86,9 @@ class ComputedNumbers:
         """Return whether MindSpore's method has made the number from the items that the optimizer holds."""
         return number in held and not self._values.has_own_method(number)
 
-    def _group(self, several: Mapping[str, Any], group: list[str], place: int, read: ReadNumber) -> Numbers:
+    def _group(
+        self, several: Mapping[str, Any], group: list[str], place: int, read: ReadNumber
+    ) -> Numbers:
         found: Numbers = {}
         for name, value in several.items():
             self._keep(found, name, value[place], read)
@@ -86,15 +102,31 @@ class ComputedNumbers:
         alone = {name: value for name, value in after.items() if name not in (GROUPS, UNREAD)}
         changed = after.get(GROUPS)
         own = before.get(GROUPS) or []
-        names = {*alone, *(name for group in changed or () for name in group if name not in (PARAMETERS, UNREAD))}
-        rest = {name: value for name, value in _without_reasons(before, names).items() if name != GROUPS}
+        names = {
+            *alone,
+            *(
+                name
+                for group in changed or ()
+                for name in group
+                if name not in (PARAMETERS, UNREAD)
+            ),
+        }
+        rest = {
+            name: value for name, value in _without_reasons(before, names).items() if name != GROUPS
+        }
         in_groups = {name for name in alone if any(name in group for group in own)}
         found = {name: value for name, value in rest.items() if name not in names or name in alone}
         found.update((name, value) for name, value in alone.items() if name not in in_groups)
-        groups = [{**_without_reasons(group, names), **{name: alone[name] for name in in_groups}} for group in own]
+        groups = [
+            {**_without_reasons(group, names), **{name: alone[name] for name in in_groups}}
+            for group in own
+        ]
         if changed is not None:
             owners = self._owners or [-1] * len(changed)
-            groups = [{**(groups[owner] if owner >= 0 else {}), **group} for owner, group in zip(owners, changed)]
+            groups = [
+                {**(groups[owner] if owner >= 0 else {}), **group}
+                for owner, group in zip(owners, changed)
+            ]
         if len(groups) == 1:
             found.update((name, value) for name, value in groups[0].items() if name != PARAMETERS)
         elif groups:
@@ -120,5 +152,9 @@ def _number(value: Any, read: ReadNumber) -> Any:
 def _without_reasons(numbers: Mapping[str, Any], names: set[str]) -> dict[str, Any]:
     """Return numbers without the reasons of those that are known now."""
     found = dict(numbers)
-    reasons = {name: reason for name, reason in (found.pop(UNREAD, None) or {}).items() if name not in names}
+    reasons = {
+        name: reason
+        for name, reason in (found.pop(UNREAD, None) or {}).items()
+        if name not in names
+    }
     return {**found, **({UNREAD: reasons} if reasons else {})}

@@ -47,7 +47,9 @@ class KnownOptimizers:
         self._may_run = may_run
         self._lock = threading.Lock()
         self._values: dict[int, OptimizerValues] = {}
-        self._called: dict[int, tuple[weakref.ref[Any], str]] = {}  # by identity; an optimizer of old models may go
+        self._called: dict[
+            int, tuple[weakref.ref[Any], str]
+        ] = {}  # by identity; an optimizer of old models may go
         self._names = ParameterNames()
 
     def rename(self, names: ParameterNames) -> None:
@@ -60,13 +62,17 @@ class KnownOptimizers:
         with self._lock:  # another thread may meet its first optimizer now
             values = self._values.get(id(optimizer))
             if values is None or not values.is_of(optimizer):
-                values = self._values[id(optimizer)] = OptimizerValues(optimizer, self._may_run, self._names)
+                values = self._values[id(optimizer)] = OptimizerValues(
+                    optimizer, self._may_run, self._names
+                )
             return self._name(optimizer), values
 
     def _name(self, optimizer: Any) -> str:
         called = self._called.get(id(optimizer))
         if called is None or called[0]() is not optimizer:
-            self._called = {key: item for key, item in self._called.items() if item[0]() is not None}
+            self._called = {
+                key: item for key, item in self._called.items() if item[0]() is not None
+            }
             taken = {name for _, name in self._called.values()}
             name = next(name for name in _optimizer_names() if name not in taken)
             called = self._called[id(optimizer)] = weakref.ref(optimizer), name
@@ -113,9 +119,14 @@ class TrainingHooks:
         executor = type(pynative_executor())
         patches = [Patch(executor, "end_graph", around(self._end_graph))]
         patches.append(Patch(DynamicLossScaler, "adjust", around(self._adjust)))
-        patches += [Patch(kind, "scale", around(self._scale)) for kind in (DynamicLossScaler, StaticLossScaler)]
+        patches += [
+            Patch(kind, "scale", around(self._scale))
+            for kind in (DynamicLossScaler, StaticLossScaler)
+        ]
         self._hooks = HookGroup([*patches, Listener(updates(), self._update)])
-        self._backward = HookGroup(Patch(executor, name, around(self._grad)) for name in ("grad", "grad_aux"))
+        self._backward = HookGroup(
+            Patch(executor, name, around(self._grad)) for name in ("grad", "grad_aux")
+        )
         self._parameters: dict[int, tuple[str, Any]] = {}
         self._optimizers = KnownOptimizers(on_cpu)
         self._here = threading.local()  # is_inside: an optimizer is running
@@ -123,7 +134,9 @@ class TrainingHooks:
     def watch(self, parameters: Mapping[str, Any], names: ParameterNames | None = None) -> None:
         """Watch the gradients of these parameters; ``names`` has those of the parameters of optimizers."""
         self._optimizers.rename(names or ParameterNames())
-        self._parameters = {id(parameter): (name, parameter) for name, parameter in parameters.items()}
+        self._parameters = {
+            id(parameter): (name, parameter) for name, parameter in parameters.items()
+        }
 
     def install(self) -> None:
         """Begin to watch."""
@@ -159,7 +172,9 @@ class TrainingHooks:
             self._observer.gradients(arrived)
         return result
 
-    def _receivers(self, arrived: list[tuple[str, Any]]) -> Iterator[tuple[Any, Callable[[Any], None]]]:
+    def _receivers(
+        self, arrived: list[tuple[str, Any]]
+    ) -> Iterator[tuple[Any, Callable[[Any], None]]]:
         """Yield each parameter that is watched with a hook, which adds its gradient to those that arrived."""
         for name, parameter in self._parameters.values():
             if parameter.requires_grad:
@@ -168,18 +183,26 @@ class TrainingHooks:
     def _returned(self, weights: Any, result: Any) -> Iterator[tuple[str, Any]]:
         """Yield the gradients of the parameters that are watched. Gradients of inputs stand before them."""
         several = isinstance(weights, (tuple, list))
-        inner = result[-1] if isinstance(result, tuple) and isinstance(result[-1], tuple) == several else result
+        inner = (
+            result[-1]
+            if isinstance(result, tuple) and isinstance(result[-1], tuple) == several
+            else result
+        )
         for parameter, gradient in zip(weights, inner) if several else [(weights, inner)]:
             name, known = self._parameters.get(id(parameter), ("", None))
             if known is not None and known.requires_grad:
                 yield name, gradient
 
-    def _end_graph(self, original: Callable[..., Any], executor: Any, *args: Any, **kwargs: Any) -> Any:
+    def _end_graph(
+        self, original: Callable[..., Any], executor: Any, *args: Any, **kwargs: Any
+    ) -> Any:
         with self._errors.guard("noting the loss"):
             self._observer.differentiated(args[1])  # behind the function or Cell
         return original(executor, *args, **kwargs)
 
-    def _update(self, original: Callable[..., Any], optimizer: Any, *args: Any, **kwargs: Any) -> Any:
+    def _update(
+        self, original: Callable[..., Any], optimizer: Any, *args: Any, **kwargs: Any
+    ) -> Any:
         if getattr(self._here, "is_inside", False):  # an optimizer inside another
             return original(optimizer, *args, **kwargs)
         name, values = "", None

@@ -55,7 +55,12 @@ class OptimizerValues:
     def __init__(self, optimizer: Any, may_run: bool, names: ParameterNames | None = None) -> None:
         from mindspore import Parameter, Tensor, nn
 
-        self._optimizer, self._tensor, self._parameter, self._lists = optimizer, Tensor, Parameter, nn.CellList
+        self._optimizer, self._tensor, self._parameter, self._lists = (
+            optimizer,
+            Tensor,
+            Parameter,
+            nn.CellList,
+        )
         self._on_cpu = may_run  # a step may be read there; see ``Schedules``
         self._schedules = Schedules(may_run)
         #: tensors that no update changes, with their numbers
@@ -63,15 +68,21 @@ class OptimizerValues:
         self._held: Sequence[Any] = getattr(optimizer, "parameters", ())
         self.names = names = names or ParameterNames()  # those of all parameters
         #: the parameters that it updates, by name, in the order of the gradients
-        self.parameters: dict[str, Any] = {names.of(parameter): parameter for parameter in self._held}
+        self.parameters: dict[str, Any] = {
+            names.of(parameter): parameter for parameter in self._held
+        }
         self._identities = frozenset(map(id, self._held))
         #: its state for each of them, such as "moments1.fc.weight"
         self.states: dict[str, Any] = dict(self._find_states())
-        self._names: dict[tuple[tuple[str, ...], int], list[str]] = {}  # to look at all that it holds takes long
+        self._names: dict[
+            tuple[tuple[str, ...], int], list[str]
+        ] = {}  # to look at all that it holds takes long
         #: numbers that a method of the user's own computes: name -> the reason why they are not known before
         self._of_methods = dict(self._find_own_methods())
         #: the values of the optimizer that it wraps, as LARS does, or None
-        self._inner = next((OptimizerValues(cell, may_run, names) for _, cell in self._below(nn.Optimizer)), None)
+        self._inner = next(
+            (OptimizerValues(cell, may_run, names) for _, cell in self._below(nn.Optimizer)), None
+        )
 
     def has_own_method(self, number: str) -> bool:
         """Return whether a method of the user's own computes a number."""
@@ -108,8 +119,15 @@ class OptimizerValues:
 
     def _find_names(self, held: Mapping[str, Any], parameters: Mapping[str, Any]) -> list[str]:
         """Return the names of what may be a number: not of arrays, which are most of what an optimizer holds."""
-        names = [*held, *(name for name, value in parameters.items() if value is not None and value.size == 1)]
-        names = [name for name in names if not name.startswith(_HIDDEN) and name not in _NOT_OF_THE_UPDATE]
+        names = [
+            *held,
+            *(name for name, value in parameters.items() if value is not None and value.size == 1),
+        ]
+        names = [
+            name
+            for name in names
+            if not name.startswith(_HIDDEN) and name not in _NOT_OF_THE_UPDATE
+        ]
         return self._names.setdefault((tuple(held), len(parameters)), names)
 
     def scalars(self, read: ReadNumber) -> Numbers:
@@ -122,7 +140,9 @@ class OptimizerValues:
             read: turns a tensor of one element, which updates may change, into a number or into its record.
         """
         held, parameters = vars(self._optimizer), self._optimizer._params
-        names = self._names.get((tuple(held), len(parameters))) or self._find_names(held, parameters)
+        names = self._names.get((tuple(held), len(parameters))) or self._find_names(
+            held, parameters
+        )
         own = {name: parameters[name] if name in parameters else held[name] for name in names}
         found = self._numbers(own, read)
         groups = getattr(self._optimizer, "param_groups", None)
@@ -137,7 +157,11 @@ class OptimizerValues:
                 if name not in shown:
                     self._note_unknown(found, name)
         if self._inner is not None:  # the learning rate in use is that of the optimizer inside
-            own_numbers = {name: value for name, value in found.items() if name not in ("learning_rate", UNREAD)}
+            own_numbers = {
+                name: value
+                for name, value in found.items()
+                if name not in ("learning_rate", UNREAD)
+            }
             found = {**self._inner.scalars(read), **own_numbers}
         return self._joined(found, each)
 
@@ -145,8 +169,15 @@ class OptimizerValues:
         """Return the numbers of the whole optimizer with those of its groups. The numbers of one group are its own."""
         names = list(self.parameters)
         if len(each) > 1:
-            return {**{name: value for name, value in found.items() if name not in each[0] or name == UNREAD},
-                    GROUPS: each, PARAMETERS: names}  # fmt: skip
+            return {
+                **{
+                    name: value
+                    for name, value in found.items()
+                    if name not in each[0] or name == UNREAD
+                },
+                GROUPS: each,
+                PARAMETERS: names,
+            }
         reasons = dict(found.get(UNREAD, {}))
         for group in each:
             reasons.update(group.get(UNREAD, {}))
@@ -158,14 +189,22 @@ class OptimizerValues:
         named = {name: value for name, value in group.items() if isinstance(name, str)}
         held = named.get("params")
         several = held if isinstance(held, (tuple, list)) else ()
-        names = [self.names.of(parameter) for parameter in several if isinstance(parameter, self._parameter)]
+        names = [
+            self.names.of(parameter)
+            for parameter in several
+            if isinstance(parameter, self._parameter)
+        ]
         return {**self._numbers(named, read, place), PARAMETERS: names}
 
     def _numbers(self, values: Mapping[str, Any], read: ReadNumber, place: int = 0) -> Numbers:
         """Return which of these values are numbers, under the field's words."""
         found: Numbers = {}
         for name, value in values.items():
-            if name.startswith(_HIDDEN) or name in _NOT_OF_THE_UPDATE or id(value) in self._identities:
+            if (
+                name.startswith(_HIDDEN)
+                or name in _NOT_OF_THE_UPDATE
+                or id(value) in self._identities
+            ):
                 continue
             if name == "betas" and isinstance(value, (tuple, list)):
                 for word, item in zip(("beta1", "beta2"), value):
@@ -191,7 +230,9 @@ class OptimizerValues:
             known = self._constants[name, place] = value, to_number(value)
         return known[1]
 
-    def keep(self, found: Numbers, name: str, get: Callable[[], Any], is_needed: bool = False) -> None:
+    def keep(
+        self, found: Numbers, name: str, get: Callable[[], Any], is_needed: bool = False
+    ) -> None:
         """Keep a number, or the reason why it cannot be read. A tensor of another size is no number, unless needed."""
         try:
             found[name] = get()
@@ -204,7 +245,9 @@ class OptimizerValues:
             if isinstance(error, RuntimeError) and not self._on_cpu:
                 raise  # a device tells the errors of the training at the next occasion
             first = " ".join(str(error).split())[:_LONGEST]
-            _note_unread(found, name, f"{type(error).__name__}: {first}" if first else type(error).__name__)
+            _note_unread(
+                found, name, f"{type(error).__name__}: {first}" if first else type(error).__name__
+            )
 
     # -- schedules, and numbers of each parameter -------------------------------------------------------------------
 
@@ -257,11 +300,15 @@ class OptimizerValues:
         known: dict[tuple[str, Any], Numbers] = {}  # an item of several groups is read once
         for place, parameter in enumerate(self.parameters if columns else ()):
             items = [column.items[place] for column in columns]
-            key = tuple(item if isinstance(item, (bool, int, float)) else id(item) for item in items)
+            key = tuple(
+                item if isinstance(item, (bool, int, float)) else id(item) for item in items
+            )
             if key not in groups:
                 for column, of_item, item in zip(columns, key, items):
                     if (column.name, of_item) not in known:
-                        known[column.name, of_item] = self._number_of_item(column.name, item, place, read)
+                        known[column.name, of_item] = self._number_of_item(
+                            column.name, item, place, read
+                        )
                 groups[key] = {PARAMETERS: []}
             groups[key][PARAMETERS].append(parameter)
         same: dict[Any, Numbers] = {}  # of other tensors, and yet of the same numbers
@@ -303,8 +350,16 @@ class OptimizerValues:
 
 #: errors of schedules and of tensors that cannot be read
 _ERRORS = (
-    ArithmeticError, AttributeError, LookupError, MeasureError, NameError, OSError, RuntimeError, TypeError, ValueError,
-)  # fmt: skip
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    MeasureError,
+    NameError,
+    OSError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+)
 _LONGEST = 200  # characters of a reason that is the message of an error
 
 

@@ -39,9 +39,24 @@ _PRIMITIVES = frozenset(
 )
 #: statements and expressions that may do more than compute, or that nobody writes in a schedule
 _REFUSED = (
-    ast.AsyncFunctionDef, ast.AsyncFor, ast.AsyncWith, ast.AugAssign, ast.Await, ast.ClassDef, ast.Delete, ast.Global,
-    ast.Import, ast.ImportFrom, ast.Lambda, ast.Nonlocal, ast.Try, ast.With, ast.Yield, ast.YieldFrom, ast.NamedExpr,
-)  # fmt: skip
+    ast.AsyncFunctionDef,
+    ast.AsyncFor,
+    ast.AsyncWith,
+    ast.AugAssign,
+    ast.Await,
+    ast.ClassDef,
+    ast.Delete,
+    ast.Global,
+    ast.Import,
+    ast.ImportFrom,
+    ast.Lambda,
+    ast.Nonlocal,
+    ast.Try,
+    ast.With,
+    ast.Yield,
+    ast.YieldFrom,
+    ast.NamedExpr,
+)
 #: dictionaries of hooks of a Cell, which is called with its hooks
 _HOOKS = (
     "_forward_pre_hook", "_forward_hook", "_backward_pre_hook", "_backward_hook", "_lazy_forward_pre_hook_with_kwargs",
@@ -74,7 +89,9 @@ def check_schedule(cell: Any, depth: int = 0) -> None:
             raise MayDoMore(f"it calls {kind.__name__}")
     else:
         for name in ("__call__", "__getattr__", "__getattribute__", "_run_construct"):
-            if inspect.getattr_static(kind, name, None) is not inspect.getattr_static(nn.Cell, name, None):
+            if inspect.getattr_static(kind, name, None) is not inspect.getattr_static(
+                nn.Cell, name, None
+            ):
                 raise MayDoMore(f"{kind.__name__} has a {name} of its own")
         _Body(inspect.getattr_static(kind, "construct"), cell, kind, depth).check()
     if "construct" in vars(cell) or any(getattr(cell, name, None) for name in _HOOKS):
@@ -99,7 +116,13 @@ class _Body:
         arguments = self._tree.args
         #: the name of the Cell in a method
         self._self = arguments.args[0].arg if of is not None and arguments.args else ""
-        named = (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg)
+        named = (
+            *arguments.posonlyargs,
+            *arguments.args,
+            *arguments.kwonlyargs,
+            arguments.vararg,
+            arguments.kwarg,
+        )
         self._locals = {argument.arg for argument in named if argument is not None} - {self._self}
         for node in ast.walk(self._tree):
             if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
@@ -115,7 +138,9 @@ class _Body:
     def _visit(self, node: ast.AST) -> None:
         line = getattr(node, "lineno", 0)
         if isinstance(node, (*_REFUSED, ast.FunctionDef)):
-            raise MayDoMore(f"line {line} of its function has a statement that may do more than compute")
+            raise MayDoMore(
+                f"line {line} of its function has a statement that may do more than compute"
+            )
         if isinstance(node, (ast.Attribute, ast.Subscript)) and not isinstance(node.ctx, ast.Load):
             raise MayDoMore(f"it assigns to {ast.unparse(node)}")
         if isinstance(node, ast.Call):
@@ -164,12 +189,19 @@ class _Body:
             raise MayDoMore(f"it calls {ast.unparse(called)}")
 
     def _is_super(self, node: ast.AST) -> bool:
-        return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "super"
+        return (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Name)
+            and node.func.id == "super"
+        )
 
     def _call_super(self, name: str) -> None:
         kinds = type(self._of).__mro__ if self._owner is not None else ()
         defining = [kind for kind in kinds if name in vars(kind)]
-        here = next((place for place, kind in enumerate(defining) if vars(kind)[name] is self._function), None)
+        here = next(
+            (place for place, kind in enumerate(defining) if vars(kind)[name] is self._function),
+            None,
+        )
         above = defining[here + 1] if here is not None and here + 1 < len(defining) else None
         if above is None:
             raise MayDoMore(f"it calls super().{name}")
@@ -192,7 +224,12 @@ class _Body:
                 raise MayDoMore(f"it calls {text}, which is {_described(found)}")
         elif isinstance(found, FunctionType) and not _is_of_mindspore(found):
             method = text.partition(".")[0] == self._self and bool(self._self)
-            _Body(found, self._of if method else None, self._owner if method else None, self._depth + 1).check()
+            _Body(
+                found,
+                self._of if method else None,
+                self._owner if method else None,
+                self._depth + 1,
+            ).check()
         elif not (found is Tensor or _is_listed(found)):
             raise MayDoMore(f"it calls {text}")
 
@@ -217,7 +254,11 @@ class _Body:
             if owner is self._of and owner is not None:
                 found = _held(owner, node.attr)
             else:
-                found = vars(owner).get(node.attr, _MISSING) if isinstance(owner, ModuleType) else _MISSING
+                found = (
+                    vars(owner).get(node.attr, _MISSING)
+                    if isinstance(owner, ModuleType)
+                    else _MISSING
+                )
         else:
             found = _MISSING
         if found is _MISSING and instead is _MISSING:
@@ -235,7 +276,10 @@ _ATTRIBUTES = frozenset(("dtype", "shape", "size", "ndim", "T"))
 def _held(cell: Any, name: str) -> Any:
     """Return an attribute of a Cell: a value, a Parameter, a Cell below it, or a method; a property is not run."""
     own = vars(cell)
-    for place in (own, *(own.get(group) or {} for group in ("_params", "_buffers", "_cells", "_params_list"))):
+    for place in (
+        own,
+        *(own.get(group) or {} for group in ("_params", "_buffers", "_cells", "_params_list")),
+    ):
         if name in place:
             return place[name]
     found = inspect.getattr_static(type(cell), name, _MISSING)
@@ -253,9 +297,15 @@ def _is_value(value: Any) -> bool:
 
     if isinstance(value, (tuple, list)) and type(value) in (tuple, list):
         return all(map(_is_value, value))
-    plain = value is None or type(value) in (bool, int, float, str, np.ndarray) or isinstance(value, np.generic)
+    plain = (
+        value is None
+        or type(value) in (bool, int, float, str, np.ndarray)
+        or isinstance(value, np.generic)
+    )
     tensor = isinstance(value, Tensor) and _is_of_tensor(type(value))
-    return plain or tensor or isinstance(value, dtype.Type if hasattr(dtype, "Type") else dtype.Number)
+    return (
+        plain or tensor or isinstance(value, dtype.Type if hasattr(dtype, "Type") else dtype.Number)
+    )
 
 
 def _is_of_tensor(kind: type) -> bool:
@@ -295,7 +345,11 @@ def _source(code: CodeType) -> ast.FunctionDef:
         raise MayDoMore("its source is not at hand") from error
     found = tree.body[0]
     if not isinstance(found, ast.FunctionDef) or found.name != code.co_name or found.decorator_list:
-        raise MayDoMore("its source is not at hand" if not isinstance(found, ast.FunctionDef) else "it is decorated")
+        raise MayDoMore(
+            "its source is not at hand"
+            if not isinstance(found, ast.FunctionDef)
+            else "it is decorated"
+        )
     return found
 
 

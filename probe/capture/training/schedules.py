@@ -18,7 +18,9 @@ from probe.executor import OwnOperations
 from probe.measure.tensor_reader import to_number, to_numpy
 
 _SCHEDULES = "mindspore.nn.learning_rate_schedule"
-_OPTIMIZERS = "mindspore.nn.optim.optimizer"  # its classes that hold a list, a constant, a weight decay
+_OPTIMIZERS = (
+    "mindspore.nn.optim.optimizer"  # its classes that hold a list, a constant, a weight decay
+)
 _LIST, _CONSTANT, _DECAY = "_IteratorLearningRate", "_ConvertToCell", "_WrappedWeightDecay"
 
 
@@ -57,7 +59,9 @@ class Schedules:
             one = np.float32(1)
             return to_numpy(schedule.learning_rate).reshape(-1)[0].astype(np.float32) + one - one
         if kind == _DECAY:
-            return np.float32(self._value(schedule.weight_decay, step)) * np.float32(to_number(schedule.loss_scale))
+            return np.float32(self._value(schedule.weight_decay, step)) * np.float32(
+                to_number(schedule.loss_scale)
+            )
         return _FORMULAS[kind](schedule, step) if kind else self._run(schedule, step)
 
     def _run(self, schedule: Any, step: int) -> Any:
@@ -106,7 +110,9 @@ def _on_device(schedule: Any, step: Any) -> Any:
 
     if kind_of(schedule) == _LIST:
         values = schedule.learning_rate
-        place = mint.clamp(step, max=values.shape[0] - 1)  # behind the list the training itself fails
+        place = mint.clamp(
+            step, max=values.shape[0] - 1
+        )  # behind the list the training itself fails
         return ops.gather(values, place, 0)
     if kind_of(schedule) == _DECAY:
         return _on_device(schedule.weight_decay, step) * schedule.loss_scale
@@ -125,7 +131,9 @@ def _natural(schedule: Any, step: int) -> float:
 
 def _cosine(schedule: Any, step: int) -> float:
     part = min(step, schedule.decay_steps) / schedule.decay_steps
-    return float(schedule.min_lr + 0.5 * (schedule.max_lr - schedule.min_lr) * (1 + math.cos(math.pi * part)))
+    return float(
+        schedule.min_lr + 0.5 * (schedule.max_lr - schedule.min_lr) * (1 + math.cos(math.pi * part))
+    )
 
 
 def _polynomial(schedule: Any, step: int) -> float:

@@ -29,9 +29,11 @@ from probe.store.error_log import ErrorLog
 ATTENTION, LINEAR, ROUTER_WEIGHT, ROUTER_LOGIT = L2_HOOKS
 #: hook -> the end of its rows' names, and the function of their numbers
 _HOOKS: dict[str, tuple[str, Callable[..., features.Scalars]]] = {
-    ATTENTION: ("attention", features.attention), LINEAR: ("linear", features.stable_rank),
-    ROUTER_WEIGHT: ("moe_router", features.similarity), ROUTER_LOGIT: ("moe_router", features.router),
-}  # fmt: skip
+    ATTENTION: ("attention", features.attention),
+    LINEAR: ("linear", features.stable_rank),
+    ROUTER_WEIGHT: ("moe_router", features.similarity),
+    ROUTER_LOGIT: ("moe_router", features.router),
+}
 #: the beginning of a file, the name of a row, its part of the step, and the numbers or what they are made of
 Found = tuple[str, str, str, dict[str, Any]]
 
@@ -40,9 +42,19 @@ class CellRows:
     """Makes the rows. In the first measured step stacks and shapes are collected too, if the settings say so."""
 
     def __init__(
-        self, config: TrainerConfig, parts: Watched, numbers: HostNumbers, errors: ErrorLog, is_first: bool = False
+        self,
+        config: TrainerConfig,
+        parts: Watched,
+        numbers: HostNumbers,
+        errors: ErrorLog,
+        is_first: bool = False,
     ) -> None:
-        self._config, self._numbers, self._errors, self._accumulated = config, numbers, errors, parts.accumulated
+        self._config, self._numbers, self._errors, self._accumulated = (
+            config,
+            numbers,
+            errors,
+            parts.accumulated,
+        )
         has_xy = config.xy_distribution and not (config.forward_only and config.backward_only)
         every = config.all_xy or not config.targets
         self._xy = chosen_cells(parts.models, config.targets, every) if has_xy else {}
@@ -51,28 +63,45 @@ class CellRows:
             for key, found in chosen_cells(parts.models, names, False).items():
                 self._all.setdefault(key, found)
                 self._hooks[key].append((hook, found[0]))
-        is_told = config.stack_info or config.print_struct or config.cc_distribution.get("cc_log_only")
+        is_told = (
+            config.stack_info or config.print_struct or config.cc_distribution.get("cc_log_only")
+        )
         self.structure = ModelStructure(config, parts.models) if is_first and is_told else None
-        self._calls: dict[str, dict[str, int]] = defaultdict(dict)  # Cell -> number of the call -> place in the step
+        self._calls: dict[str, dict[str, int]] = defaultdict(
+            dict
+        )  # Cell -> number of the call -> place in the step
         #: Cell and number of a call -> its queries; True of a collective that ``cc_codeline`` does not name
         self._kept: dict[tuple[str, str], Any] = {}
 
     def watching(self, note: Note) -> list[CellValues]:
         """Return what passes the tensors of the calls on."""
         config, structure = self._config, self.structure
-        every, collectives = structure and structure.cells, COLLECTIVE if config.cc_distribution.get("enable") else ()
+        every, collectives = (
+            structure and structure.cells,
+            COLLECTIVE if config.cc_distribution.get("enable") else (),
+        )
         names = (*(f"{key}." for key in self._all), *collectives)
-        has_gradients = (self._xy and not config.forward_only) or (structure and config.print_struct)
+        has_gradients = (self._xy and not config.forward_only) or (
+            structure and config.print_struct
+        )
         modes = frozenset(("input", "output", "forward", *(("backward",) if has_gradients else ())))
-        settings = replace(ONLY, level="mix" if collectives else "L0", data_mode=modes, list=() if every else names)
-        return [CellValues(settings, self._errors, CellTask(modes, note, COLLECTIVE))] if names or every else []
+        settings = replace(
+            ONLY, level="mix" if collectives else "L0", data_mode=modes, list=() if every else names
+        )
+        return (
+            [CellValues(settings, self._errors, CellTask(modes, note, COLLECTIVE))]
+            if names or every
+            else []
+        )
 
     def forget(self) -> None:
         """End a step."""
         self._calls.clear()
         self._kept.clear()
 
-    def rows(self, slot: Slot, tensor: Any, measured: Callable[[Any], dict[str, Any]]) -> Iterator[Found]:
+    def rows(
+        self, slot: Slot, tensor: Any, measured: Callable[[Any], dict[str, Any]]
+    ) -> Iterator[Found]:
         """Yield the rows of a tensor, or of the gradient of one; not of a call of a Cell that trains nothing."""
         kind, _, api = slot.cell.partition(".")
         if kind in COLLECTIVE:
@@ -90,40 +119,77 @@ class CellRows:
                 yield from self._features(hook, own, slot, tensor, part)
         is_left_out = self._config.forward_only if slot.is_backward else self._config.backward_only
         if slot.cell in self._xy and not is_left_out:
-            yield "actv_grad" if slot.is_backward else "actv", f"{name}.{slot.in_cell}", str(part), measured(tensor)
+            yield (
+                "actv_grad" if slot.is_backward else "actv",
+                f"{name}.{slot.in_cell}",
+                str(part),
+                measured(tensor),
+            )
 
-    def _features(self, hook: str, name: str, slot: Slot, tensor: Any, part: int) -> Iterator[Found]:
+    def _features(
+        self, hook: str, name: str, slot: Slot, tensor: Any, part: int
+    ) -> Iterator[Found]:
         given: tuple[Any, ...] = ()
         if hook == ATTENTION and slot.in_cell in ("input_0", "input_1"):
             query = self._kept.pop((slot.cell, slot.call), None)
             if tensor.ndim != 4:
-                self._errors.note(name, f"{hook} needs queries and keys of 4 dimensions: {name} has none")
+                self._errors.note(
+                    name, f"{hook} needs queries and keys of 4 dimensions: {name} has none"
+                )
             elif slot.in_cell == "input_0":
                 self._kept[slot.cell, slot.call] = tensor
             elif query is not None:
-                given = query, tensor, self._config.sa_order.upper().replace(",", "").replace("H", "N")
+                given = (
+                    query,
+                    tensor,
+                    self._config.sa_order.upper().replace(",", "").replace("H", "N"),
+                )
         elif hook != ATTENTION and slot.in_cell == "output_0":
-            weight = features.matrix_of(self._all[slot.cell][1]) if part == self._accumulated - 1 else None
+            weight = (
+                features.matrix_of(self._all[slot.cell][1])
+                if part == self._accumulated - 1
+                else None
+            )
             source = tensor if hook == ROUTER_LOGIT else weight
             given = (source,) if getattr(source, "ndim", 0) > 1 else ()
         if given:
             end, function = _HOOKS[hook]
             row, found = f"{name}.{end}", self._numbers.computed(function, *given)
             own_part = "" if hook == ROUTER_WEIGHT else str(part)
-            yield hook, row, own_part, {key: number for key, number in found.items() if key in FEATURES}
+            yield (
+                hook,
+                row,
+                own_part,
+                {key: number for key, number in found.items() if key in FEATURES},
+            )
             counts = self._numbers.computed(features.tokens, *given) if hook == ROUTER_LOGIT else {}
             for expert, count in counts.items():
                 yield "tokens_per_expert", f"{row}.{expert}", own_part, {"tokens": count}
 
     def _is_wanted(self, slot: Slot, api: str) -> bool:
         """Return whether a tensor of a collective is measured, by the keys of ``cc_distribution``."""
-        own, is_input, call = self._config.cc_distribution, slot.place.startswith("input"), (slot.cell, slot.call)
-        stack = ";".join(format_stack(sys._getframe())) if is_input and own.get("cc_codeline") else ""
+        own, is_input, call = (
+            self._config.cc_distribution,
+            slot.place.startswith("input"),
+            (slot.cell, slot.call),
+        )
+        stack = (
+            ";".join(format_stack(sys._getframe())) if is_input and own.get("cc_codeline") else ""
+        )
         if stack and not any(re.search(pattern, stack) for pattern in own["cc_codeline"]):
             self._kept[call] = True
-        if own.get("cc_log_only") and is_input and self.structure is not None and call not in self._kept:
+        if (
+            own.get("cc_log_only")
+            and is_input
+            and self.structure is not None
+            and call not in self._kept
+        ):
             self.structure.add_stack(f"0:{api}")
-        return call not in self._kept and not own.get("cc_log_only") and (own.get("cc_pre_hook") or not is_input)
+        return (
+            call not in self._kept
+            and not own.get("cc_log_only")
+            and (own.get("cc_pre_hook") or not is_input)
+        )
 
 
 class ModelStructure:
@@ -131,9 +197,13 @@ class ModelStructure:
 
     def __init__(self, config: TrainerConfig, models: Sequence[Any]) -> None:
         self._config = config
-        self.cells = chosen_cells(models, (), True) if config.stack_info or config.print_struct else {}
+        self.cells = (
+            chosen_cells(models, (), True) if config.stack_info or config.print_struct else {}
+        )
         self._stacks: dict[str, str] = {}
-        self._shapes: dict[str, dict[str, dict[str, str]]] = {}  # name -> side -> place -> shape and dtype
+        self._shapes: dict[
+            str, dict[str, dict[str, str]]
+        ] = {}  # name -> side -> place -> shape and dtype
 
     def note(self, slot: Slot, tensor: Any) -> None:
         """Take a tensor of a Cell's call, while the call runs."""
@@ -143,7 +213,9 @@ class ModelStructure:
         if self._config.stack_info and not slot.is_backward:
             self.add_stack(name)
         if self._config.print_struct:
-            sides = self._shapes.setdefault(name, {"input": {}, "output": {}, "input_grad": {}, "output_grad": {}})
+            sides = self._shapes.setdefault(
+                name, {"input": {}, "output": {}, "input_grad": {}, "output_grad": {}}
+            )
             text = f"size={tuple(tensor.shape)}, dtype={dtype_of(tensor)}"
             sides[f"{side}_grad" if slot.is_backward else side][place] = text
 
@@ -157,25 +229,42 @@ class ModelStructure:
         if self._stacks:
             text = io.StringIO()
             rows = {"module_name": "stack_info", **self._stacks}
-            csv.writer(text, lineterminator="\n").writerows((escape_formula(name), said) for name, said in rows.items())
-            file_io.write(os.path.join(file_io.make_dirs(folder), "stack_info.csv"), text.getvalue().encode())
+            csv.writer(text, lineterminator="\n").writerows(
+                (escape_formula(name), said) for name, said in rows.items()
+            )
+            file_io.write(
+                os.path.join(file_io.make_dirs(folder), "stack_info.csv"), text.getvalue().encode()
+            )
         if self._shapes:
-            own = file_io.make_dirs(os.path.join(os.path.dirname(folder), "module_struct", f"rank{rank}"))
+            own = file_io.make_dirs(
+                os.path.join(os.path.dirname(folder), "module_struct", f"rank{rank}")
+            )
             with file_io.atomic_write(os.path.join(own, "module_struct.json")) as file:
-                json.dump({name: _described(sides) for name, sides in self._shapes.items()}, file, indent=2)
+                json.dump(
+                    {name: _described(sides) for name, sides in self._shapes.items()},
+                    file,
+                    indent=2,
+                )
 
 
 def _described(sides: dict[str, dict[str, str]]) -> dict[str, dict[str, str]]:
     found = {}
     for side, own in sides.items():
-        tensors = sides[side.partition("_")[0]] if sides["input_grad"] or sides["output_grad"] else own
+        tensors = (
+            sides[side.partition("_")[0]] if sides["input_grad"] or sides["output_grad"] else own
+        )
         places = [str(place) for place in range(len(tensors))]
         free = [place for place in places if place not in own]
         keywords = [place for place in own if place not in places]
-        behind = dict(zip(free[len(free) - len(keywords) :], keywords))  # keywords are behind the others
+        behind = dict(
+            zip(free[len(free) - len(keywords) :], keywords)
+        )  # keywords are behind the others
         texts = {place: own.get(behind.get(place, place), "<class 'NoneType'>") for place in places}
         if side == "output" and len(places) == 1:
             found[side] = {"config": "tensor", "tensor": texts["0"]}
         elif places:
-            found[side] = {"config": f"{'list' if side == 'input' else 'tuple'}[{len(places)}]", **texts}
+            found[side] = {
+                "config": f"{'list' if side == 'input' else 'tuple'}[{len(places)}]",
+                **texts,
+            }
     return found

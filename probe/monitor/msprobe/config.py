@@ -22,7 +22,16 @@ from probe.series.msprobe_rules import MSPROBE
 
 _log = logging.getLogger("probe")
 
-OPS = ("norm", "min", "max", "mean", "zeros", "nans", "shape", "dtype")  # the numbers of a tensor that ``ops`` may name
+OPS = (
+    "norm",
+    "min",
+    "max",
+    "mean",
+    "zeros",
+    "nans",
+    "shape",
+    "dtype",
+)  # the numbers of a tensor that ``ops`` may name
 Rules = tuple[tuple[str, Optional[float]], ...]  # rules of the key ``alert``, with their thresholds
 #: keys of msprobe that have no effect here, and why
 _NOT_SERVED = {
@@ -60,7 +69,9 @@ class TrainerConfig(NamedTuple):
     stack_info: bool = False
     print_struct: bool = False
     recording_l2_features: bool = False
-    l2_targets: Mapping[str, tuple[str, ...]] = MappingProxyType({})  # the names of Cells by their hooks
+    l2_targets: Mapping[str, tuple[str, ...]] = MappingProxyType(
+        {}
+    )  # the names of Cells by their hooks
     sa_order: str = "s,b,h,d"
     cc_distribution: Mapping[str, Any] = MappingProxyType({})
     append_output: Sequence[time.struct_time] = ()  # no time or two
@@ -72,16 +83,22 @@ def _whole(least: int, most: int) -> validators.Validator:
 
 
 def _ops(key: str, value: Any) -> tuple[str, ...]:
-    given = validators.list_of(validators.rule(lambda item: isinstance(item, str), "a list of names"))(key, value)
+    given = validators.list_of(
+        validators.rule(lambda item: isinstance(item, str), "a list of names")
+    )(key, value)
     for name in given:
         if name not in OPS:
-            _log.warning("TrainerMon: %s has no %s; it has %s", key, printable(name), ", ".join(OPS))
+            _log.warning(
+                "TrainerMon: %s has no %s; it has %s", key, printable(name), ", ".join(OPS)
+            )
     known = [name for name in dict.fromkeys(given) if name in OPS] or ["norm"]
     return (*known, *(name for name in ("shape", "dtype") if name not in known))
 
 
 def _number(key: str, value: Any) -> float:
-    check = validators.rule(lambda item: type(item) in (int, float) and item >= 0, "a number from 0")
+    check = validators.rule(
+        lambda item: type(item) in (int, float) and item >= 0, "a number from 0"
+    )
     return float(check(key, value))
 
 
@@ -95,7 +112,9 @@ def _alert(key: str, value: Any) -> tuple[Rules, bool]:
         threshold = arguments.get("threshold")
         if threshold is None and name == "AnomalyTurbulence":
             refuse(f"{key}.rules.args.threshold", threshold, "a number from 0")
-        rules.append((name, None if threshold is None else _number(f"{key}.rules.args.threshold", threshold)))
+        rules.append(
+            (name, None if threshold is None else _number(f"{key}.rules.args.threshold", threshold))
+        )
     return tuple(rules), bool(validators.boolean(f"{key}.dump", content.get("dump", False)))
 
 
@@ -105,7 +124,10 @@ _texts = validators.list_of(validators.rule(lambda item: isinstance(item, str), 
 def _mapping(rows: Mapping[str, validators.Validator], key: str, value: Any) -> dict[str, Any]:
     """Return an object of the file, whose keys have validators of their own."""
     known = validators.choice(*rows)
-    return {known(key, own): rows[own](f"{key}.{own}", item) for own, item in validators.mapping(key, value).items()}
+    return {
+        known(key, own): rows[own](f"{key}.{own}", item)
+        for own, item in validators.mapping(key, value).items()
+    }
 
 
 def _times(key: str, value: Any) -> list[time.struct_time]:
@@ -123,18 +145,35 @@ def _format(key: str, value: Any) -> str:
 
 
 _ROWS: Mapping[str, Callable[[str, Any], Any]] = {
-    **{key: validators.boolean for key, value in zip(TrainerConfig._fields, TrainerConfig()) if value is False},
+    **{
+        key: validators.boolean
+        for key, value in zip(TrainerConfig._fields, TrainerConfig())
+        if value is False
+    },
     "targets": lambda key, value: tuple(filter(None, validators.mapping(key, value))),
-    "ops": _ops, "start_step": _whole(0, 10**9), "step_interval": _whole(1, 10**9),
-    "collect_times": _whole(0, 10**9), "step_count_per_record": _whole(1, 10**6),
-    "module_ranks": validators.list_of(_whole(0, 10**6), "a list of numbers"), "eps": _number,
-    "ndigits": _whole(1, 20), "alert": _alert, "format": _format, "append_output": _times,
+    "ops": _ops,
+    "start_step": _whole(0, 10**9),
+    "step_interval": _whole(1, 10**9),
+    "collect_times": _whole(0, 10**9),
+    "step_count_per_record": _whole(1, 10**6),
+    "module_ranks": validators.list_of(_whole(0, 10**6), "a list of numbers"),
+    "eps": _number,
+    "ndigits": _whole(1, 20),
+    "alert": _alert,
+    "format": _format,
+    "append_output": _times,
     "l2_targets": partial(_mapping, dict.fromkeys(L2_HOOKS, _texts)),
-    "sa_order": lambda key, value: validators.choice("s,b,h,d", "b,s,h,d")(key, str(value).replace(" ", "")),
-    "cc_distribution": partial(_mapping, {
-        **dict.fromkeys(("enable", "cc_pre_hook", "cc_log_only"), validators.boolean), "cc_codeline": _texts,
-    }),
-}  # fmt: skip
+    "sa_order": lambda key, value: validators.choice("s,b,h,d", "b,s,h,d")(
+        key, str(value).replace(" ", "")
+    ),
+    "cc_distribution": partial(
+        _mapping,
+        {
+            **dict.fromkeys(("enable", "cc_pre_hook", "cc_log_only"), validators.boolean),
+            "cc_codeline": _texts,
+        },
+    ),
+}
 
 
 def load(path: str) -> TrainerConfig:
@@ -143,7 +182,11 @@ def load(path: str) -> TrainerConfig:
     with errors_about(path):
         for key, value in content.items():
             if key == "monitors":
-                refuse(key, value, "the keys of TrainerMon; this one is of TrainerMonitorV2, which probe does not have")
+                refuse(
+                    key,
+                    value,
+                    "the keys of TrainerMon; this one is of TrainerMonitorV2, which probe does not have",
+                )
             if key in _ROWS:
                 if value is not None:
                     values[key] = _ROWS[key](key, value)
@@ -155,7 +198,11 @@ def load(path: str) -> TrainerConfig:
 def _warn(key: Any) -> None:
     guess = nearest(key, _ROWS)
     if key not in _NOT_SERVED:
-        _log.warning("TrainerMon: there is no key %s%s", printable(str(key)), f"; is it {guess}?" if guess else "")
+        _log.warning(
+            "TrainerMon: there is no key %s%s",
+            printable(str(key)),
+            f"; is it {guess}?" if guess else "",
+        )
     elif _NOT_SERVED[key]:
         _log.warning("TrainerMon: %s has no effect: %s", key, _NOT_SERVED[key])
 

@@ -49,7 +49,10 @@ class TrainerMon:
 
     @raised_at_caller
     def __init__(
-        self, config_file_path: PathLike, process_group: Any = None, params_have_main_grad: bool = True
+        self,
+        config_file_path: PathLike,
+        process_group: Any = None,
+        params_have_main_grad: bool = True,
     ) -> None:
         self._source = ConfigSource(config_file_path)
         base = os.path.abspath(os.environ.get(_OUTPUT) or _DEFAULT)
@@ -82,11 +85,17 @@ class TrainerMon:
         """
         parts = watched(model, optimizer, grad_acc_steps, tp_group, dp_group)
         if type(start_iteration) is not int or start_iteration < 0:
-            raise UsageError(f"set_monitor(): start_iteration is {start_iteration!r}. Allowed: a whole number from 0")
+            raise UsageError(
+                f"set_monitor(): start_iteration is {start_iteration!r}. Allowed: a whole number from 0"
+            )
         if self._parts.models:
-            raise UsageError("set_monitor(): this TrainerMon watches a training already: make another one")
+            raise UsageError(
+                "set_monitor(): this TrainerMon watches a training already: make another one"
+            )
         self._parts, self._step, self._rank = parts, start_iteration, RankResolver().rank() or 0
-        found = folder_between(os.path.dirname(self._folder), self._rank, self._source.config.append_output)
+        found = folder_between(
+            os.path.dirname(self._folder), self._rank, self._source.config.append_output
+        )
         self._folder = found or f"{self._folder}-rank{self._rank}-{uuid.uuid4().hex[:8]}"
         self._errors = ErrorLog(self._folder, set())
         call_in_forked_child(weakref.WeakMethod(self._detach))
@@ -117,7 +126,12 @@ class TrainerMon:
         self._begin(self._watch)
 
     def _new_watch(self, config: TrainerConfig) -> Watch:
-        parts, errors, numbers, is_used = self._parts, self._errors, new_numbers(), bool(config.collect_times)
+        parts, errors, numbers, is_used = (
+            self._parts,
+            self._errors,
+            new_numbers(),
+            bool(config.collect_times),
+        )
         parameters = chosen_parameters(parts.models, config.targets) if is_used else {}
         cells = CellRows(config, parts, numbers, errors, is_first=True)
         values = TrainerValues(config, parts, parameters, cells, numbers, errors, self._ended)
@@ -131,7 +145,9 @@ class TrainerMon:
 
     def _begin(self, watch: Watch) -> None:
         distance = self._step - self._first
-        watch.values.is_on = self._left > 0 and distance >= 0 and distance % self._config.step_interval == 0
+        watch.values.is_on = (
+            self._left > 0 and distance >= 0 and distance % self._config.step_interval == 0
+        )
         if watch.values.is_on:
             with self._errors.guard("watching Cells"):
                 watch.install(Models(self._parts.models))
@@ -148,7 +164,9 @@ class TrainerMon:
             if cells.structure is not None:  # it is complete: fewer Cells are watched
                 with self._errors.guard("writing stack_info.csv and module_struct.json"):
                     cells.structure.write(self._folder, self._rank)
-                watch.values.cells = cells = CellRows(self._config, self._parts, watch.numbers, self._errors)
+                watch.values.cells = cells = CellRows(
+                    self._config, self._parts, watch.numbers, self._errors
+                )
                 watch.cells = cells.watching(watch.values.note_cell)
         self._step += 1
         edited = self._source.changed()

@@ -24,9 +24,13 @@ from probe.store.error_log import ErrorLog
 
 #: a name begins at the last of these parts that has a part before it; the first that fits counts
 _BEGINNINGS = tuple(
-    re.compile(rf".*\.(?={part})", re.DOTALL) for part in (r"layers?\.", r"embeddings?\.", "final", "output", "norm")
+    re.compile(rf".*\.(?={part})", re.DOTALL)
+    for part in (r"layers?\.", r"embeddings?\.", "final", "output", "norm")
 )
-_HOLDERS = ("chained_optimizers", "optimizer")  # attributes by which an object holds an optimizer, or several
+_HOLDERS = (
+    "chained_optimizers",
+    "optimizer",
+)  # attributes by which an object holds an optimizer, or several
 
 
 class Watched(NamedTuple):
@@ -47,16 +51,24 @@ class Watched(NamedTuple):
         return any(group and get_rank(group) != 0 for group in groups)
 
 
-def watched(model: Any, optimizer: Any, accumulated: Any, tensor_group: Any, data_group: Any) -> Watched:
+def watched(
+    model: Any, optimizer: Any, accumulated: Any, tensor_group: Any, data_group: Any
+) -> Watched:
     """Return the parts of a training; raise UsageError when one is wrong."""
     if not is_cell_or_cells(model):
-        raise UsageError(f"set_monitor(): model is {type(model).__name__}. Allowed: a Cell, a list of Cells")
+        raise UsageError(
+            f"set_monitor(): model is {type(model).__name__}. Allowed: a Cell, a list of Cells"
+        )
     if type(accumulated) is not int or accumulated < 1:
-        raise UsageError(f"set_monitor(): grad_acc_steps is {accumulated!r}. Allowed: a whole number from 1")
+        raise UsageError(
+            f"set_monitor(): grad_acc_steps is {accumulated!r}. Allowed: a whole number from 1"
+        )
     optimizers = _optimizers(optimizer)
     if not optimizers:
         name = type(optimizer).__name__
-        raise UsageError(f"set_monitor(): optimizer is {name}. Allowed: an optimizer of MindSpore, or its holder")
+        raise UsageError(
+            f"set_monitor(): optimizer is {name}. Allowed: an optimizer of MindSpore, or its holder"
+        )
     models = list(model) if isinstance(model, (list, tuple)) else [model]
     return Watched(models, optimizers, accumulated, tensor_group, data_group)
 
@@ -66,7 +78,9 @@ def _optimizers(given: Any) -> list[Any]:
         return [given]
     if isinstance(given, (list, tuple)):
         return [found for item in given for found in _optimizers(item)]
-    held = next((getattr(given, name) for name in _HOLDERS if getattr(given, name, None) is not None), None)
+    held = next(
+        (getattr(given, name) for name in _HOLDERS if getattr(given, name, None) is not None), None
+    )
     return [] if held is None else _optimizers(held)
 
 
@@ -89,13 +103,17 @@ def chosen_parameters(models: Sequence[Any], targets: Sequence[str]) -> dict[str
     for stage, model in enumerate(models):
         for path, parameter in model.parameters_and_names():
             short, whole = f"{stage}:{shortened(path)}", f"{stage}:{path}"
-            is_target = not targets or any(name.startswith(tuple(targets)) for name in (path, short, whole))
+            is_target = not targets or any(
+                name.startswith(tuple(targets)) for name in (path, short, whole)
+            )
             if parameter.requires_grad and is_target:
                 found[whole if short in found else short] = parameter
     return found
 
 
-def chosen_cells(models: Sequence[Any], targets: Sequence[str], every: bool) -> dict[str, tuple[str, Any]]:
+def chosen_cells(
+    models: Sequence[Any], targets: Sequence[str], every: bool
+) -> dict[str, tuple[str, Any]]:
     """Return the Cells that are targets, or every Cell, with their names, by the keys of their calls."""
     found: dict[str, tuple[str, Any]] = {}
     taken: set[str] = set()
@@ -103,7 +121,9 @@ def chosen_cells(models: Sequence[Any], targets: Sequence[str], every: bool) -> 
         if path:
             stage, _, below = path.partition(".")
             names = [f"{stage}:{shortened(below)}", f"{stage}:{below}"]
-            accepted = [name for name in names if name in targets or name.partition(":")[2] in targets]
+            accepted = [
+                name for name in names if name in targets or name.partition(":")[2] in targets
+            ]
             if every or accepted:
                 name = next((name for name in accepted or names if name not in taken), names[1])
                 taken.add(name)
@@ -128,20 +148,30 @@ class Models:
 class StepTables(NamedTuple):
     """The numbers of a step that has ended; see ``monitor.Watch``."""
 
-    tables: Mapping[str, Mapping[Place, Mapping[str, Any]]]  # the beginning of the file's name -> its rows
+    tables: Mapping[
+        str, Mapping[Place, Mapping[str, Any]]
+    ]  # the beginning of the file's name -> its rows
     scalars: list[Any]
     ops: Sequence[str]  # the numbers that are written, in the order of the columns
 
     def finish(self, fetched: list[float]) -> Tables:
         """Return the rows."""
         return {
-            kind: {place: self._row(row, fetched) for place, row in without_lone_numbers(kind, rows).items()}
+            kind: {
+                place: self._row(row, fetched)
+                for place, row in without_lone_numbers(kind, rows).items()
+            }
             for kind, rows in self.tables.items()
         }
 
     def _row(self, found: Mapping[str, Any], fetched: list[float]) -> dict[str, Cell]:
-        row = {op: single(cell.of(fetched)) if isinstance(cell, Later) else cell for op, cell in found.items()}
-        if isinstance(found.get("norm"), Later) and math.isnan(row["norm"]):  # the others of a device may leave NaN out
+        row = {
+            op: single(cell.of(fetched)) if isinstance(cell, Later) else cell
+            for op, cell in found.items()
+        }
+        if isinstance(found.get("norm"), Later) and math.isnan(
+            row["norm"]
+        ):  # the others of a device may leave NaN out
             row.update(dict.fromkeys(FOUR, math.nan))
         return {op: row[op] for op in self.ops if op in row} or row  # a feature
 
@@ -150,14 +180,29 @@ class TrainerValues:
     """The numbers of the step that is open; see ``events.Observer``. The loss and its scale are in no file."""
 
     def __init__(
-        self, config: TrainerConfig, watched: Watched, parameters: Mapping[str, Any], cells: Any,
-        numbers: HostNumbers, errors: ErrorLog, ended: Callable[[], None],
-    ) -> None:  # fmt: skip
-        self._config, self._watched, self.cells, self._numbers, self._errors = config, watched, cells, numbers, errors
+        self,
+        config: TrainerConfig,
+        watched: Watched,
+        parameters: Mapping[str, Any],
+        cells: Any,
+        numbers: HostNumbers,
+        errors: ErrorLog,
+        ended: Callable[[], None],
+    ) -> None:
+        self._config, self._watched, self.cells, self._numbers, self._errors = (
+            config,
+            watched,
+            cells,
+            numbers,
+            errors,
+        )
         self._names = {id(parameter): name for name, parameter in parameters.items()}
         self._backwards: dict[str, int] = defaultdict(int)  # those of this step, by parameter
         self._tables: dict[str, dict[Place, Mapping[str, Any]]] = defaultdict(dict)
-        self._ended, self.is_on = ended, False  # called after the last optimizer; whether this step is measured
+        self._ended, self.is_on = (
+            ended,
+            False,
+        )  # called after the last optimizer; whether this step is measured
 
     def end(self) -> StepTables:
         """End the step and return its numbers."""
@@ -181,8 +226,15 @@ class TrainerValues:
         """Measure the updates that Adam makes of its moments: the mean by the root of the mean square."""
         common, moments = optimizer.scalars(lambda tensor: tensor), _moments(optimizer)
         for group in [{**common, **group} for group in common.get("groups", [common])]:
-            for key in group["parameters"] if {"beta1", "beta2", "eps", "global_step"} <= group.keys() else ():
-                name, own = self._name(optimizer, key), [states[key] for states in moments.values() if key in states]
+            for key in (
+                group["parameters"]
+                if {"beta1", "beta2", "eps", "global_step"} <= group.keys()
+                else ()
+            ):
+                name, own = (
+                    self._name(optimizer, key),
+                    [states[key] for states in moments.values() if key in states],
+                )
                 if name is not None and len(own) == 2:
                     made = self._numbers.made(features.adam, *own, group["global_step"], group)
                     self._note("ur_distribution", f"{name}.update", made[0])
@@ -222,10 +274,14 @@ class TrainerValues:
             moments = _moments(optimizer)
             for key, gradient in zip(optimizer.parameters, given):
                 known = self._name(optimizer, key)
-                if self._config.wg_distribution and not self._watched.is_duplicate(optimizer.parameters[key]):
+                if self._config.wg_distribution and not self._watched.is_duplicate(
+                    optimizer.parameters[key]
+                ):
                     self._note("grad_reduced", known, gradient)
                 if self._config.mg_direction and known is not None and key in moments["exp_avg"]:
-                    row = self._numbers.computed(features.direction, moments["exp_avg"][key], gradient)
+                    row = self._numbers.computed(
+                        features.direction, moments["exp_avg"][key], gradient
+                    )
                     self._tables["mg_direction"][known, ""] = row
             for kind, states in moments.items() if self._config.mv_distribution else ():
                 for key, state in states.items():

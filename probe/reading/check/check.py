@@ -34,8 +34,13 @@ def check_data(a: RunSnapshot, b: RunSnapshot) -> Iterator[Difference]:
     differ = [step for step in steps if _first(a.inputs[step], b.inputs[step])]
     if not differ:
         if not steps and a.inputs and b.inputs:
-            said = say("check.no_common_step", a_first=min(a.inputs), a_last=max(a.inputs),
-                       b_first=min(b.inputs), b_last=max(b.inputs))  # fmt: skip
+            said = say(
+                "check.no_common_step",
+                a_first=min(a.inputs),
+                a_last=max(a.inputs),
+                b_first=min(b.inputs),
+                b_last=max(b.inputs),
+            )
             yield _difference(said)
         return
     order = _order(a, b, steps)
@@ -65,13 +70,25 @@ def _first(a: Described, b: Described) -> Sentence:
         x, y = a[place], b[place]
         if is_tensor(x) and is_tensor(y):
             if x["shape"] != y["shape"]:
-                return say("check.input_shape", place=place, values=pair(shape(x["shape"]), shape(y["shape"])))
+                return say(
+                    "check.input_shape",
+                    place=place,
+                    values=pair(shape(x["shape"]), shape(y["shape"])),
+                )
             if x.get("dtype") != y.get("dtype"):
-                return say("check.input_dtype", place=place, values=pair(x.get("dtype"), y.get("dtype")))
+                return say(
+                    "check.input_dtype", place=place, values=pair(x.get("dtype"), y.get("dtype"))
+                )
             if values_differ(x, y):
                 same = x.get("sum") is not None and x["sum"] == y.get("sum")
                 order = say("check.input_order") if same else NOTHING
-                return say("check.input", place=place, dtype=str(x.get("dtype")), shape=shape(x["shape"]), order=order)
+                return say(
+                    "check.input",
+                    place=place,
+                    dtype=str(x.get("dtype")),
+                    shape=shape(x["shape"]),
+                    order=order,
+                )
         elif not are_equal(x, y):
             return say("check.input_value", place=place, values=pair(x, y))
     return NOTHING
@@ -80,7 +97,11 @@ def _first(a: Described, b: Described) -> Sentence:
 def _parts(a: RunSnapshot, b: RunSnapshot, step: int) -> Sentence:
     """Return which inputs of a step agree, if some do."""
     places = [place for place in a.inputs[step] if place in b.inputs[step]]
-    equal = [place for place in places if not _first({place: a.inputs[step][place]}, {place: b.inputs[step][place]})]
+    equal = [
+        place
+        for place in places
+        if not _first({place: a.inputs[step][place]}, {place: b.inputs[step][place]})
+    ]
     return say("check.input_agrees", places=listed(equal)) if equal and len(places) > 1 else NOTHING
 
 
@@ -90,7 +111,11 @@ def _order(a: RunSnapshot, b: RunSnapshot, steps: list[int]) -> Any:
     if Counter(keys[0].values()) != Counter(keys[1].values()):
         left, right = (Counter(map(_key, run.inputs.values())) for run in (a, b))
         shift = _shift(a, b)
-        return say("check.step_shift", shift=shift) if shift and sum((left & right).values()) > 1 else NOTHING
+        return (
+            say("check.step_shift", shift=shift)
+            if shift and sum((left & right).values()) > 1
+            else NOTHING
+        )
     places = {key: step for step, key in keys[1].items()}
     moved = [(step, places[key]) for step, key in keys[0].items() if places[key] != step]
     return listed(say("check.step_moved", step=step, other=other) for step, other in moved)
@@ -99,7 +124,11 @@ def _order(a: RunSnapshot, b: RunSnapshot, steps: list[int]) -> Any:
 def _shift(a: RunSnapshot, b: RunSnapshot) -> int:
     """Return by how many steps the batches of B come later, where it is one number for all; else 0."""
     places = {_key(value): step for step, value in b.inputs.items()}
-    shifts = Counter(places[key] - step for step, key in ((s, _key(v)) for s, v in a.inputs.items()) if key in places)
+    shifts = Counter(
+        places[key] - step
+        for step, key in ((s, _key(v)) for s, v in a.inputs.items())
+        if key in places
+    )
     return next(iter(shifts)) if len(shifts) == 1 else 0
 
 
@@ -121,7 +150,11 @@ class Check:
     """
 
     def __init__(
-        self, paths: tuple[str, str], differences: Sequence[Difference], remarks: Sequence[Sentence], agreed: Sentence
+        self,
+        paths: tuple[str, str],
+        differences: Sequence[Difference],
+        remarks: Sequence[Sentence],
+        agreed: Sentence,
     ) -> None:
         self.paths, self.differences, self.remarks = paths, list(differences), list(remarks)
         self._agreed = agreed
@@ -140,9 +173,12 @@ class Check:
     def to_dict(self) -> dict[str, Any]:
         """Return the result as values of JSON."""
         return {
-            "a": self.paths[0], "b": self.paths[1], "ok": not self.differences,
-            "remarks": list(map(str, self.remarks)), "differences": [item.to_dict() for item in self.differences],
-        }  # fmt: skip
+            "a": self.paths[0],
+            "b": self.paths[1],
+            "ok": not self.differences,
+            "remarks": list(map(str, self.remarks)),
+            "differences": [item.to_dict() for item in self.differences],
+        }
 
     def text(self, language: str) -> str:
         """Return the result in at most 25 lines, in a language: "en" or "zh"."""
@@ -150,7 +186,10 @@ class Check:
         notes = [say("check.note", note=remark).text(language) for remark in self.remarks[:3]]
         room = _LINES - 2 - len(notes)
         if len(said) > room:
-            said = [*said[: room - 1], say("check.more_lines", count=len(said) - room + 1).text(language)]
+            said = [
+                *said[: room - 1],
+                say("check.more_lines", count=len(said) - room + 1).text(language),
+            ]
         head = [f"A: {self.paths[0]}", f"B: {self.paths[1]}"]
         return "\n".join([*map(text.safe, head), *said, *map(text.safe, notes)])
 
@@ -183,7 +222,9 @@ def _absent_steps(a: str, b: str) -> list[Sentence]:
     steps = [_steps_of(path) for path in (a, b)]
     lacks = (("A", steps[1] - steps[0]), ("B", steps[0] - steps[1]))
     return [
-        say("check.steps_absent", side=side, steps=shortened(sorted(missing))) for side, missing in lacks if missing
+        say("check.steps_absent", side=side, steps=shortened(sorted(missing)))
+        for side, missing in lacks
+        if missing
     ]
 
 
@@ -191,14 +232,19 @@ def _steps_of(path: str) -> set[int]:
     """Return the steps of the dumps in a folder; none where it has no dump."""
     try:
         return (
-            {folder.step for folder in find_folders(path) if folder.step is not None} if os.path.isdir(path) else set()
+            {folder.step for folder in find_folders(path) if folder.step is not None}
+            if os.path.isdir(path)
+            else set()
         )
     except UsageError:
         return set()
 
 
 def check_snapshots(
-    paths: tuple[str, str], a: list[RunSnapshot], b: list[RunSnapshot], absent: Sequence[Sentence] = ()
+    paths: tuple[str, str],
+    a: list[RunSnapshot],
+    b: list[RunSnapshot],
+    absent: Sequence[Sentence] = (),
 ) -> Check:
     """Compare the snapshots of two runs, rank by rank; ``absent`` says which steps have no dump on one side."""
     if len(a) == len(b) == 1:
@@ -207,21 +253,40 @@ def check_snapshots(
     else:
         of_a, of_b = ({snapshot.rank: snapshot for snapshot in side} for side in (a, b))
         pairs = [(snapshot, of_b[rank]) for rank, snapshot in of_a.items() if rank in of_b]
-        rest = [[str(rank) for rank in mine if rank not in theirs] for mine, theirs in ((of_a, of_b), (of_b, of_a))]
+        rest = [
+            [str(rank) for rank in mine if rank not in theirs]
+            for mine, theirs in ((of_a, of_b), (of_b, of_a))
+        ]
         alone = [
             Difference(Importance.CIRCUMSTANCES, say("check.which_ranks"), only(names, side))
-            for side, names in zip("AB", rest) if names
-        ]  # fmt: skip
+            for side, names in zip("AB", rest)
+            if names
+        ]
     merged: dict[Difference, list[int | None]] = {}
     for x, y in pairs:
         for item in differences(x, y):
             merged.setdefault(item, []).append(x.rank)
-    found = [dataclasses.replace(item, ranks=tuple(ranks) if len(pairs) > 1 else ()) for item, ranks in merged.items()]
+    found = [
+        dataclasses.replace(item, ranks=tuple(ranks) if len(pairs) > 1 else ())
+        for item, ranks in merged.items()
+    ]
     offer = next(filter(None, (difference.same_update(*pair) for pair in pairs)), NOTHING)
-    remarks = [*([offer] if offer else []), *(side.damage for pair in pairs for side in pair if side.damage)]
-    known = [(side, any(it.parameters for it in run), any(it.inputs for it in run)) for side, run in zip("AB", (a, b))]
-    remarks += [say("check.no_parameters", side=side) for side, has_model, _ in known if not has_model]
-    remarks += [say("check.no_batches", side=side) for side, has_model, has_data in known if has_model and not has_data]
+    remarks = [
+        *([offer] if offer else []),
+        *(side.damage for pair in pairs for side in pair if side.damage),
+    ]
+    known = [
+        (side, any(it.parameters for it in run), any(it.inputs for it in run))
+        for side, run in zip("AB", (a, b))
+    ]
+    remarks += [
+        say("check.no_parameters", side=side) for side, has_model, _ in known if not has_model
+    ]
+    remarks += [
+        say("check.no_batches", side=side)
+        for side, has_model, has_data in known
+        if has_model and not has_data
+    ]
     return Check(paths, [*found, *alone], [*absent, *remarks], _agreed(pairs, not absent))
 
 
@@ -230,7 +295,12 @@ def _agreed(pairs: list[tuple[RunSnapshot, RunSnapshot]], is_whole: bool) -> Sen
         return say("check.nothing_compared")
     parameters = sum(len(x.parameters) for x, _ in pairs)
     steps = len({*pairs[0][0].inputs} & {*pairs[0][1].inputs})
-    is_known = is_whole and parameters and steps and not any(side.damage for pair in pairs for side in pair)
+    is_known = (
+        is_whole
+        and parameters
+        and steps
+        and not any(side.damage for pair in pairs for side in pair)
+    )
     key = "check.same_experiment" if is_known else "check.same_known"
     return say(key, parameters=parameters, steps=steps, file=file_names.RUN, ranks=len(pairs))
 
@@ -242,9 +312,12 @@ def differences(a: RunSnapshot, b: RunSnapshot) -> list[Difference]:
     structure = [*difference.check_cells(a, b), *parameters.structure()]
     data = list(check_data(a, b))
     rest = [
-        *difference.check_cell_values(a, b), *difference.check_optimizers(a, b, parameters.matched.renamed),
-        *difference.check_notes(a, b), *difference.check_seeds(a, b), *difference.check_circumstances(a, b),
-    ]  # fmt: skip
+        *difference.check_cell_values(a, b),
+        *difference.check_optimizers(a, b, parameters.matched.renamed),
+        *difference.check_notes(a, b),
+        *difference.check_seeds(a, b),
+        *difference.check_circumstances(a, b),
+    ]
     if structure and parameters.share_of_other_values > _MANY:  # no other values could be expected
         return [*structure, *values, *data, *rest]
     return [*values, *data, *structure, *rest]

@@ -33,7 +33,9 @@ class Difference(Finding):
     """One difference."""
 
     importance: Importance  # its kind
-    subject: Sentence | str  # the thing that differs: "parameters", "note config.lr"; a sentence where it has words
+    subject: (
+        Sentence | str
+    )  # the thing that differs: "parameters", "note config.lr"; a sentence where it has words
     said: Sentence  # how it differs
     ranks: tuple[int | None, ...] = ()  # the ranks that have it; empty where there is one
 
@@ -53,9 +55,12 @@ class Difference(Finding):
     def to_dict(self) -> dict[str, Any]:
         """Return it as values of JSON."""
         return {
-            **super().to_dict(), "importance": int(self.importance), "kind": self.importance.name.lower(),
-            "subject": str(self.subject), "ranks": list(self.ranks),
-        }  # fmt: skip
+            **super().to_dict(),
+            "importance": int(self.importance),
+            "kind": self.importance.name.lower(),
+            "subject": str(self.subject),
+            "ranks": list(self.ranks),
+        }
 
 
 def listed(items: Iterable[Any], most: int = 3) -> Any:
@@ -65,7 +70,11 @@ def listed(items: Iterable[Any], most: int = 3) -> Any:
     'a, b, c and 2 more'
     """
     found = list(items)
-    return found if len(found) <= most else say("check.more", items=found[:most], count=len(found) - most)
+    return (
+        found
+        if len(found) <= most
+        else say("check.more", items=found[:most], count=len(found) - most)
+    )
 
 
 def pair(a: Any, b: Any) -> Sentence:
@@ -115,7 +124,9 @@ def only(names: Iterable[Any], side: str, most: int = 3) -> Sentence:
 #: variables that name a place, and differ from run to run of one experiment
 _PLACE = re.compile(r"_(PORT|HOST|IP|IFNAME|ADDR|DIR|PATH|FILE|ID)$|^DEVICE_ID$|^MS_NODE_ID$")
 #: variables and keys of MindSpore's context that decide whether a run repeats itself
-_REPEATS = frozenset(("PYTHONHASHSEED", "HCCL_DETERMINISTIC", "deterministic", "pynative_synchronize"))
+_REPEATS = frozenset(
+    ("PYTHONHASHSEED", "HCCL_DETERMINISTIC", "deterministic", "pynative_synchronize")
+)
 #: how many differences of one kind have a line of their own
 _LINES = 6
 
@@ -123,15 +134,20 @@ _LINES = 6
 def check_cells(a: RunSnapshot, b: RunSnapshot) -> Iterator[Difference]:
     """Yield which Cells were added, removed or replaced, or stand in another order."""
     left, right = a.cells, b.cells
-    other = [named(path or say("check.model"), both(kind, right[path])) for path, kind in left.items()
-             if path in right and right[path] != kind]  # fmt: skip
+    other = [
+        named(path or say("check.model"), both(kind, right[path]))
+        for path, kind in left.items()
+        if path in right and right[path] != kind
+    ]
     if other:
         yield _cells(say("check.replaced", cells=listed(other)))
     for side, mine, theirs in (("A", left, right), ("B", right, left)):
         names = [path for path in mine if path not in theirs]
         outermost = [path for path in names if path.rpartition(".")[0] not in names]
         if names:
-            yield _cells(only((say("check.cell", path=path, kind=mine[path]) for path in outermost), side))
+            yield _cells(
+                only((say("check.cell", path=path, kind=mine[path]) for path in outermost), side)
+            )
     if {*left} == {*right} and list(left) != list(right):
         first = next((x, y) for x, y in zip(left, right) if x != y)
         yield _cells(say("check.cells_moved", first=pair(*first)))
@@ -149,12 +165,18 @@ def check_cell_values(a: RunSnapshot, b: RunSnapshot) -> Iterator[Difference]:
         x, y = left.get(path, {}), right.get(path, {})
         for name in {**x, **y} if kinds.get(path) == kind else ():
             if not are_equal(x.get(name), y.get(name)):
-                found.setdefault((kind, name, pair(x.get(name), y.get(name))), []).append(path or say("check.model"))
+                found.setdefault((kind, name, pair(x.get(name), y.get(name))), []).append(
+                    path or say("check.model")
+                )
     for (kind, name, values), paths in list(found.items())[:_LINES]:
-        yield _cells(say("check.cell_value", name=name, cells=listed(paths), kind=kind, values=values))
+        yield _cells(
+            say("check.cell_value", name=name, cells=listed(paths), kind=kind, values=values)
+        )
 
 
-def check_optimizers(a: RunSnapshot, b: RunSnapshot, renamed: Mapping[str, str]) -> Iterator[Difference]:
+def check_optimizers(
+    a: RunSnapshot, b: RunSnapshot, renamed: Mapping[str, str]
+) -> Iterator[Difference]:
     """Yield how the optimizers differ, in the order of their updates; ``renamed``: name in A -> another one in B."""
     if not a.optimizers or not b.optimizers:
         for side, mine in (("A", a.optimizers), ("B", b.optimizers)):
@@ -196,22 +218,30 @@ def _kind(name: str) -> str:
     return name.rpartition(".")[2]
 
 
-def _numbers(kind: str, x: dict[str, Any], y: dict[str, Any], renamed: Mapping[str, str]) -> Iterator[Difference]:
+def _numbers(
+    kind: str, x: dict[str, Any], y: dict[str, Any], renamed: Mapping[str, str]
+) -> Iterator[Difference]:
     """Yield which numbers of one optimizer differ; all of them in one line."""
     groups = [(item, *_groups(item)) for item in (x, y)]
-    names_a, names_b = ([str(name) for it in found for name in it.get("parameters") or ()] for found in groups)
+    names_a, names_b = (
+        [str(name) for it in found for name in it.get("parameters") or ()] for found in groups
+    )
     names_a = [renamed.get(name, name) for name in names_a]
     left, right = (_readings(item) for item in (x, y))
     keys = [key for key in {**left, **right} if not are_equal(left.get(key), right.get(key))]
     if keys:
-        values = listed((named(key, both(_reading(left, key), _reading(right, key))) for key in keys), 4)
+        values = listed(
+            (named(key, both(_reading(left, key), _reading(right, key))) for key in keys), 4
+        )
         yield _optimizer(say("check.values", values=values), kind)
     for side, mine, theirs in (("A", names_a, names_b), ("B", names_b, names_a)):
         alone = [name for name in mine if name not in theirs]
         if alone:
             yield _optimizer(say("check.updates", only=only(alone, side)), kind)
     if names_a != names_b and sorted(names_a) == sorted(names_b):
-        yield _optimizer(say("check.other_groups") if _groups(x) else say("check.parameters_moved"), kind)
+        yield _optimizer(
+            say("check.other_groups") if _groups(x) else say("check.parameters_moved"), kind
+        )
 
 
 def _readings(item: dict[str, Any]) -> dict[str, Any]:
@@ -259,7 +289,10 @@ class Texts:
 def check_notes(a: RunSnapshot, b: RunSnapshot) -> Iterator[Difference]:
     """Yield which of the user's own values differ."""
     texts = Texts(a.run), Texts(b.run)
-    left, right = ({key: text.plain(value) for key, value in run.notes.items()} for run, text in zip((a, b), texts))
+    left, right = (
+        {key: text.plain(value) for key, value in run.notes.items()}
+        for run, text in zip((a, b), texts)
+    )
     yield from _values(Importance.OPTIMIZER, say("check.own_note"), left, right)
 
 
@@ -279,15 +312,29 @@ def check_circumstances(a: RunSnapshot, b: RunSnapshot) -> Iterator[Difference]:
     kind = Importance.CIRCUMSTANCES
     yield from _values(kind, NOTHING, *(_machine(run) for run in (a, b)))
     packages = [mapping(run.run.get("packages")) for run in (a, b)]
-    versions = [{"python": run.run.get("python"), **mapping(run.run.get("versions"))} for run in (a, b)]
+    versions = [
+        {"python": run.run.get("python"), **mapping(run.run.get("versions"))} for run in (a, b)
+    ]
     yield from _values(kind, say("check.version"), *versions)
-    names = [name for name in {**packages[0], **packages[1]}
-             if name not in versions[0] and packages[0].get(name) != packages[1].get(name)]  # fmt: skip
+    names = [
+        name
+        for name in {**packages[0], **packages[1]}
+        if name not in versions[0] and packages[0].get(name) != packages[1].get(name)
+    ]
     if names:
-        shown = (named(name, pair(packages[0].get(name), packages[1].get(name))) for name in sorted(names))
+        shown = (
+            named(name, pair(packages[0].get(name), packages[1].get(name)))
+            for name in sorted(names)
+        )
         yield Difference(kind, say("check.packages"), say("check.values", values=listed(shown)))
-    variables = [{name: value for name, value in mapping(run.run.get("environment")).items()
-                  if name not in _REPEATS and not _PLACE.search(name)} for run in (a, b)]  # fmt: skip
+    variables = [
+        {
+            name: value
+            for name, value in mapping(run.run.get("environment")).items()
+            if name not in _REPEATS and not _PLACE.search(name)
+        }
+        for run in (a, b)
+    ]
     yield from _values(kind, say("check.environment"), *variables)
     code = [mapping(run.run.get("code")) for run in (a, b)]
     yield from _values(kind, say("check.code"), *({"commit": it.get("commit")} for it in code))
@@ -307,7 +354,10 @@ def _machine(snapshot: RunSnapshot) -> dict[str, Any]:
 
 
 def _command(snapshot: RunSnapshot) -> list[str]:
-    texts, dump = Texts(snapshot.run), os.path.basename(str(snapshot.run.get("dump_path") or "").rstrip("/"))
+    texts, dump = (
+        Texts(snapshot.run),
+        os.path.basename(str(snapshot.run.get("dump_path") or "").rstrip("/")),
+    )
     words = snapshot.run.get("command") or []
     rest = ("{dump_path}" if word == dump else texts.plain(word) for word in words[1:])
     return [*map(os.path.basename, words[:1]), *rest]
@@ -320,8 +370,14 @@ def _words(a: list[str], b: list[str]) -> Sentence:
     alone = [[word for word in mine if word not in theirs] for mine, theirs in ((a, b), (b, a))]
     if not any(alone):
         return pair(" ".join(a), " ".join(b))
-    left, right = ({x: y for x, y in zip(words, words[1:]) if x.startswith("-")} for words in (a, b))
-    options = [named(key, pair(x, right[key])) for key, x in left.items() if key in right and right[key] != x]
+    left, right = (
+        {x: y for x, y in zip(words, words[1:]) if x.startswith("-")} for words in (a, b)
+    )
+    options = [
+        named(key, pair(x, right[key]))
+        for key, x in left.items()
+        if key in right and right[key] != x
+    ]
     if options:
         return say("check.values", values=listed(options))
     return pair(" ".join(alone[0]), " ".join(alone[1]))

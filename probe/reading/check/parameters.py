@@ -13,7 +13,16 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from probe.findings.sentence import NOTHING, Sentence, clauses, say
-from probe.reading.check.difference import Difference, Importance, are_equal, both, listed, named, only, pair
+from probe.reading.check.difference import (
+    Difference,
+    Importance,
+    are_equal,
+    both,
+    listed,
+    named,
+    only,
+    pair,
+)
 from probe.reading.check.snapshot import RunSnapshot
 from probe.reading.dumps.text import shape as shape_text
 from probe.reading.dumps.values import grouped
@@ -22,7 +31,9 @@ from probe.reading.dumps.values import grouped
 class Key(NamedTuple):
     """The things that tell which parameter is which."""
 
-    content: Hashable | None  # its shape and checksum; None where the checksum is not known, or is that of many
+    content: (
+        Hashable | None
+    )  # its shape and checksum; None where the checksum is not known, or is that of many
     shape: Hashable
 
 
@@ -38,7 +49,11 @@ class Matched(NamedTuple):
         """Return those of some parameters that have the values of another one of them in B -> that one."""
         owners = {self.keys[0][name].content: name for name in names}
         found = {name: owners.get(self.keys[1][self.pairs[name]].content) for name in names}
-        return {name: it for name, it in found.items() if it not in (None, name) and self.keys[0][it].content}
+        return {
+            name: it
+            for name, it in found.items()
+            if it not in (None, name) and self.keys[0][it].content
+        }
 
 
 def match_names(a: Mapping[str, Key], b: Mapping[str, Key]) -> Matched:
@@ -56,8 +71,12 @@ def match_names(a: Mapping[str, Key], b: Mapping[str, Key]) -> Matched:
     return Matched(
         {name: renamed.get(name, name) for name in a if name in b or name in renamed},
         {name: renamed[name] for name in a if name in renamed},
-        ([name for name in left if name not in renamed], [name for name in right if name not in taken]), (a, b),
-    )  # fmt: skip
+        (
+            [name for name in left if name not in renamed],
+            [name for name in right if name not in taken],
+        ),
+        (a, b),
+    )
 
 
 def _pair(name: str, partners: list[str], found: dict[str, str], by_name: bool) -> None:
@@ -120,7 +139,9 @@ def _keys(parameters: dict[str, dict[str, Any]]) -> dict[str, Key]:
     found = {}
     for name, item in parameters.items():
         shape = str(item.get("shape"))
-        found[name] = Key((shape, item["crc"]) if "crc" in item and not _is_constant(item) else None, shape)
+        found[name] = Key(
+            (shape, item["crc"]) if "crc" in item and not _is_constant(item) else None, shape
+        )
     return found
 
 
@@ -140,12 +161,18 @@ class ParameterCheck:
         self._run_a, self._run_b = a, b
         self._a, self._b = a.parameters, b.parameters
         self.matched = match_names(_keys(self._a), _keys(self._b))  # the partners of all parameters
-        self._pairs = [(name, self._a[name], self._b[other]) for name, other in self.matched.pairs.items()]
+        self._pairs = [
+            (name, self._a[name], self._b[other]) for name, other in self.matched.pairs.items()
+        ]
 
     def values(self) -> Iterator[Difference]:
         """Yield how values, dtypes and orders differ."""
         begins = self._run_a.run.get("first_step"), self._run_b.run.get("first_step")
-        later = say("check.begins", a=str(begins[0]), b=str(begins[1])) if begins[0] != begins[1] else NOTHING
+        later = (
+            say("check.begins", a=str(begins[0]), b=str(begins[1]))
+            if begins[0] != begins[1]
+            else NOTHING
+        )
         dtypes = [(name, x.get("dtype"), y.get("dtype")) for name, x, y in self._pairs]
         other = [item for item in dtypes if item[1] != item[2]]
         if other:
@@ -154,9 +181,12 @@ class ParameterCheck:
         if turned:
             yield _values(say("check.turned", names=listed(turned)))
         differ = [
-            name for name, x, y in self._pairs
-            if x.get("dtype") == y.get("dtype") and x.get("shape") == y.get("shape") and values_differ(x, y)
-        ]  # fmt: skip
+            name
+            for name, x, y in self._pairs
+            if x.get("dtype") == y.get("dtype")
+            and x.get("shape") == y.get("shape")
+            and values_differ(x, y)
+        ]
         exchanged = self.matched.exchanged(differ)
         if exchanged:
             yield _values(say("check.exchanged", names=exchange(exchanged)))
@@ -165,8 +195,12 @@ class ParameterCheck:
             yield _values(clauses(self._which(rest), later))
 
     def _which(self, names: list[str]) -> Sentence:
-        shuffled = [name for name in names if self._a[name].get("sum") is not None
-                    and self._a[name]["sum"] == self._b[self.matched.pairs[name]].get("sum")]  # fmt: skip
+        shuffled = [
+            name
+            for name in names
+            if self._a[name].get("sum") is not None
+            and self._a[name]["sum"] == self._b[self.matched.pairs[name]].get("sum")
+        ]
         if shuffled == names:
             return say("check.parameters_other_order", names=listed(names))
         total = [name for name, x, _ in self._pairs if not _is_constant(x)]
@@ -177,36 +211,61 @@ class ParameterCheck:
             kind = str(self._run_a.cells.get(str(cell)))
             first = say("check.parameter_in", name=first, cell=str(cell), kind=kind)
         if len(names) > 1 and len(names) >= len(total):
-            cause = say("check.other_seed", seeds=pair(*seeds)) if seeds[0] != seeds[1] else say("check.other_weights")
+            cause = (
+                say("check.other_seed", seeds=pair(*seeds))
+                if seeds[0] != seeds[1]
+                else say("check.other_weights")
+            )
             return say("check.all_differ", count=len(names), cause=cause, first=first)
         layers = _layers(names) if len(names) > 1 else ()
         if layers:
-            return say("check.layers_differ", count=len(names), all=len(self._pairs), layers=layers, first=first)
+            return say(
+                "check.layers_differ",
+                count=len(names),
+                all=len(self._pairs),
+                layers=layers,
+                first=first,
+            )
         return say("check.some_differ", count=len(names), all=len(self._pairs), first=first)
 
     def structure(self) -> Iterator[Difference]:
         """Yield how names, shapes and trainable differ."""
         matched = self.matched
         if matched.renamed:
-            yield Difference(Importance.STRUCTURE, say("check.names_of_parameters"), renaming(matched.renamed))
+            yield Difference(
+                Importance.STRUCTURE, say("check.names_of_parameters"), renaming(matched.renamed)
+            )
         for side, names in zip("AB", matched.only):
             if names:
                 yield Difference(Importance.STRUCTURE, say("check.parameters"), only(names, side))
-        shapes = [(name, x["shape"], y["shape"]) for name, x, y in self._pairs
-                  if "shape" in x and "shape" in y and x["shape"] != y["shape"] and not _is_turned(x, y)]  # fmt: skip
+        shapes = [
+            (name, x["shape"], y["shape"])
+            for name, x, y in self._pairs
+            if "shape" in x and "shape" in y and x["shape"] != y["shape"] and not _is_turned(x, y)
+        ]
         if shapes:
-            values = listed(named(name, both(shape_text(x), shape_text(y))) for name, x, y in shapes)
+            values = listed(
+                named(name, both(shape_text(x), shape_text(y))) for name, x, y in shapes
+            )
             said = say("check.values", values=values)
             yield Difference(Importance.STRUCTURE, say("check.shapes_of_parameters"), said)
         for word, before, after in (("A", True, False), ("B", False, True)):
-            names = [name for name, x, y in self._pairs if (x.get("trainable"), y.get("trainable")) == (before, after)]
+            names = [
+                name
+                for name, x, y in self._pairs
+                if (x.get("trainable"), y.get("trainable")) == (before, after)
+            ]
             if names:
                 yield Difference(Importance.STRUCTURE, say("check.trainable"), only(names, word))
 
     @property
     def share_of_other_values(self) -> float:
         """The part of the parameters whose values differ, of those that a seed can change."""
-        can = [(x, y) for _, x, y in self._pairs if x.get("shape") == y.get("shape") and not _is_constant(x)]
+        can = [
+            (x, y)
+            for _, x, y in self._pairs
+            if x.get("shape") == y.get("shape") and not _is_constant(x)
+        ]
         return sum(values_differ(x, y) for x, y in can) / max(len(can), 1)
 
 

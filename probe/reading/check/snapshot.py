@@ -27,11 +27,17 @@ class RunSnapshot:
 
     path: str
     run: dict[str, Any]  # the content of run.json
-    notes: dict[str, Any] = field(default_factory=dict)  # the user's own values: dotted name -> value
+    notes: dict[str, Any] = field(
+        default_factory=dict
+    )  # the user's own values: dotted name -> value
     #: the first numbers of each optimizer, by the name of its entry, in the order of their updates
     optimizers: dict[str, dict[str, Any]] = field(default_factory=dict)
-    first_updates: dict[str, int] = field(default_factory=dict)  # the same optimizers -> the steps of these numbers
-    inputs: dict[int, Described] = field(default_factory=dict)  # step -> place -> the value that entered the model
+    first_updates: dict[str, int] = field(
+        default_factory=dict
+    )  # the same optimizers -> the steps of these numbers
+    inputs: dict[int, Described] = field(
+        default_factory=dict
+    )  # step -> place -> the value that entered the model
     #: step -> the Cells that were not in training mode when the model began, where they are others than before
     modes: dict[int, list[str]] = field(default_factory=dict)
     #: step -> parameter -> its CRC-32 after the updates of the step
@@ -43,18 +49,25 @@ class RunSnapshot:
     other_model: int | None = None  # the first step in which start() was given another model
     damage: Sentence = NOTHING  # a remark about lines that cannot be read, if there are such
 
-    rank = property(lambda self: self.run.get("rank"), doc="The rank, None where there is one process only.")
+    rank = property(
+        lambda self: self.run.get("rank"), doc="The rank, None where there is one process only."
+    )
 
     @property
     def parameters(self) -> dict[str, dict[str, Any]]:
         """The parameters by name: dtype, shape, checksums, Cell, trainable."""
         known = self.run["parameters"].items()
-        return {name: {**it["values"], **{key: it.get(key) for key in ("cell", "trainable")}} for name, it in known}
+        return {
+            name: {**it["values"], **{key: it.get(key) for key in ("cell", "trainable")}}
+            for name, it in known
+        }
 
     @property
     def untold(self) -> dict[str, str]:
         """The parameters outside of the models that no optimizer holds, with the classes of their Cells."""
-        held = {name for numbers in self.optimizers.values() for name in numbers.get("parameters") or ()}
+        held = {
+            name for numbers in self.optimizers.values() for name in numbers.get("parameters") or ()
+        }
         return {name: kind for name, kind in self.outside.items() if name not in held}
 
     def evaluating(self, step: int) -> list[str]:
@@ -65,13 +78,19 @@ class RunSnapshot:
     @property
     def cells(self) -> dict[str, str]:
         """The Cells: path -> class."""
-        pairs = [item for item in self.run.get("cells") or () if isinstance(item, list) and len(item) == 2]
+        pairs = [
+            item
+            for item in self.run.get("cells") or ()
+            if isinstance(item, list) and len(item) == 2
+        ]
         return {str(path): str(kind) for path, kind in pairs}
 
     @property
     def cell_values(self) -> dict[str, dict[str, Any]]:
         """The numbers and texts of the Cells: path -> name -> value."""
-        return {path: mapping(values) for path, values in mapping(self.run.get("cell_values")).items()}
+        return {
+            path: mapping(values) for path, values in mapping(self.run.get("cell_values")).items()
+        }
 
 
 def mapping(value: Any) -> dict[str, Any]:
@@ -93,7 +112,10 @@ def read_snapshots(path: str | os.PathLike[str]) -> list[RunSnapshot]:
             found[snapshot.rank] = snapshot
     wanted = os.path.basename(os.path.abspath(path))
     ranks = sorted(found, key=lambda rank: -1 if rank is None else rank)
-    return [found[rank] for rank in [rank for rank in ranks if file_names.rank_name(rank) == wanted] or ranks]
+    return [
+        found[rank]
+        for rank in [rank for rank in ranks if file_names.rank_name(rank) == wanted] or ranks
+    ]
 
 
 def _files(path: str) -> list[str]:
@@ -102,8 +124,14 @@ def _files(path: str) -> list[str]:
     if not os.path.isdir(path):
         raise UsageError(say("error.no_folder", path=path))
     files: list[str] = []
-    for root in (path, os.path.dirname(os.path.abspath(path)), os.path.dirname(os.path.dirname(os.path.abspath(path)))):
-        is_inside = root == path or os.path.basename(os.path.abspath(path)).startswith(("step", "rank"))
+    for root in (
+        path,
+        os.path.dirname(os.path.abspath(path)),
+        os.path.dirname(os.path.dirname(os.path.abspath(path))),
+    ):
+        is_inside = root == path or os.path.basename(os.path.abspath(path)).startswith(
+            ("step", "rank")
+        )
         files = files or (_find(root) if is_inside else [])
     if not files:
         raise UsageError(say("check.no_run_in", path=path, file=file_names.RUN))
@@ -116,7 +144,9 @@ class Snapshots:
     def __init__(self, path: str) -> None:
         self._files: dict[str, str] = {}
         try:
-            for file in sorted(_files(path), key=lambda file: file_names.step_of(file.split(os.sep)[-3:][0]) or 0):
+            for file in sorted(
+                _files(path), key=lambda file: file_names.step_of(file.split(os.sep)[-3:][0]) or 0
+            ):
                 self._files.setdefault(os.path.basename(os.path.dirname(file)), file)
         except UsageError:
             pass  # nothing is known then
@@ -124,7 +154,9 @@ class Snapshots:
     def of_rank(self, rank: Rank) -> RunSnapshot | None:
         """Return the snapshot of a rank; None where it has none, or one that cannot be read."""
         only = next(iter(self._files.values())) if len(self._files) == 1 else ""
-        file = self._files.get(file_names.rank_name(rank) if not isinstance(rank, str) else rank, only)
+        file = self._files.get(
+            file_names.rank_name(rank) if not isinstance(rank, str) else rank, only
+        )
         try:
             return _read(file) if file else None
         except UsageError:
@@ -150,8 +182,12 @@ def _read(path: str) -> RunSnapshot:
     if run.get("parameters") is None:
         raise UsageError(say("check.no_run", path=path, file=file_names.RUN))
     parameters = sieve.objects(run["parameters"], PARAMETER)
-    values = sieve.objects({name: item.get("values") or {} for name, item in parameters.items()}, DESCRIBED)
-    run["parameters"] = {name: {**item, "values": values.get(name)} for name, item in parameters.items()}
+    values = sieve.objects(
+        {name: item.get("values") or {} for name, item in parameters.items()}, DESCRIBED
+    )
+    run["parameters"] = {
+        name: {**item, "values": values.get(name)} for name, item in parameters.items()
+    }
     lines = os.path.join(os.path.dirname(path), file_names.RUN_LINES)
     snapshot, sieve_of_lines, cut = RunSnapshot(path, run), Sieve(lines), NOTHING
     try:
@@ -182,7 +218,9 @@ def _add(snapshot: RunSnapshot, line: Any, sieve: Sieve) -> None:
         snapshot.notes.update(flat(line["note"]))
     if step is not None and line.get("inputs") is not None:
         found = flat(line["inputs"], is_leaf=is_described)
-        tensors = sieve.objects({place: value for place, value in found.items() if is_described(value)}, DESCRIBED)
+        tensors = sieve.objects(
+            {place: value for place, value in found.items() if is_described(value)}, DESCRIBED
+        )
         snapshot.inputs[step] = {**found, **tensors}
         if line.get("evaluating") is not None:
             snapshot.modes[step] = line["evaluating"]
@@ -200,7 +238,9 @@ def _add(snapshot: RunSnapshot, line: Any, sieve: Sieve) -> None:
             snapshot.first_updates[line["optimizer"]] = step
 
 
-def flat(value: Any, place: str = "", is_leaf: Callable[[Any], bool] = lambda value: False) -> dict[str, Any]:
+def flat(
+    value: Any, place: str = "", is_leaf: Callable[[Any], bool] = lambda value: False
+) -> dict[str, Any]:
     """Return the leaves of nested objects and lists by their dotted places.
 
     >>> flat({"a": {"b": 1}, "c": [2, 3]})

@@ -29,15 +29,21 @@ _PLAIN: tuple[Any, ...] = (None, "", 0, -1, "-", [])
 @functools.lru_cache(1)
 def _table() -> dict[str, Any]:
     """Return the table of commands; under "shared" the arguments that several have."""
-    found: dict[str, Any] = json.loads((Path(__file__).parent / "commands.json").read_text(encoding="utf-8"))
+    found: dict[str, Any] = json.loads(
+        (Path(__file__).parent / "commands.json").read_text(encoding="utf-8")
+    )
     return found
 
 
-def add_commands(commands: Any, runs: Mapping[str, Callable[[argparse.Namespace], int]], language: str) -> None:
+def add_commands(
+    commands: Any, runs: Mapping[str, Callable[[argparse.Namespace], int]], language: str
+) -> None:
     """Add commands of the table, with their help in a language; each runs the function of its name."""
     for name, run in runs.items():
         row = _table()[name]
-        texts = {key: _in(language, row.get(key, _NONE)) for key in ("help", "description", "epilog")}
+        texts = {
+            key: _in(language, row.get(key, _NONE)) for key in ("help", "description", "epilog")
+        }
         parser = commands.add_parser(name, **texts)
         _add(parser, row["arguments"], language)
         parser.set_defaults(run=run, failed=row.get("failed", 1))
@@ -126,5 +132,7 @@ def read_thresholds(path: str | None, rules: Iterable[str]) -> dict[str, float]:
         if name not in allowed:
             raise UsageError(say("error.rule", name=name, allowed=allowed))
         if type(value) not in (int, float):
-            raise UsageError(say("error.rule_value", name=name, value=shorten(json.dumps(value), 60)))
+            raise UsageError(
+                say("error.rule_value", name=name, value=shorten(json.dumps(value), 60))
+            )
     return given

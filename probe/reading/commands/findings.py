@@ -53,7 +53,9 @@ def run_nan(given: argparse.Namespace) -> int:
     return show_nan(units, given, _nan_in_rows(given.path), others)
 
 
-def _others(given: argparse.Namespace, is_own: Callable[[HealthFinding], bool]) -> list[HealthFinding]:
+def _others(
+    given: argparse.Namespace, is_own: Callable[[HealthFinding], bool]
+) -> list[HealthFinding]:
     """Return the faults of other readers; none where a program reads the answer."""
     if given.json or getattr(given, "csv", None):
         return []
@@ -71,9 +73,11 @@ def _nan_in_rows(path: str) -> list[HealthFinding]:
 
 
 def show_nan(
-    units: list[Found], given: argparse.Namespace, rows: Sequence[HealthFinding] = (),
+    units: list[Found],
+    given: argparse.Namespace,
+    rows: Sequence[HealthFinding] = (),
     others: Sequence[HealthFinding] = (),
-) -> int:  # fmt: skip
+) -> int:
     """Print the calls that make NaN or Inf in all steps and ranks, and findings of guards; return the exit status.
 
     ``rows`` has the first NaN/Inf in rows of the monitor, which see steps that no dump has; ``others`` the faults
@@ -92,16 +96,24 @@ def show_nan(
     if not origins and not guards:
         print_before(others, given.lang)
     if given.json:
-        print(json.dumps([item.to_dict() for item in (*origins, *guards, *map(not_known, gaps))], indent=1))
+        print(
+            json.dumps(
+                [item.to_dict() for item in (*origins, *guards, *map(not_known, gaps))], indent=1
+            )
+        )
     elif not origins and looked.has_numbers:
         print(say("nan.none", looked=looked.said).text(given.lang))
     for place, origin in enumerate(origins[:5] if not given.json else []):
-        call = say("nan.in_cell", name=origin.name, cell=origin.cell) if origin.cell else origin.name
+        call = (
+            say("nan.in_cell", name=origin.name, cell=origin.cell) if origin.cell else origin.name
+        )
         where = say("list", parts=[*_where(origin), call])
         lines = [say("nan.later" if place else "nan.first", where=where).text(given.lang)]
         lines += [f"    {origin.said.text(given.lang)}"]
         lines += [f"    {origin.file}:{origin.line}: {origin.source}"] if origin.file else []
-        lines += [f"    {say('nan.road', names=origin.more).text(given.lang)}"] if origin.more else []
+        lines += (
+            [f"    {say('nan.road', names=origin.more).text(given.lang)}"] if origin.more else []
+        )
         print(*map(text.safe, lines), sep="\n")
     for item in guards[: arguments.ROWS] if not given.json else []:
         at = _where(item)
@@ -137,7 +149,13 @@ def _nan_of_rows(given: argparse.Namespace) -> int:
     if given.json:
         print(json.dumps([item.to_dict() for item in found], indent=1))
     for item in found if not given.json else []:
-        print(text.safe(say("guard.at", where=say("list", parts=_where(item)), said=item.said).text(given.lang)))
+        print(
+            text.safe(
+                say("guard.at", where=say("list", parts=_where(item)), said=item.said).text(
+                    given.lang
+                )
+            )
+        )
     if not found and not given.json:
         print(text.safe(say("rows.no_nan", looked=said_of(ranks)).text(given.lang)))
     return int(bool(found))
@@ -176,7 +194,9 @@ def _check_count(path: str, ranks: int) -> None:
         raise UsageError(say("error.one_rank", path=path))
 
 
-def show_ranks(digests: list[Digest], given: argparse.Namespace, others: Sequence[HealthFinding] = ()) -> int:
+def show_ranks(
+    digests: list[Digest], given: argparse.Namespace, others: Sequence[HealthFinding] = ()
+) -> int:
     """Print the values on which ranks disagree in all steps; return the exit status.
 
     ``others`` has the faults that other readers see.
@@ -194,7 +214,11 @@ def show_ranks(digests: list[Digest], given: argparse.Namespace, others: Sequenc
         for item in found[: arguments.ROWS]:
             step = NOTHING if item.step is None else say("ranks.step", step=item.step)
             kind = say(_RANK_KINDS[item.kind])
-            print(text.safe(say("ranks.finding", step=step, kind=kind, said=item.said).text(given.lang)))
+            print(
+                text.safe(
+                    say("ranks.finding", step=step, kind=kind, said=item.said).text(given.lang)
+                )
+            )
         print(text.safe(_ranks_summary(checks, digests).text(given.lang)))
     if checks.findings:
         print_behind(others, given.path, given.lang)
@@ -235,9 +259,13 @@ def run_trend(given: argparse.Namespace) -> int:
 
 
 def show_trend(
-    samples: list[Samples], given: argparse.Namespace, choice: tuple[Names, str], thresholds: dict[str, float],
-    monitored: tuple[Trend, list[TrendFinding]] = ({}, []), others: Sequence[HealthFinding] = (),
-) -> int:  # fmt: skip
+    samples: list[Samples],
+    given: argparse.Namespace,
+    choice: tuple[Names, str],
+    thresholds: dict[str, float],
+    monitored: tuple[Trend, list[TrendFinding]] = ({}, []),
+    others: Sequence[HealthFinding] = (),
+) -> int:
     """Print series; return the exit status.
 
     ``given`` has the arguments csv, rows and lang; ``choice`` the names, and the statistic; ``monitored``
@@ -266,7 +294,9 @@ def show_trend(
         return 0
     if given.json:
         return _print_trend(trend, found, 1 if found else 2 * _show_errors(samples))
-    own = [say("report.in_series", name=item.name, step=item.step, said=item.said) for item in found]
+    own = [
+        say("report.in_series", name=item.name, step=item.step, said=item.said) for item in found
+    ]
     if head := headline([*own, *(item.whole for item in others)]):
         print(text.safe(head.text(given.lang)))
     lines = [[say(cell).text(given.lang) for cell in _TREND_HEAD]]
@@ -274,7 +304,9 @@ def show_trend(
         for rank, steps in ranks.items():
             values = list(steps.values())
             ends = [text.number(values[0]), text.number(values[-1])] if values else ["", ""]
-            lines.append([text.safe(name), text.number(rank), *ends, f"[{sparkline(values[-60:])}]"])
+            lines.append(
+                [text.safe(name), text.number(rank), *ends, f"[{sparkline(values[-60:])}]"]
+            )
     shown = lines[: given.rows + 1] if given.rows > 0 else lines
     print(text.columns(shown, text.terminal_width()))
     if len(lines) > len(shown):
@@ -289,7 +321,12 @@ def show_trend(
 def _print_trend(trend: Trend, found: list[TrendFinding], status: int) -> int:
     pairs = [(name, *pair) for name, ranks in trend.items() for pair in ranks.items()]
     listed = [series_dict(name, rank, steps, steps.values()) for name, rank, steps in pairs]
-    print(json.dumps({"series": listed, "findings": [item.to_dict() for item in found], "status": status}, indent=1))
+    print(
+        json.dumps(
+            {"series": listed, "findings": [item.to_dict() for item in found], "status": status},
+            indent=1,
+        )
+    )
     return status
 
 
@@ -317,7 +354,9 @@ def run_merge(given: argparse.Namespace) -> int:
         from probe.series.rules import IN_DUMPS
 
         choice = Names(*head.settings["names"]), str(head.settings.get("stat"))
-        return show_trend(summaries, given, choice, arguments.read_thresholds(given.rules, IN_DUMPS))
+        return show_trend(
+            summaries, given, choice, arguments.read_thresholds(given.rules, IN_DUMPS)
+        )
     raise UsageError(say("error.summary_command", path=given.files[0], command=head.command))
 
 
@@ -326,6 +365,12 @@ def _show_comparison(given: argparse.Namespace, head: Head, summaries: list[Any]
     from probe.reading.compare.answer.summary import ComparisonResult, summary_text
 
     check_rules(head.settings.get("rules", []), summaries)
-    comparison = ComparisonResult((head.paths[0], head.paths[1]), summaries, (list(head.alone[0]), list(head.alone[1])))
-    print(json.dumps(comparison.to_dict(), indent=1) if given.json else summary_text(comparison, given.lang))
+    comparison = ComparisonResult(
+        (head.paths[0], head.paths[1]), summaries, (list(head.alone[0]), list(head.alone[1]))
+    )
+    print(
+        json.dumps(comparison.to_dict(), indent=1)
+        if given.json
+        else summary_text(comparison, given.lang)
+    )
     return comparison.status

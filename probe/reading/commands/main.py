@@ -27,14 +27,24 @@ from probe.reading.dumps.text import safe, shorten
 #: exit statuses: an output cannot be written, an error of ours (EX_SOFTWARE), Ctrl-C
 _NO_OUTPUT, _INTERNAL, _INTERRUPTED = 2, 70, 130
 _RUNS = {
-    "show": run_show, "check": run_check, "compare": run_compare, "report": run_report, "nan": run_nan,
-    "ranks": run_ranks, "trend": run_trend, "watch": run_watch, "merge": run_merge, "recover": run_recover,
-}  # fmt: skip
+    "show": run_show,
+    "check": run_check,
+    "compare": run_compare,
+    "report": run_report,
+    "nan": run_nan,
+    "ranks": run_ranks,
+    "trend": run_trend,
+    "watch": run_watch,
+    "merge": run_merge,
+    "recover": run_recover,
+}
 _UTF8: Any = {"encoding": "utf-8", "errors": "backslashreplace"}
 
 
 def run_command(
-    version: str, arguments: Sequence[str] | None = None, further: Sequence[Callable[[Any, str], None]] = ()
+    version: str,
+    arguments: Sequence[str] | None = None,
+    further: Sequence[Callable[[Any, str], None]] = (),
 ) -> int:
     """Run a command and return its exit status: 0, 1 when it could not be done, 2 for wrong arguments, 70 after a bug.
 
@@ -44,11 +54,16 @@ def run_command(
     language = asked_language(words)
     parser = _parser(version, language)
     made: Any = functools.partial(OneLineParser, language=language)
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=made)
+    commands = parser.add_subparsers(
+        dest="command", required=True, metavar="COMMAND", parser_class=made
+    )
     add_commands(commands, _RUNS, language)
     for add in further:
         add(commands, language)
-    for stream in (sys.stdout, sys.stderr):  # a name that the terminal cannot show is no reason to fail
+    for stream in (
+        sys.stdout,
+        sys.stderr,
+    ):  # a name that the terminal cannot show is no reason to fail
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
     with lasting_stdout():
@@ -58,10 +73,14 @@ def run_command(
 
 
 def _parser(version: str, language: str) -> OneLineParser:
-    parser = OneLineParser(prog="probe", description=say("help.probe").text(language), language=language)
+    parser = OneLineParser(
+        prog="probe", description=say("help.probe").text(language), language=language
+    )
     about = say("help.version").text(language)
     parser.add_argument("--version", action="version", version=f"probe {version}", help=about)
-    parser.add_argument("--json-schema", action=_Schemas, nargs=0, help=say("help.schema").text(language))
+    parser.add_argument(
+        "--json-schema", action=_Schemas, nargs=0, help=say("help.schema").text(language)
+    )
     add_shared(parser, "language", language)
     return parser
 
@@ -124,7 +143,9 @@ def _internal(error: Exception) -> Sentence:
 
     name = shorten(f"{type(error).__name__}: {error}", 200)
     try:
-        with tempfile.NamedTemporaryFile("w", prefix="probe-error-", suffix=".txt", delete=False, **_UTF8) as file:
+        with tempfile.NamedTemporaryFile(
+            "w", prefix="probe-error-", suffix=".txt", delete=False, **_UTF8
+        ) as file:
             file.write(f"{sys.version}\n{sys.argv[1:]}\n{traceback.format_exc()}")
     except OSError:
         return say("error.internal_here", error=name, traceback=traceback.format_exc())

@@ -52,7 +52,9 @@ def _outlasting(stream: TextIO) -> Any:
     """Return a stream that writes to the same place, also after its reader has ended."""
     buffered: Any = io.BufferedWriter
     raw = _Outlet(stream.fileno(), "w", closefd=False)
-    return io.TextIOWrapper(buffered(raw), stream.encoding, "backslashreplace", line_buffering=stream.isatty())
+    return io.TextIOWrapper(
+        buffered(raw), stream.encoding, "backslashreplace", line_buffering=stream.isatty()
+    )
 
 
 def is_cut() -> bool:

@@ -43,7 +43,9 @@ def run_compare(given: argparse.Namespace) -> int:
         raise UsageError(say("error.csv_cluster"))
     scratch = tempfile.mkdtemp(prefix="probe-rows-") if is_table else ""
     try:
-        return _compare(given, golden, target, os.path.join(scratch, "rows.csv") if is_table else given.csv)
+        return _compare(
+            given, golden, target, os.path.join(scratch, "rows.csv") if is_table else given.csv
+        )
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
 
@@ -59,9 +61,13 @@ def _compare(given: argparse.Namespace, golden: str, target: str, csv: str | Non
     rows = {form: path for form, path in rows.items() if path}
     mapping = read_map(given.map) if given.map else {}
     options = Options(
-        mapping, tuple(map(tuple, given.rule)), factor=given.tolerance, arrays=given.arrays,
-        layouts=(given.layout_a, given.layout_b), distance=given.distance,
-    )  # fmt: skip
+        mapping,
+        tuple(map(tuple, given.rule)),
+        factor=given.tolerance,
+        arrays=given.arrays,
+        layouts=(given.layout_a, given.layout_b),
+        distance=given.distance,
+    )
     only_summaries = arguments.wants_summaries(given)
     request = Request(options, given.noise, given.step, given.rank, arguments.workers(given), rows)
     comparison = compare_runs(golden, target, request)
@@ -91,10 +97,16 @@ def _head(comparison: ComparisonResult, options: Options) -> Head:
     from probe.reading.commands.summary_file import Head, encode
 
     settings = {
-        "rules": [list(rule) for rule in options.rules], "tolerance": options.factor, "arrays": options.arrays,
-        "map": options.mapping, "layouts": list(options.layouts), "distance": options.distance,
-    }  # fmt: skip
-    return Head("compare", settings, list(comparison.paths), [encode(labels) for labels in comparison.alone])
+        "rules": [list(rule) for rule in options.rules],
+        "tolerance": options.factor,
+        "arrays": options.arrays,
+        "map": options.mapping,
+        "layouts": list(options.layouts),
+        "distance": options.distance,
+    }
+    return Head(
+        "compare", settings, list(comparison.paths), [encode(labels) for labels in comparison.alone]
+    )
 
 
 def read_map(path: str) -> dict[str, str]:
@@ -107,9 +119,13 @@ def read_map(path: str) -> dict[str, str]:
     except RecursionError:
         raise UsageError(say("error.map_deep", path=path)) from None
     except OSError as error:
-        raise UsageError(say("error.map", path=path, reason=error.strerror or type(error).__name__)) from error
+        raise UsageError(
+            say("error.map", path=path, reason=error.strerror or type(error).__name__)
+        ) from error
     except (ValueError, yaml.YAMLError) as error:
-        raise UsageError(say("error.map", path=path, reason=" ".join(str(error).split()))) from error
+        raise UsageError(
+            say("error.map", path=path, reason=" ".join(str(error).split()))
+        ) from error
     found: dict[str, str] = {}
     _collect(content, found)
     if not found:
@@ -139,9 +155,15 @@ def run_show(given: argparse.Namespace) -> int:
     width = text.terminal_width()
     default = arguments.ROWS if width and given.format == "text" else 0
     query = Query(
-        arguments.names(given), given.step, given.rank, given.nonfinite, given.raised, given.sort,
-        default if given.rows < 0 else given.rows, given.stack,
-    )  # fmt: skip
+        arguments.names(given),
+        given.step,
+        given.rank,
+        given.nonfinite,
+        given.raised,
+        given.sort,
+        default if given.rows < 0 else given.rows,
+        given.stack,
+    )
     run = open(given.path)
     if not run.folders and has_rows_alone(given.path):
         return _show_rows(given)
@@ -150,12 +172,16 @@ def run_show(given: argparse.Namespace) -> int:
 
         return show_dtypes(run, query, given.format, width, given.lang)
     if query.is_empty and given.format == "text" and not given.fits:
-        described, broken = overview(run, 16 if given.rows < 0 else given.rows or sys.maxsize, width, given.lang)
+        described, broken = overview(
+            run, 16 if given.rows < 0 else given.rows or sys.maxsize, width, given.lang
+        )
         print(described)
         return int(broken > 0)
     answer = partial(answer_fits, name=given.fits) if given.fits else answer_to
     with table_file(given.csv or "-") as file:
-        notes, broken = answer(run, query, form=given.format, width=width, language=given.lang, file=file)
+        notes, broken = answer(
+            run, query, form=given.format, width=width, language=given.lang, file=file
+        )
     for note in notes:
         print(f"probe: {text.safe(note.text(given.lang))}", file=sys.stderr)
     return int(broken > 0)
@@ -170,7 +196,11 @@ def _show_rows(given: argparse.Namespace) -> int:
         raise UsageError(say("error.rows_alone", path=given.path))
     for rank in open_series(given.path):
         show_rows(
-            rank, [], given.lang, asked=arguments.names(given), rows=arguments.ROWS if given.rows < 0 else given.rows
+            rank,
+            [],
+            given.lang,
+            asked=arguments.names(given),
+            rows=arguments.ROWS if given.rows < 0 else given.rows,
         )
     return 0
 
@@ -198,7 +228,10 @@ def run_report(given: argparse.Namespace) -> int:
     if not given.tolerance >= 0:
         raise UsageError(say("error.tolerance", value=given.tolerance))
     request = Request(
-        Options(factor=given.tolerance), step=given.step, rank=given.rank, workers=arguments.workers(given)
+        Options(factor=given.tolerance),
+        step=given.step,
+        rank=given.rank,
+        workers=arguments.workers(given),
     )
     wishes = Wishes(request, not given.no_code, given.all, given.lang)
     if given.follow:
@@ -206,7 +239,11 @@ def run_report(given: argparse.Namespace) -> int:
     golden = given.paths[0] if len(given.paths) == 2 else ""
     done = make_report(given.output, given.paths[-1], golden, wishes)
     if given.json:
-        print(json.dumps({"page": given.output, **done._asdict(), "headline": str(done.headline)}, indent=1))
+        print(
+            json.dumps(
+                {"page": given.output, **done._asdict(), "headline": str(done.headline)}, indent=1
+            )
+        )
         return done.status
     _tell_page(done, given)
     return done.status
@@ -236,7 +273,11 @@ def _tell_page(done: Outcome, given: argparse.Namespace) -> None:
     language = given.lang or locale_language()
     facts = {"page": given.output, "size": text.size(done.size), "calls": done.calls}
     print(text.safe(done.headline.text(language)))
-    print(text.safe(say("report.page" if done.calls else "report.page_of_rows", **facts).text(language)))
+    print(
+        text.safe(
+            say("report.page" if done.calls else "report.page_of_rows", **facts).text(language)
+        )
+    )
     remarks = [text.safe(line) for line in done.unread]
     remarks += [say("report.left_out", count=done.dropped).text(language)] if done.dropped else []
     remarks += [say("report.large", size=facts["size"]).text(language)] if done.size > LARGE else []
@@ -263,7 +304,9 @@ def run_check(given: argparse.Namespace) -> int:
     if has_rows_alone(given.paths[0]):
         return _check_rows(given)
     alone = check_run(given.paths[0], arguments.workers(given))
-    print(json.dumps(alone.to_dict(), indent=1) if given.json else alone.text(given.lang, given.rows))
+    print(
+        json.dumps(alone.to_dict(), indent=1) if given.json else alone.text(given.lang, given.rows)
+    )
     return 1 if not alone.ok else 2 * (not alone.is_known)
 
 

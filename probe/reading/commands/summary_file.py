@@ -15,7 +15,12 @@ from typing import Any, NamedTuple
 from probe.door import open_text
 from probe.errors import UsageError
 from probe.findings.sentence import LANGUAGES, Sentence, clauses, say
-from probe.reading.compare.origins.across_ranks import Collective, UnitCounts, UnitOrigins, UnitSummary
+from probe.reading.compare.origins.across_ranks import (
+    Collective,
+    UnitCounts,
+    UnitOrigins,
+    UnitSummary,
+)
 from probe.reading.compare.origins.origin import CodeLine, Origin, Site
 from probe.reading.dumps.flow import Frame
 from probe.reading.dumps.samples import Samples
@@ -31,10 +36,19 @@ _ALIASES = {"Rank": "int | str | None", "Record": "dict[str, Any]", "Counts": "d
 #: steps, ranks and counts are smaller
 _MOST_BITS = 64
 _PLAIN: dict[str, tuple[type, ...]] = {
-    "int": (int,), "float": (float, int), "str": (str,), "bool": (bool,), "bytes": (bytes,), "None": (type(None),),
-    "list": (list,), "Sequence": (list, tuple), "tuple": (tuple,), "dict": (dict,), "Mapping": (dict,),
+    "int": (int,),
+    "float": (float, int),
+    "str": (str,),
+    "bool": (bool,),
+    "bytes": (bytes,),
+    "None": (type(None),),
+    "list": (list,),
+    "Sequence": (list, tuple),
+    "tuple": (tuple,),
+    "dict": (dict,),
+    "Mapping": (dict,),
     "frozenset": (frozenset, set),
-}  # fmt: skip
+}
 
 
 def misfit(value: Any) -> str:
@@ -74,7 +88,9 @@ def _parsed(text: str) -> ast.expr:
 def _text(annotation: Any) -> str:
     if isinstance(annotation, str):
         return annotation
-    return str(getattr(annotation, "__forward_arg__", None) or getattr(annotation, "__name__", "Any"))
+    return str(
+        getattr(annotation, "__forward_arg__", None) or getattr(annotation, "__name__", "Any")
+    )
 
 
 def _fits(value: Any, hint: ast.expr) -> bool:
@@ -88,14 +104,22 @@ def _fits(value: Any, hint: ast.expr) -> bool:
     if name in _ALIASES:
         return _fits(value, _parsed(_ALIASES[name]))
     if name not in _PLAIN:
-        return name == "Any" or type(value).__name__ == name or (name == "Hashable" and _is_hashable(value))
+        return (
+            name == "Any"
+            or type(value).__name__ == name
+            or (name == "Hashable" and _is_hashable(value))
+        )
     is_small = type(value) is not int or value.bit_length() < _MOST_BITS
-    return isinstance(value, _PLAIN[name]) and is_small and (type(value) is not bool or name == "bool")
+    return (
+        isinstance(value, _PLAIN[name]) and is_small and (type(value) is not bool or name == "bool")
+    )
 
 
 def _is_hashable(value: Any) -> bool:
     """Return whether a value, and all in it, can be the key of a dict."""
-    return all(map(_is_hashable, value)) if type(value) is tuple else type(value) not in (list, dict)
+    return (
+        all(map(_is_hashable, value)) if type(value) is tuple else type(value) not in (list, dict)
+    )
 
 
 def _fits_generic(value: Any, hint: ast.Subscript) -> bool:
@@ -105,7 +129,9 @@ def _fits_generic(value: Any, hint: ast.Subscript) -> bool:
         return False
     if name in ("dict", "Mapping"):
         return all(_fits(key, parts[0]) and _fits(item, parts[1]) for key, item in value.items())
-    has_any_length = name != "tuple" or (isinstance(parts[-1], ast.Constant) and parts[-1].value is Ellipsis)
+    has_any_length = name != "tuple" or (
+        isinstance(parts[-1], ast.Constant) and parts[-1].value is Ellipsis
+    )
     if has_any_length:
         return all(_fits(item, parts[0]) for item in value)
     return len(value) == len(parts) and all(_fits(item, part) for item, part in zip(value, parts))
@@ -114,10 +140,25 @@ def _fits_generic(value: Any, hint: ast.Subscript) -> bool:
 _KINDS: dict[str, Any] = {
     kind.__name__: kind
     for kind in (
-        UnitSummary, UnitCounts, UnitOrigins, Collective, Origin, Site, CodeLine, Frame, Sentence, Found, Digest,
-        RankCollective, Batch, Held, Samples, Point, Coverage,
+        UnitSummary,
+        UnitCounts,
+        UnitOrigins,
+        Collective,
+        Origin,
+        Site,
+        CodeLine,
+        Frame,
+        Sentence,
+        Found,
+        Digest,
+        RankCollective,
+        Batch,
+        Held,
+        Samples,
+        Point,
+        Coverage,
     )
-}  # fmt: skip
+}
 #: command -> what its summaries are
 _OF_COMMANDS = {"compare": UnitSummary, "nan": Found, "ranks": Digest, "trend": Samples}
 _TUPLE, _DICT, _BYTES, _FORMAT = "tuple", "dict", "bytes", 1
@@ -129,7 +170,9 @@ class Head(NamedTuple):
     command: str  # the command that made them: "compare", "nan", "ranks" or "trend"
     settings: dict[str, Any]  # its settings; files with others cannot be put together
     paths: list[str]  # the folders that it read
-    alone: Sequence[Sequence[Sentence | str]] = ()  # the dumps that only A has, and only B, of a comparison
+    alone: Sequence[
+        Sequence[Sentence | str]
+    ] = ()  # the dumps that only A has, and only B, of a comparison
 
 
 class _Settings(NamedTuple):
@@ -151,7 +194,9 @@ def write_summaries(output: str, head: Head, summaries: Sequence[Any]) -> None:
         with create_whole(output) as file:
             file.writelines(lines)
     except OSError as error:
-        raise UsageError(say("error.unwritable", path=output, reason=str(error.strerror or error))) from error
+        raise UsageError(
+            say("error.unwritable", path=output, reason=str(error.strerror or error))
+        ) from error
 
 
 def read_summaries(paths: Sequence[str]) -> tuple[Head, list[Any]]:
@@ -167,11 +212,23 @@ def read_summaries(paths: Sequence[str]) -> tuple[Head, list[Any]]:
         head, summaries = _read(path)
         heads.append(head)
         if head[:2] != heads[0][:2]:
-            raise UsageError(say("error.apart", path=paths[0], other=path, difference=_difference(heads[0], head)))
+            raise UsageError(
+                say(
+                    "error.apart", path=paths[0], other=path, difference=_difference(heads[0], head)
+                )
+            )
         for summary in summaries:
             other = owner.setdefault((summary.step, summary.rank), path)
             if other != path:
-                raise UsageError(say("error.both_have", other=other, path=path, step=summary.step, rank=summary.rank))
+                raise UsageError(
+                    say(
+                        "error.both_have",
+                        other=other,
+                        path=path,
+                        step=summary.step,
+                        rank=summary.rank,
+                    )
+                )
         found += summaries
     found.sort(key=lambda item: (item.step or 0, str(item.rank).zfill(9)))
     return _joined(heads), found
@@ -187,9 +244,13 @@ def _read(path: str) -> tuple[Head, list[Any]]:
         if first.pop("count") != len(lines) - 1:
             raise UsageError(say("error.summaries_cut", path=path, count=len(lines) - 1))
         head = Head(**first)
-        return _checked(head._replace(alone=decode(head.alone)), [decode(line) for line in lines[1:]])
+        return _checked(
+            head._replace(alone=decode(head.alone)), [decode(line) for line in lines[1:]]
+        )
     except OSError as error:
-        raise UsageError(say("error.unreadable", path=path, reason=str(error.strerror or error))) from error
+        raise UsageError(
+            say("error.unreadable", path=path, reason=str(error.strerror or error))
+        ) from error
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError, zlib.error):
         raise UsageError(say("error.no_summaries", path=path)) from None
 
@@ -199,13 +260,19 @@ def _checked(head: Head, found: list[Any]) -> tuple[Head, list[Any]]:
     rules: Any = [tuple(rule) for rule in head.settings.get("rules", [])]
     settings = _Settings(rules, head.settings.get("names", []), head.settings.get("stat", ""))
     kinds, sides = {type(item) for item in found}, 2 if head.command == "compare" else 1
-    if misfit([head, settings, *found]) or kinds - {_OF_COMMANDS.get(head.command)} or len(head.paths) != sides:
+    if (
+        misfit([head, settings, *found])
+        or kinds - {_OF_COMMANDS.get(head.command)}
+        or len(head.paths) != sides
+    ):
         raise TypeError
     if sides == 2 and len(head.alone) != 2:
         raise TypeError
     if head.command == "trend" and len(settings.names) != 3:  # the fields of Names
         raise TypeError
-    if any(len(item.norms) != 4 * len(item.call_names()) for item in found if isinstance(item, Digest)):
+    if any(
+        len(item.norms) != 4 * len(item.call_names()) for item in found if isinstance(item, Digest)
+    ):
         raise TypeError
     return head, found
 
@@ -214,16 +281,33 @@ def _difference(head: Head, other: Head) -> Sentence:
     """Return the command, or the settings, in which two files differ."""
     if head.command != other.command:
         return say("error.apart_command", left=head.command, right=other.command)
-    keys = [key for key in {**head.settings, **other.settings} if head.settings.get(key) != other.settings.get(key)]
-    shown = {key: [json.dumps(side.settings.get(key, "")) for side in (head, other)] for key in keys}
-    return clauses(*(say("error.apart_by", key=key, left=left, right=right) for key, (left, right) in shown.items()))
+    keys = [
+        key
+        for key in {**head.settings, **other.settings}
+        if head.settings.get(key) != other.settings.get(key)
+    ]
+    shown = {
+        key: [json.dumps(side.settings.get(key, "")) for side in (head, other)] for key in keys
+    }
+    return clauses(
+        *(
+            say("error.apart_by", key=key, left=left, right=right)
+            for key, (left, right) in shown.items()
+        )
+    )
 
 
 def _joined(heads: list[Head]) -> Head:
     paths = [list(dict.fromkeys(places)) for places in zip(*(head.paths for head in heads))]
     return heads[0]._replace(
-        paths=[places[0] + (f" and {len(places) - 1} more" if len(places) > 1 else "") for places in paths],
-        alone=[[label for part in sides for label in part] for sides in zip(*(head.alone for head in heads))],
+        paths=[
+            places[0] + (f" and {len(places) - 1} more" if len(places) > 1 else "")
+            for places in paths
+        ],
+        alone=[
+            [label for part in sides for label in part]
+            for sides in zip(*(head.alone for head in heads))
+        ],
     )
 
 
@@ -269,5 +353,7 @@ def decode(value: Any) -> Any:
         return {decode(key): decode(item) for key, item in parts}
     made = _KINDS[name](*(decode(part) for part in parts))
     if type(made) is Sentence:
-        [made.text(language) for language in LANGUAGES]  # a fact may be missing, or not fit its form
+        [
+            made.text(language) for language in LANGUAGES
+        ]  # a fact may be missing, or not fit its form
     return made

@@ -54,10 +54,16 @@ def run_watch(given: argparse.Namespace) -> int:
     is_strange = any(alarms) or any(item.weight == FAULT for item in found)
     if given.json:
         listed = [_rank_dict(*pair, asked) for pair in zip(ranks, alarms)]
-        told = {"ranks": listed, "findings": [item.to_dict() for item in found], "status": int(is_strange)}
+        told = {
+            "ranks": listed,
+            "findings": [item.to_dict() for item in found],
+            "status": int(is_strange),
+        }
         print(json.dumps(told, indent=1))
         return int(is_strange)
-    heaviest = [alarm_finding(alarm, rank.rank).whole for rank, own in zip(ranks, alarms) for alarm in own]
+    heaviest = [
+        alarm_finding(alarm, rank.rank).whole for rank, own in zip(ranks, alarms) for alarm in own
+    ]
     if head := headline([*heaviest, *(item.whole for item in found if item.weight == FAULT)]):
         print(text.safe(head.text(given.lang)))
     for rank, own in zip(ranks, alarms):
@@ -67,16 +73,24 @@ def run_watch(given: argparse.Namespace) -> int:
     return int(_follow(given, followers, thresholds) or is_strange if given.follow else is_strange)
 
 
-def show_rows(rank: RankSeries, alarms: list[Alarm], language: str, asked: Names, rows: int) -> None:
+def show_rows(
+    rank: RankSeries, alarms: list[Alarm], language: str, asked: Names, rows: int
+) -> None:
     """Print the series of one rank that are asked for, and alarms; ``rows`` 0 prints all series."""
     from probe.reading.one_run.trend import sparkline, thinned
 
     steps = rank.steps
     seconds = rank["seconds"].values
-    pace = say("watch.pace", seconds=float(sorted(seconds)[len(seconds) // 2])) if len(seconds) else NOTHING
+    pace = (
+        say("watch.pace", seconds=float(sorted(seconds)[len(seconds) // 2]))
+        if len(seconds)
+        else NOTHING
+    )
     name = NOTHING if rank.rank is None else say("watch.rank", rank=rank.rank)
     facts = {"count": len(steps), "newest": steps[-1]} if steps else {}
-    print(say("watch.steps" if steps else "watch.empty", rank=name, pace=pace, **facts).text(language))
+    print(
+        say("watch.steps" if steps else "watch.empty", rank=name, pace=pace, **facts).text(language)
+    )
     found = _names(rank, asked)
     head = [say(key) for key in ("watch.series", "trend.first", "trend.last", "trend.line")]
     lines = [[cell.text(language) for cell in head]]
@@ -101,14 +115,24 @@ def _names(rank: RankSeries, asked: Names) -> list[str]:
     return [name for name in rank.names if is_main(name)]
 
 
-def series_dict(name: str, rank: Any, steps: Iterable[int], values: Iterable[float]) -> dict[str, Any]:
+def series_dict(
+    name: str, rank: Any, steps: Iterable[int], values: Iterable[float]
+) -> dict[str, Any]:
     """Return a series of one rank for JSON."""
     return {"name": name, "rank": rank, "steps": list(steps), "values": list(values)}
 
 
 def _rank_dict(rank: RankSeries, alarms: list[Alarm], asked: Names) -> dict[str, Any]:
-    series = [series_dict(name, rank.rank, *(it.tolist() for it in rank[name])) for name in _names(rank, asked)]
-    return {"rank": rank.rank, "rows": len(rank.steps), "series": series, "alarms": [it.to_dict() for it in alarms]}
+    series = [
+        series_dict(name, rank.rank, *(it.tolist() for it in rank[name]))
+        for name in _names(rank, asked)
+    ]
+    return {
+        "rank": rank.rank,
+        "rows": len(rank.steps),
+        "series": series,
+        "alarms": [it.to_dict() for it in alarms],
+    }
 
 
 def _health(path: str) -> list[HealthFinding]:
@@ -130,7 +154,9 @@ def _tell(alarm: Alarm, language: str, more: int = 0) -> None:
     print(text.safe(said.text(language)), flush=True)
 
 
-def _follow(given: argparse.Namespace, followers: dict[str, Follower], thresholds: dict[str, float]) -> bool:
+def _follow(
+    given: argparse.Namespace, followers: dict[str, Follower], thresholds: dict[str, float]
+) -> bool:
     """Print each new alarm until the user or the reader of the output ends it; return whether there was one."""
     from probe.series.series import Follower, find_series
 
@@ -156,7 +182,9 @@ def _export(ranks: list[RankSeries], given: argparse.Namespace) -> int:
 
     if given.msprobe_csv:
         files = write_msprobe_csv(ranks, given.msprobe_csv)
-        print(say("watch.csv", count=len(files), folder=text.safe(given.msprobe_csv)).text(given.lang))
+        print(
+            say("watch.csv", count=len(files), folder=text.safe(given.msprobe_csv)).text(given.lang)
+        )
     if given.tensorboard:
         count, folder = write_tensorboard(ranks, given.tensorboard), text.safe(given.tensorboard)
         print(say("watch.tensorboard", count=count, folder=folder).text(given.lang))

@@ -26,7 +26,11 @@ _AHEAD = 4
 
 
 def run_on_cluster(
-    run: Run, function: Callable[..., Any], units: Sequence[tuple[Any, ...]], scheduler: str, label: str
+    run: Run,
+    function: Callable[..., Any],
+    units: Sequence[tuple[Any, ...]],
+    scheduler: str,
+    label: str,
 ) -> Iterator[bytes]:
     """Yield the pickled result of a function for each unit, in their order, from the workers of a Dask cluster.
 
@@ -39,7 +43,12 @@ def run_on_cluster(
     try:
         ahead = _AHEAD * _count_threads(client, scheduler)
         _check_installed(client)
-        rest = iter([tuple(it.absolute() if isinstance(it, DumpFolder) else it for it in unit) for unit in units])
+        rest = iter(
+            [
+                tuple(it.absolute() if isinstance(it, DumpFolder) else it for it in unit)
+                for unit in units
+            ]
+        )
         for _ in progress(units, label):
             for unit in rest:
                 waiting.append(client.submit(run_there, run, function, unit, pure=False))
@@ -76,10 +85,14 @@ def _connect(scheduler: str) -> Any:
     try:
         try:
             return connect()
-        except AssertionError:  # Dask gives its own thread ten seconds to start: too few on a machine that stalls
+        except (
+            AssertionError
+        ):  # Dask gives its own thread ten seconds to start: too few on a machine that stalls
             return connect()
     except (OSError, asyncio.TimeoutError, ValueError, TypeError) as error:
-        raise UsageError(say("error.scheduler", address=scheduler, reason=" ".join(str(error).split()))) from None
+        raise UsageError(
+            say("error.scheduler", address=scheduler, reason=" ".join(str(error).split()))
+        ) from None
 
 
 def _count_threads(client: Any, scheduler: str) -> int:
@@ -94,7 +107,9 @@ def _count_threads(client: Any, scheduler: str) -> int:
 def _check_installed(client: Any) -> None:
     """Raise UsageError when the scheduler or a worker cannot import this module: it could not say so itself."""
 
-    def has_probe() -> bool:  # a function in a function travels by its content, so that it runs where probe is missing
+    def has_probe() -> (
+        bool
+    ):  # a function in a function travels by its content, so that it runs where probe is missing
         try:
             import probe.reading.dumps.folders  # noqa: F401
         except ImportError:
@@ -104,7 +119,9 @@ def _check_installed(client: Any) -> None:
     found = {"the scheduler": client.run_on_scheduler(has_probe), **client.run(has_probe)}
     missing = [place for place, is_there in found.items() if not is_there]
     if missing:
-        raise UsageError(say("error.not_installed", places=[*missing[:4], *["..."] * (len(missing) > 4)]))
+        raise UsageError(
+            say("error.not_installed", places=[*missing[:4], *["..."] * (len(missing) > 4)])
+        )
 
 
 def _wait(client: Any, future: Any, scheduler: str) -> Any:

@@ -93,7 +93,9 @@ def _load(file: IO[str], hook: Callable[[dict[str, Any]], Any] | None) -> Any:
     except ValueError:
         file.seek(0)
         return json.load(
-            file, object_hook=hook, parse_int=lambda digits: int(digits) if len(digits) < _MOST_DIGITS else digits
+            file,
+            object_hook=hook,
+            parse_int=lambda digits: int(digits) if len(digits) < _MOST_DIGITS else digits,
         )
 
 
@@ -169,7 +171,9 @@ class Sieve:
         wrong = dict(wrong_fields(value, shape))
         for field, found in wrong.items():
             self.note(key, field=field, found=found, **facts)
-        return {field: item for field, item in value.items() if field not in wrong} if wrong else value
+        return (
+            {field: item for field, item in value.items() if field not in wrong} if wrong else value
+        )
 
     def objects(self, items: Mapping[str, Any] | None, shape: Shape) -> dict[str, dict[str, Any]]:
         """Return the values that are objects, by name, without fields of wrong types."""
@@ -204,8 +208,15 @@ class Sieve:
             return value
         kind = value.get("type")
         if type(kind) is str and type(value.get("value")) is int and number(value["value"]):
-            return {**value, "value": str(value["value"])}  # no float holds it; equal texts are equal numbers
+            return {
+                **value,
+                "value": str(value["value"]),
+            }  # no float holds it; equal texts are equal numbers
         if type(kind) is str and kind in TENSORS:
             right = self._right(value, RECORD, "door.entry", name=name)
             return {field: right.get(field) for field in value}
-        return {inner: self._part(name, item, depth - 1) for inner, item in value.items()} if depth else None
+        return (
+            {inner: self._part(name, item, depth - 1) for inner, item in value.items()}
+            if depth
+            else None
+        )

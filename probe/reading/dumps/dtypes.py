@@ -25,7 +25,12 @@ from probe.reading.dumps.tables import write_csv
 from probe.reading.dumps.values import Record, element_count, real, tensors_in
 
 #: bytes -> dtypes with fractions; of half precision are those of at most two
-_SIZES = {8: "float64 double", 4: "float32 float", 2: "float16 half bfloat16", 1: "hifloat8 float8_e4m3fn float8_e5m2"}
+_SIZES = {
+    8: "float64 double",
+    4: "float32 float",
+    2: "float16 half bfloat16",
+    1: "hifloat8 float8_e4m3fn float8_e5m2",
+}
 _BYTES = {dtype: size for size, dtypes in _SIZES.items() for dtype in dtypes.split()}
 #: APIs that only change the dtype
 CASTS = re.compile(r"(?i)to|astype|cast|type_as|type|float|half|bfloat16|double")
@@ -59,26 +64,46 @@ def dtypes_of(entry: Any, keys: tuple[str, ...] = OUTPUTS) -> list[str]:
 def change_of(dump: Any, name: str) -> Change | None:
     """Return how a call changes the precision; None where it does not, or has none."""
     sides = (filter(size_of, dtypes_of(dump.data[name], keys)) for keys in (INPUTS, OUTPUTS))
-    before, after = (min(found, key=lambda dtype: (size_of(dtype), dtype), default="") for found in map(list, sides))
+    before, after = (
+        min(found, key=lambda dtype: (size_of(dtype), dtype), default="")
+        for found in map(list, sides)
+    )
     cell = cell_label(dump.construct.get(name)) or ""
-    return Change(name, cell, before, after) if "" not in (before, after) and before != after else None
+    return (
+        Change(name, cell, before, after) if "" not in (before, after) and before != after else None
+    )
 
 
 def dtype_table(dump: Dump) -> dict[str, list[dict[str, Any]]]:
     """Return operators, casts, and where half enters and leaves. Calls of APIs count; without them those of Cells."""
     kind = API if any(parse(name).kind == API for name in dump.data) else CELL
     calls = [(name, parse(name)) for name in dump.data]
-    operators, casts, changes = Counter[tuple[str, ...]](), Counter[tuple[str, ...]](), list[Change]()
-    for name, parts in (call for call in calls if call[1].kind == kind and call[1].direction == FORWARD):
+    operators, casts, changes = (
+        Counter[tuple[str, ...]](),
+        Counter[tuple[str, ...]](),
+        list[Change](),
+    )
+    for name, parts in (
+        call for call in calls if call[1].kind == kind and call[1].direction == FORWARD
+    ):
         made, change = dict.fromkeys(dtypes_of(dump.data[name])), change_of(dump, name)
         operators[parts.key if kind == API else parts.api, "/".join(made) or "-"] += 1
         changes += [change] if change else []
         casts.update([change[1:]] if change and CASTS.fullmatch(parts.api) else [])
     return {
-        "operators": [dict(zip(("operator", "dtype", "calls"), (*key, operators[key]))) for key in sorted(operators)],
-        "casts": [dict(zip(("cell", "from", "to", "calls"), (*key, casts[key]))) for key in sorted(casts)],
+        "operators": [
+            dict(zip(("operator", "dtype", "calls"), (*key, operators[key])))
+            for key in sorted(operators)
+        ],
+        "casts": [
+            dict(zip(("cell", "from", "to", "calls"), (*key, casts[key]))) for key in sorted(casts)
+        ],
         "enters": [change._asdict() for change in changes if change.enters],
-        "leaves": [change._asdict() for change in changes if size_of(change.before) <= 2 < size_of(change.after)],
+        "leaves": [
+            change._asdict()
+            for change in changes
+            if size_of(change.before) <= 2 < size_of(change.after)
+        ],
     }
 
 
@@ -86,17 +111,26 @@ def show_dtypes(run: Run, query: Query, form: str, width: int, language: str) ->
     """Print the dtypes of the steps and ranks of a query, and return the exit status."""
     if form == "csv":
         raise UsageError(say("error.csv_dtypes"))
-    tables = [(folder, dtype_table(Dump(folder))) for folder in folders(run, query.steps, query.ranks)]
+    tables = [
+        (folder, dtype_table(Dump(folder))) for folder in folders(run, query.steps, query.ranks)
+    ]
     for folder, table in tables if form == "text" else ():
         print(text.safe(folder.label))
         for key, found in ((key, found) for key, found in table.items() if found):
             most = query.rows if query.rows and key in _TITLES else len(found)
             title = f"\n{say(_TITLES[key]).text(language)}" if key in _TITLES else ""
-            body = text.columns([list(found[0]), *([*map(text.safe, row.values())] for row in found[:most])], width)
+            body = text.columns(
+                [list(found[0]), *([*map(text.safe, row.values())] for row in found[:most])], width
+            )
             more = [say("show.more", count=len(found) - most).text(language)] * (len(found) > most)
             print(title, body, *more, sep="\n")
     if form == "json":
-        print(json.dumps([{"step": folder.step, "rank": folder.rank, **table} for folder, table in tables], indent=1))
+        print(
+            json.dumps(
+                [{"step": folder.step, "rank": folder.rank, **table} for folder, table in tables],
+                indent=1,
+            )
+        )
     return 0
 
 
@@ -104,7 +138,14 @@ def show_dtypes(run: Run, query: Query, form: str, width: int, language: str) ->
 _VERDICTS = OVERFLOW, UNDERFLOW, UNKNOWN, FITS = "overflow", "underflow", "unknown", "fits"
 #: so large a part of a tensor may become zero
 _LOST = 0.01
-_HEADER = ("fits.call", "show.tensor", "show.dtype", "fits.largest", "fits.overflow", "fits.underflow")
+_HEADER = (
+    "fits.call",
+    "show.tensor",
+    "show.dtype",
+    "fits.largest",
+    "fits.overflow",
+    "fits.underflow",
+)
 
 
 class Fit(NamedTuple):
@@ -118,7 +159,12 @@ class Fit(NamedTuple):
     @property
     def rank(self) -> tuple[float, ...]:
         """Its place: the worst has the smallest."""
-        return _VERDICTS.index(self.verdict), -(self.overflow or 0), -(self.underflow or 0), -self.largest
+        return (
+            _VERDICTS.index(self.verdict),
+            -(self.overflow or 0),
+            -(self.underflow or 0),
+            -self.largest,
+        )
 
 
 def fit_of(record: Record, name: str) -> Fit | None:
@@ -132,16 +178,24 @@ def fit_of(record: Record, name: str) -> Fit | None:
     ends = [abs(end) for end in extrema if end is not None and math.isfinite(end)]
     largest = max(ends, default=0.0)
     is_float = str(record.get("dtype")).startswith(("Float", "BFloat", "HiFloat"))
-    if not is_float or element_count(record.get("shape")) == 0 or (overflow is None and (None in extrema or not ends)):
+    if (
+        not is_float
+        or element_count(record.get("shape")) == 0
+        or (overflow is None and (None in extrema or not ends))
+    ):
         return None
     is_beyond, is_zero = not math.isfinite(_rounded(largest, name)), not _rounded(largest, name)
     if len(ends) == 2:  # beside NaN/Inf, the greatest magnitude is unknown
         overflow = 0.0 if overflow is None and not is_beyond else overflow
-        underflow = (1.0 - (zeros or 0.0)) * bool(largest) if underflow is None and is_zero else underflow
+        underflow = (
+            (1.0 - (zeros or 0.0)) * bool(largest) if underflow is None and is_zero else underflow
+        )
     if underflow is None and smallest is not None and _rounded(smallest, name):
         underflow = 0.0
     verdict = UNKNOWN if overflow is None or underflow is None else FITS
-    verdict = OVERFLOW if overflow or is_beyond else UNDERFLOW if (underflow or 0.0) > _LOST else verdict
+    verdict = (
+        OVERFLOW if overflow or is_beyond else UNDERFLOW if (underflow or 0.0) > _LOST else verdict
+    )
     return Fit(verdict, overflow, underflow, largest)
 
 
@@ -169,7 +223,9 @@ def answer_fits(
     elif form == "json":
         print(json.dumps(rows, indent=1), file=file)
     else:
-        write_csv(file, ("step", "rank", "call", "place", "dtype", *Fit._fields), map(dict.values, rows))
+        write_csv(
+            file, ("step", "rank", "call", "place", "dtype", *Fit._fields), map(dict.values, rows)
+        )
     return notes, len(notes)
 
 
@@ -182,14 +238,19 @@ def _rows(dump: Dump, query: Query, name: str) -> Iterator[tuple[dict[str, Any],
             yield {**place, "place": tensor.place, "dtype": tensor.dtype}, fit
 
 
-def _lines(rows: list[dict[str, Any]], most: int, dtype: str, width: int, language: str) -> Iterator[str]:
+def _lines(
+    rows: list[dict[str, Any]], most: int, dtype: str, width: int, language: str
+) -> Iterator[str]:
     """Yield the answer for people; of calls that fit, only the number. Max alone tells an overflow of unknown share."""
     counts = {verdict: sum(row["verdict"] == verdict for row in rows) for verdict in _VERDICTS}
     yield say("fits.head", calls=len(rows), dtype=dtype, **counts).text(language)
     wrong = [row for row in rows if row["verdict"] in (OVERFLOW, UNDERFLOW)]
     body = [
         [*(text.safe(row[key]) for key in ("call", "place", "dtype")), text.number(row["largest"])]
-        + ["> 0" if row[key] is None and row["verdict"] == key else text.number(row[key]) for key in _VERDICTS[:2]]
+        + [
+            "> 0" if row[key] is None and row["verdict"] == key else text.number(row[key])
+            for key in _VERDICTS[:2]
+        ]
         for row in wrong[: most or None]
     ]
     if body:

@@ -13,7 +13,15 @@ from probe.errors import UsageError
 from probe.findings.sentence import say
 from probe.reading.dumps import entry_name, text, values
 from probe.reading.dumps.document import Document, paused_gc
-from probe.reading.dumps.entry_view import INPUTS, OUTPUTS, WORDS, Cell, EntryView, TensorNumbers, build
+from probe.reading.dumps.entry_view import (
+    INPUTS,
+    OUTPUTS,
+    WORDS,
+    Cell,
+    EntryView,
+    TensorNumbers,
+    build,
+)
 from probe.reading.dumps.flow import Flow
 from probe.reading.dumps.folders import DumpFolder
 from probe.reading.dumps.text import safe
@@ -84,9 +92,13 @@ class Call(EntryView):
             yield Tensor(self, "0", self.entry)
         elif isinstance(self.entry, dict):
             for key, part in self.entry.items():
-                yield from (Tensor(self, *item) for item in values.tensors(WORDS.get(key) or key, part))
+                yield from (
+                    Tensor(self, *item) for item in values.tensors(WORDS.get(key) or key, part)
+                )
         elif isinstance(self.entry, list):
-            yield from (Tensor(self, place[1:], record) for place, record in values.tensors("", self.entry))
+            yield from (
+                Tensor(self, place[1:], record) for place, record in values.tensors("", self.entry)
+            )
 
     def _values(self, keys: tuple[str, ...]) -> dict[str, Any]:
         if not isinstance(self.entry, dict):
@@ -102,7 +114,12 @@ class Call(EntryView):
 
     def _repr_html_(self) -> str:
         rows = (
-            [it.place, it.dtype, text.shape(it.shape), *(text.number(it.record.get(key)) for key in NUMBERS)]
+            [
+                it.place,
+                it.dtype,
+                text.shape(it.shape),
+                *(text.number(it.record.get(key)) for key in NUMBERS),
+            ]
             for it in self.tensors()
         )
         head = text.html_table([(self.name, self.cell or "")])
@@ -167,10 +184,17 @@ class Tensor(TensorNumbers):
 
     def __repr__(self) -> str:
         numbers = ", ".join(f"{key} {text.number(self.record.get(key))}" for key in NUMBERS)
-        return text.safe(f"<Tensor {self.name} {self.dtype} {text.shape(self.record.get('shape'))}: {numbers}>")
+        return text.safe(
+            f"<Tensor {self.name} {self.dtype} {text.shape(self.record.get('shape'))}: {numbers}>"
+        )
 
     def _repr_html_(self) -> str:
-        rows = {"name": self.name, "dtype": self.dtype, "shape": text.shape(self.record.get("shape")), **self.stats}
+        rows = {
+            "name": self.name,
+            "dtype": self.dtype,
+            "shape": text.shape(self.record.get("shape")),
+            **self.stats,
+        }
         return text.html_table(rows.items())
 
 
@@ -267,9 +291,13 @@ class Dump:
         return name in self.data
 
     def calls(
-        self, like: str | None = None, regex: str | None = None, kind: str | None = None,
-        direction: str | None = None, cell: str | None = None,
-    ) -> Iterator[Call]:  # fmt: skip
+        self,
+        like: str | None = None,
+        regex: str | None = None,
+        kind: str | None = None,
+        direction: str | None = None,
+        cell: str | None = None,
+    ) -> Iterator[Call]:
         """Yield the calls that fit, in the order of the file.
 
         Args:

@@ -46,7 +46,9 @@ def parse(name: str) -> EntryName:
     if last in (FORWARD, BACKWARD):
         key, _, number = above.rpartition(".")
         if key and _is_number(number):
-            return EntryName(API, prefix, intern(key), "", intern(key.rpartition(".")[2]), int(number), last)
+            return EntryName(
+                API, prefix, intern(key), "", intern(key.rpartition(".")[2]), int(number), last
+            )
     elif prefix in _CELLS:
         if last == "parameters_grad":  # of an older recorder: without a number
             return _cell(GRADIENT, above, 0, BACKWARD, prefix)
@@ -60,7 +62,9 @@ def parse(name: str) -> EntryName:
         key, _, number = above.rpartition(".")
         if key and _is_number(number):
             backward = key.endswith("_grad")
-            return EntryName(DEBUG, "debug", key, "", key, int(number), BACKWARD if backward else FORWARD)
+            return EntryName(
+                DEBUG, "debug", key, "", key, int(number), BACKWARD if backward else FORWARD
+            )
     return EntryName(OTHER, prefix, name, "", name, -1, FORWARD)
 
 

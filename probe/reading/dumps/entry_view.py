@@ -79,7 +79,10 @@ WORDS = {
     "input_args": "input", "input_kwargs": "kwargs", "output": "output", "output_kwargs": "output_kwargs",
     "input": "input", "parameters": "parameters", "grad_output": "input", "grad_input": "output",
 }  # fmt: skip
-INPUTS, OUTPUTS = ("input_args", "input_kwargs", "input", "grad_output"), ("output", "output_kwargs", "grad_input")
+INPUTS, OUTPUTS = (
+    ("input_args", "input_kwargs", "input", "grad_output"),
+    ("output", "output_kwargs", "grad_input"),
+)
 
 
 class EntryView:
@@ -149,7 +152,11 @@ class TensorNumbers:
     @property
     def stats(self) -> dict[str, Any]:
         """All statistics of the record, as they are written."""
-        return {key: value for key, value in self.record.items() if key not in ("type", "dtype", "shape", "data_name")}
+        return {
+            key: value
+            for key, value in self.record.items()
+            if key not in ("type", "dtype", "shape", "data_name")
+        }
 
     @property
     def max(self) -> float | None:
@@ -175,7 +182,9 @@ class TensorNumbers:
     def nan_count(self) -> int:
         """How many elements are NaN, where the record says so; else 0."""
         found = real(self.record.get("nan_count"))
-        return int(found) if found is not None and math.isfinite(found) else 0  # a table of kernels may say inf
+        return (
+            int(found) if found is not None and math.isfinite(found) else 0
+        )  # a table of kernels may say inf
 
     @property
     def md5(self) -> str | None:

@@ -19,7 +19,10 @@ from probe.reading.dumps.folders import Contents
 from probe.reading.dumps.updates import is_update
 from probe.reading.dumps.values import TENSORS, Record, element_count, is_tensor, leaves, tensors_in
 
-_FRAME = re.compile(r"File (?P<file>.+), line (?P<line>\d+), in (?P<function>[^\n]*?),? ?\n ?(?P<source>.*)", re.DOTALL)
+_FRAME = re.compile(
+    r"File (?P<file>.+), line (?P<line>\d+), in (?P<function>[^\n]*?),? ?\n ?(?P<source>.*)",
+    re.DOTALL,
+)
 _BARE = re.compile(r"File (?P<file>.+), line (?P<line>\d+), in (?P<function>[^\n]*)")
 _OURS = re.compile(r"(site|dist)-packages[/\\](mindspore|probe|msprobe|torch)[/\\]")
 
@@ -33,7 +36,9 @@ class Frame(NamedTuple):
     source: str
 
     def __str__(self) -> str:
-        return f"{self.file}:{self.line}: {self.source}" if self.source else f"{self.file}:{self.line}"
+        return (
+            f"{self.file}:{self.line}: {self.source}" if self.source else f"{self.file}:{self.line}"
+        )
 
 
 def parse(text: str) -> Frame | None:
@@ -46,7 +51,12 @@ def parse(text: str) -> Frame | None:
     if found is None:
         return None
     parts = found.groupdict()
-    return Frame(parts["file"], int(parts["line"][:18]), parts["function"], (parts.get("source") or "").strip())
+    return Frame(
+        parts["file"],
+        int(parts["line"][:18]),
+        parts["function"],
+        (parts.get("source") or "").strip(),
+    )
 
 
 def user_frame(frames: Sequence[str]) -> Frame | None:
@@ -57,7 +67,9 @@ def user_frame(frames: Sequence[str]) -> Frame | None:
     2
     """
     parsed = [frame for frame in map(parse, frames) if frame is not None]
-    return next((frame for frame in parsed if not _OURS.search(frame.file)), parsed[0] if parsed else None)
+    return next(
+        (frame for frame in parsed if not _OURS.search(frame.file)), parsed[0] if parsed else None
+    )
 
 
 #: content that this many calls of a step have made is no evidence, but within one Cell
@@ -75,7 +87,9 @@ class Link(NamedTuple):
     place: str  # where: "input.0", "kwargs.mask"
     record: Record
     producer: int  # the position of the call that made it; -1 where it comes from outside
-    parameter: tuple[str, str] | None = None  # (Cell entry, parameter) where it is a parameter, else None
+    parameter: tuple[str, str] | None = (
+        None  # (Cell entry, parameter) where it is a parameter, else None
+    )
     #: the first call that made this content, from which views and identities pass it on; -1 for none
     root: int = _OUTSIDE
 
@@ -111,7 +125,12 @@ def _link_key(record: Record) -> tuple[Any, ...] | None:
 
 def loose_key(record: Record) -> tuple[Any, ...]:
     """Return what a permutation of a tensor keeps: size, dtype, the greatest and the least element."""
-    return element_count(record.get("shape")), record.get("dtype"), str(record.get("Max")), str(record.get("Min"))
+    return (
+        element_count(record.get("shape")),
+        record.get("dtype"),
+        str(record.get("Max")),
+        str(record.get("Min")),
+    )
 
 
 def is_constant(record: Record) -> bool:
@@ -124,7 +143,9 @@ def is_constant(record: Record) -> bool:
     if low is None or low != high:
         return False
     shape = record.get("shape")
-    return bool(shape and any(size != 1 for size in shape)) or (isinstance(low, (int, float)) and low == low // 1)
+    return bool(shape and any(size != 1 for size in shape)) or (
+        isinstance(low, (int, float)) and low == low // 1
+    )
 
 
 class Flow:
@@ -140,14 +161,22 @@ class Flow:
         self.names: list[str] = same.names if same else list(dump.data)
         places = same.position if same else {name: place for place, name in enumerate(self.names)}
         self.position: dict[str, int] = places  # entry name -> its place in ``names``
-        self.parts: list[EntryName] = same.parts if same else [entry_name.parse(name) for name in self.names]
+        self.parts: list[EntryName] = (
+            same.parts if same else [entry_name.parse(name) for name in self.names]
+        )
         construct = dump.construct
-        self.cells = [construct.get(name) for name in self.names]  # for each entry the entry of the Cell around it
+        self.cells = [
+            construct.get(name) for name in self.names
+        ]  # for each entry the entry of the Cell around it
         #: the Cell entries that hold other calls, whose work is theirs
         self.containers = frozenset(parent for parent in construct.values() if parent)
         self._parameters = self._find_parameters()
-        self.links: list[tuple[Link, ...]] = [()] * len(self.names)  # for each forward entry the tensors it was given
-        self.used_by: dict[int, list[int]] = {}  # a forward entry -> the positions of the calls that use its outputs
+        self.links: list[tuple[Link, ...]] = [()] * len(
+            self.names
+        )  # for each forward entry the tensors it was given
+        self.used_by: dict[
+            int, list[int]
+        ] = {}  # a forward entry -> the positions of the calls that use its outputs
         self.dtypes: set[Any] = set()  # of all tensors
         self._backward: dict[Any, int] | None = None
         self._loose: dict[Any, int] | None = None
@@ -156,8 +185,14 @@ class Flow:
     def _find_parameters(self) -> dict[tuple[Any, ...], tuple[str, str]]:
         found: dict[tuple[Any, ...], tuple[str, str]] = {}
         for (name, entry), parts in zip(self._dump.data.items(), self.parts):
-            given = [entry.get(part) for part in ("parameters", "model_parameters")] if type(entry) is dict else []
-            if given == [None, None] or is_update(parts, entry):  # an update has states, which are no parameters
+            given = (
+                [entry.get(part) for part in ("parameters", "model_parameters")]
+                if type(entry) is dict
+                else []
+            )
+            if given == [None, None] or is_update(
+                parts, entry
+            ):  # an update has states, which are no parameters
                 continue
             for parameters in given:
                 for key, record in parameters.items() if type(parameters) is dict else ():
@@ -174,9 +209,13 @@ class Flow:
         for place, (entry, parts) in enumerate(zip(self._dump.data.values(), self.parts)):
             if type(entry) is not dict:
                 continue
-            if parts.direction == BACKWARD:  # calls after it may be given gradients: reductions, clipping
+            if (
+                parts.direction == BACKWARD
+            ):  # calls after it may be given gradients: reductions, clipping
                 if goes_on and parts.kind != CELL:
-                    self._make_gradients(place, entry if parts.kind == GRADIENT else entry.get("output"), made)
+                    self._make_gradients(
+                        place, entry if parts.kind == GRADIENT else entry.get("output"), made
+                    )
                 continue
             self.links[place] = links = tuple(self._inputs(place, entry, made))
             if parts.kind == CELL and self.names[place] in self.containers:
@@ -194,10 +233,14 @@ class Flow:
                 if type(given) is dict and given.get("type") in TENSORS:
                     self.dtypes.add(str(given.get("dtype")))
                     name = f"{word}.{inner}"
-                    links.append(_new(Link, (sys.intern(name), given, *self._origin(place, given, made))))
+                    links.append(
+                        _new(Link, (sys.intern(name), given, *self._origin(place, given, made)))
+                    )
         return links
 
-    def _origin(self, place: int, record: Record, made: _Made) -> tuple[int, tuple[str, str] | None, int]:
+    def _origin(
+        self, place: int, record: Record, made: _Made
+    ) -> tuple[int, tuple[str, str] | None, int]:
         key = _link_key(record)
         if key is None:
             return _OUTSIDE, None, _OUTSIDE
@@ -205,7 +248,10 @@ class Flow:
         if producers:
             shape, last = record.get("shape"), producers[-1]
             if last[1].get("shape") != shape:
-                last = next((item for item in reversed(producers[-16:]) if item[1].get("shape") == shape), last)
+                last = next(
+                    (item for item in reversed(producers[-16:]) if item[1].get("shape") == shape),
+                    last,
+                )
             latest = last[0]  # without one of this shape the last one: a view that was not recorded
             if len(producers) <= _COMMON and not (key[0] == _BOOL or is_constant(record)):
                 return latest, None, producers[0][0]
@@ -214,14 +260,20 @@ class Flow:
                 return latest, None, latest
             if not (key[0] == _BOOL or is_constant(record)):
                 return latest, None, _OUTSIDE
-            if len(producers) == 1 and key not in self._parameters and self._is_made_of_constants(latest):
+            if (
+                len(producers) == 1
+                and key not in self._parameters
+                and self._is_made_of_constants(latest)
+            ):
                 return latest, None, latest
         return _OUTSIDE, self._own_parameter(place, key), _OUTSIDE
 
     def _is_made_of_constants(self, place: int) -> bool:
         """Return whether a call was given constants alone: then its constant output is its own, such as ones * 0.9."""
         is_forward = self.parts[place].direction == FORWARD
-        return is_forward and all(link.record.get("Max") == link.record.get("Min") for link in self.links[place])
+        return is_forward and all(
+            link.record.get("Max") == link.record.get("Min") for link in self.links[place]
+        )
 
     def _own_parameter(self, place: int, key: tuple[Any, ...]) -> tuple[str, str] | None:
         """Return which parameter has this content: of the Cell around the call if it has one, else of any Cell."""
@@ -260,7 +312,12 @@ class Flow:
             self.dtypes.add(str(record.get("dtype")))
             known = made.setdefault(key, [])
             kinds = {self.parts[maker].kind for maker, _ in known}
-            if is_parameter and GRADIENT not in kinds and known and self.parts[known[0][0]].direction == BACKWARD:
+            if (
+                is_parameter
+                and GRADIENT not in kinds
+                and known
+                and self.parts[known[0][0]].direction == BACKWARD
+            ):
                 known.clear()
             if is_parameter or GRADIENT not in kinds:
                 known.append((place, record))
@@ -290,7 +347,11 @@ class Flow:
             return []
         maker = self.position[producer]
         given = ((user, link) for user in self.used_by.get(maker, ()) for link in self.links[user])
-        users = (user for user, link in given if link.producer == maker and content_key(link.record) == key)
+        users = (
+            user
+            for user, link in given
+            if link.producer == maker and content_key(link.record) == key
+        )
         return [self.names[user] for user in dict.fromkeys(users)]
 
     def _gradient_producer(self, own: int, record: Record) -> str | None:
@@ -303,7 +364,9 @@ class Flow:
         place_of = None if key is None else self._backward.get(key)
         return None if place_of is None or place_of >= own else self.names[place_of]
 
-    def _first_makers(self, key: Callable[[Record], Any], is_wanted: Callable[[EntryName], bool]) -> dict[Any, int]:
+    def _first_makers(
+        self, key: Callable[[Record], Any], is_wanted: Callable[[EntryName], bool]
+    ) -> dict[Any, int]:
         """Return the key of each output -> the position of the first call that made it."""
         found: dict[Any, int] = {}
         for place, (name, parts) in enumerate(zip(self.names, self.parts)):
@@ -338,4 +401,8 @@ def backward_name(name: str, parts: EntryName) -> str:
     >>> backward_name("Cell.fc.Dense.forward.1", entry_name.parse("Cell.fc.Dense.forward.1"))
     'Cell.fc.Dense.backward.1'
     """
-    return f"{parts.key}.{BACKWARD}.{parts.number}" if parts.kind == CELL else name[: -len(FORWARD)] + BACKWARD
+    return (
+        f"{parts.key}.{BACKWARD}.{parts.number}"
+        if parts.kind == CELL
+        else name[: -len(FORWARD)] + BACKWARD
+    )

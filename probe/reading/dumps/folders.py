@@ -66,7 +66,9 @@ class DumpFolder(NamedTuple):
         with contextlib.suppress(OSError), open_text(path, errors="replace") as file:
             for line in file:
                 # a killed process may leave half of a line
-                with contextlib.suppress(ValueError, KeyError, TypeError, IndexError, RecursionError):
+                with contextlib.suppress(
+                    ValueError, KeyError, TypeError, IndexError, RecursionError
+                ):
                     given = json.loads(line)
                     try:
                         said = Sentence.from_dict({"key": given["key"], "facts": given["facts"]})
@@ -93,13 +95,17 @@ class DumpSource(NamedTuple):
         data, sieve = document.pop("data", None), Sieve(path)
         if not isinstance(data, dict):
             raise UsageError(say("error.no_data", path=path))
-        data = {sys.intern(name): data.pop(name) for name in list(data)}  # the other dump of a comparison has them too
+        data = {
+            sys.intern(name): data.pop(name) for name in list(data)
+        }  # the other dump of a comparison has them too
         sieve.objects_alone(data, lists=self.file == file_names.DEBUG)
         if odd:
             sieve.entries(data)
         header = sieve.header(document)
         notes = [*_journal_notes(folder), *sieve.told()]
-        return Document(header, data, lambda: read_stacks(folder), lambda: read_construct(folder), notes)
+        return Document(
+            header, data, lambda: read_stacks(folder), lambda: read_construct(folder), notes
+        )
 
 
 class JournalSource:
@@ -135,7 +141,9 @@ class JournalSource:
         sieve.objects_alone(data, lists=found.get("level") == "debug")
         sieve.entries(data)
         construct = without_cycles(construct)
-        return Document(dict(found), data, lambda: stacks, lambda: construct, [*notes, *sieve.told()])
+        return Document(
+            dict(found), data, lambda: stacks, lambda: construct, [*notes, *sieve.told()]
+        )
 
 
 #: a file -> how a folder that has it is read; the first file decides
@@ -212,7 +220,10 @@ def find_folders(path: str) -> list[DumpFolder]:
             found.append(_folder(folder, source))
         elif is_kernel_folder(names):
             kernels.append(folder)
-    steps = [DumpFolder(place.path, place.step, place.rank, "", step) for place, step in steps_of(kernels)]
+    steps = [
+        DumpFolder(place.path, place.step, place.rank, "", step)
+        for place, step in steps_of(kernels)
+    ]
     if not found and not steps:
         if not os.path.exists(path):
             raise UsageError(say("error.no_folder", path=path))
@@ -235,9 +246,14 @@ def _numbered(found: list[DumpFolder]) -> list[DumpFolder]:
     """Give folders of one step that have no rank their names instead, so that they can be told apart."""
     seen = Counter((folder.tree, folder.step, folder.rank) for folder in found)
     alike = [folder.rank is None and seen[folder.tree, folder.step, None] > 1 for folder in found]
-    return [it._replace(rank=os.path.basename(it.path)) if is_like else it for it, is_like in zip(found, alike)]
+    return [
+        it._replace(rank=os.path.basename(it.path)) if is_like else it
+        for it, is_like in zip(found, alike)
+    ]
 
 
 def _order(path: str) -> list[tuple[int, int, str]]:
     parts = re.split(r"(\d+)", path)
-    return [(0, int(part), "") if part.isdigit() and len(part) < 19 else (1, 0, part) for part in parts]
+    return [
+        (0, int(part), "") if part.isdigit() and len(part) < 19 else (1, 0, part) for part in parts
+    ]

@@ -36,7 +36,9 @@ def read(path: str, strict: bool = False) -> tuple[list[Mapping[str, Any]], Sent
                 raise UsageError(say("error.living", path=path))
             data = file.read()
     except OSError as error:
-        raise UsageError(say("error.unreadable", path=path, reason=str(error.strerror or error))) from error
+        raise UsageError(
+            say("error.unreadable", path=path, reason=str(error.strerror or error))
+        ) from error
     except MemoryError:
         raise UsageError(say("error.no_memory_for", path=path)) from None
     if MAGIC.startswith(data):  # its process died while it began
@@ -55,14 +57,20 @@ def read(path: str, strict: bool = False) -> tuple[list[Mapping[str, Any]], Sent
     except (struct.error, ValueError, RecursionError):
         damage = say("dump.journal_cut", count=len(data) - end, size=len(data))
     if wrong and strict:
-        raise UsageError(say("error.unrecovered", path=path, reason=say("door.records", count=wrong)))
+        raise UsageError(
+            say("error.unrecovered", path=path, reason=say("door.records", count=wrong))
+        )
     return found, clauses(damage, say("door.records", count=wrong) if wrong else NOTHING)
 
 
 def _is_wrong(record: Mapping[str, Any], is_first: bool) -> bool:
     """Return whether a record cannot be used; the first one is the head."""
     if is_first:
-        return bool(wrong_fields(record, JOURNAL_HEAD)) or "header" not in record or "extra_info" not in record
+        return (
+            bool(wrong_fields(record, JOURNAL_HEAD))
+            or "header" not in record
+            or "extra_info" not in record
+        )
     return bool(wrong_fields(record, JOURNAL_ENTRY)) or type(record.get("name")) is not str
 
 
@@ -91,7 +99,11 @@ def _records(data: bytes) -> Iterator[tuple[Mapping[str, Any], int]]:
         start = end + FRAME.size
         end = start + length
         payload = data[start:end]
-        record = json.loads(payload) if len(payload) == length and zlib.crc32(payload) == checksum else None
+        record = (
+            json.loads(payload)
+            if len(payload) == length and zlib.crc32(payload) == checksum
+            else None
+        )
         if not isinstance(record, dict):
             raise ValueError
         yield record, end
@@ -116,7 +128,9 @@ def recover(path: str) -> list[RecoveryResult]:
     found = sorted(folder for folder, _, files in os.walk(path) if file_names.JOURNAL in files)
     outcomes = [_outcome(folder) for folder in found]
     later = "arrays were not measured; they are measured when they are read"
-    outcomes += [RecoveryResult(f"{folder}: {count} {later}", True) for folder, count in unmeasured(path)]
+    outcomes += [
+        RecoveryResult(f"{folder}: {count} {later}", True) for folder, count in unmeasured(path)
+    ]
     return outcomes or [RecoveryResult(f"{path}: no journal, nothing to recover", True)]
 
 
@@ -145,7 +159,9 @@ def _recover(folder: str) -> str:
             if name.endswith(file_names.TEMP_SUFFIX):
                 os.remove(os.path.join(folder, name))
     except (OSError, RecursionError, TypeError, ValueError, KeyError, AttributeError) as error:
-        raise UsageError(say("error.unrecovered", path=source, reason=f"{type(error).__name__}: {error}")) from error
+        raise UsageError(
+            say("error.unrecovered", path=source, reason=f"{type(error).__name__}: {error}")
+        ) from error
     count = len({record["name"] for record in entries})  # an entry may have several records
     return "; ".join([f"{folder}: {count} entries recovered", *notes])
 
@@ -161,8 +177,14 @@ class _MergedDocuments:
         self._known: dict[int, int] = {}
         header = dict(first["header"])
         self._debug = header.get("level") == "debug"
-        self.documents = JsonDocuments(folder, header, self._lines, bool(first["extra_info"]), False)
-        for name, entry in self._standing(file_names.DEBUG if self._debug else file_names.DUMP).get("data", {}).items():
+        self.documents = JsonDocuments(
+            folder, header, self._lines, bool(first["extra_info"]), False
+        )
+        for name, entry in (
+            self._standing(file_names.DEBUG if self._debug else file_names.DUMP)
+            .get("data", {})
+            .items()
+        ):
             self.documents.entry(name, entry)
         for names, lines in self._standing(file_names.STACK).values():
             for name in names:
@@ -200,6 +222,8 @@ class _MergedDocuments:
         except FileNotFoundError:
             return {}
         except (ValueError, TypeError):
-            os.replace(os.path.join(self._folder, name), os.path.join(self._folder, f"{name}.damaged"))
+            os.replace(
+                os.path.join(self._folder, name), os.path.join(self._folder, f"{name}.damaged")
+            )
             self._notes.append(f"{name} was damaged and is now {name}.damaged")
             return {}

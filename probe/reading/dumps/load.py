@@ -103,7 +103,9 @@ def load(path: str | os.PathLike[str]) -> np.ndarray[Any, Any]:
     """
     path = os.fspath(path)
     array = _read(path)
-    return _as_dtype(array, _dtypes(path).get(os.path.basename(path), "") if array.dtype == np.float32 else "")
+    return _as_dtype(
+        array, _dtypes(path).get(os.path.basename(path), "") if array.dtype == np.float32 else ""
+    )
 
 
 def load_array(path: str, dtype: str, mapped: bool = False) -> np.ndarray[Any, Any]:
@@ -128,7 +130,9 @@ def read_array(path: str, mapped: bool = False) -> np.ndarray[Any, Any]:
             else:
                 found = np.fromfile(file, header.dtype, count).reshape(header.shape, order=order)
         except (MemoryError, OverflowError):
-            raise ValueError(f"there is no memory for its {count * header.dtype.itemsize} bytes") from None
+            raise ValueError(
+                f"there is no memory for its {count * header.dtype.itemsize} bytes"
+            ) from None
     return _as_dtype(found, _BFLOAT16) if header.is_bfloat16 else found
 
 
@@ -139,7 +143,9 @@ def _read(path: str, mapped: bool = False) -> np.ndarray[Any, Any]:
         return read_array(path, mapped)
     except (OSError, ValueError) as error:
         raise UsageError(
-            say("error.unreadable", path=path, reason=str(getattr(error, "strerror", None) or error))
+            say(
+                "error.unreadable", path=path, reason=str(getattr(error, "strerror", None) or error)
+            )
         ) from error
 
 
@@ -185,7 +191,12 @@ def record_of(path: str, dtype: str) -> Record:
     name = dtype_name(dtype or array.dtype.name)
     if array.dtype.kind == "V":
         array = array.astype(np.float32)
-    return {"type": "mindspore.Tensor", "dtype": name, "shape": list(array.shape), **numbers(np.asarray(array))}
+    return {
+        "type": "mindspore.Tensor",
+        "dtype": name,
+        "shape": list(array.shape),
+        **numbers(np.asarray(array)),
+    }
 
 
 def numbers(array: np.ndarray[Any, Any]) -> dict[str, Any]:

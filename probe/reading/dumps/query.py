@@ -69,7 +69,10 @@ def overview(run: Run, rows: int, width: int, language: str) -> tuple[str, int]:
 def _content(dump: Dump, base: str, rows: int, width: int, language: str) -> str:
     updates = "\n".join(text.safe(said.text(language)) for said in _updates(dump))
     return "\n\n".join(
-        filter(None, (_kinds(dump, base, width, language), updates, _numbers(dump, rows, width, language)))
+        filter(
+            None,
+            (_kinds(dump, base, width, language), updates, _numbers(dump, rows, width, language)),
+        )
     )
 
 
@@ -77,7 +80,9 @@ def _files(folder: DumpFolder, count: Sentence) -> Iterator[tuple[str, int, Sent
     names = sorted(os.listdir(folder.path))
     arrays = {name for name in names if name.endswith(".npy")}
     if arrays:  # of kernels
-        size = sum(os.lstat(os.path.join(folder.path, name)).st_size for name in arrays)  # also of dangling links
+        size = sum(
+            os.lstat(os.path.join(folder.path, name)).st_size for name in arrays
+        )  # also of dangling links
         yield "*.npy", size, say("show.files", count=len(arrays))
     for name in names:
         if name in arrays:
@@ -107,7 +112,13 @@ def _kinds(dump: Dump, base: str, width: int, language: str) -> str:
     forward, backward, gradients, tensors, nonfinite = (Counter[str]() for _ in range(5))
     for name in dump.data:
         parts = entry_name.parse(name)
-        counter = gradients if parts.kind == GRADIENT else backward if parts.direction == BACKWARD else forward
+        counter = (
+            gradients
+            if parts.kind == GRADIENT
+            else backward
+            if parts.direction == BACKWARD
+            else forward
+        )
         counter[parts.prefix] += 1
     for place, record in dump.tensors():
         kind = place.split(".", 1)[0]
@@ -121,9 +132,19 @@ def _kinds(dump: Dump, base: str, width: int, language: str) -> str:
     body = [[text.safe(kind), *(str(column[kind]) for column in counts)] for kind in kinds]
     total = [*words(language, "show.all"), *(str(sum(column.values())) for column in counts)]
     task, level = (str(dump.header.get(key)) for key in ("task", "level"))
-    micro = {entry["micro"] for entry in dump.data.values() if type(entry) is dict and type(entry.get("micro")) is str}
-    count = say("show.micro_batches" if len(micro) > 1 else "show.micro_batch", count=len(micro)) if micro else NOTHING
-    head = say("show.dump", place=os.path.relpath(dump.path, base), task=task, level=level, micro=count)
+    micro = {
+        entry["micro"]
+        for entry in dump.data.values()
+        if type(entry) is dict and type(entry.get("micro")) is str
+    }
+    count = (
+        say("show.micro_batches" if len(micro) > 1 else "show.micro_batch", count=len(micro))
+        if micro
+        else NOTHING
+    )
+    head = say(
+        "show.dump", place=os.path.relpath(dump.path, base), task=task, level=level, micro=count
+    )
     return f"{text.safe(head.text(language))}\n{text.columns([header, *body, total], width)}"
 
 
@@ -256,7 +277,9 @@ class Answer:
         rows = self._all()
         if self._query.sort:
             key = _KEYS[self._query.sort.lower()]
-            yield from heapq.nlargest(self._query.rows or ROWS, rows, key=lambda row: _sort_key(row[key]))
+            yield from heapq.nlargest(
+                self._query.rows or ROWS, rows, key=lambda row: _sort_key(row[key])
+            )
             return
         for place, row in enumerate(rows):
             if not self._query.rows or place < self._query.rows:
@@ -280,7 +303,9 @@ class Answer:
         names = query.names._replace(cell="")  # the call is in such a Cell
         if query.raised and call.raised is None:
             return
-        tensors: Iterable[Tensor | None] = (list(call.tensors()) or [None]) if query.raised else call.tensors()
+        tensors: Iterable[Tensor | None] = (
+            (list(call.tensors()) or [None]) if query.raised else call.tensors()
+        )
         for tensor in tensors:
             name = tensor.name if tensor else call.name
             if not names.fits(name):
@@ -291,14 +316,23 @@ class Answer:
             yield _row(dump, call, name, tensor, query.stack)
 
 
-def _row(dump: Dump, call: Call, name: str, tensor: Tensor | None, with_stack: bool) -> dict[str, Any]:
+def _row(
+    dump: Dump, call: Call, name: str, tensor: Tensor | None, with_stack: bool
+) -> dict[str, Any]:
     record = tensor.record if tensor else {}
     stack = call.stack
     row = {
-        **further(record), "step": dump.step, "rank": dump.rank, "cell": call.cell, "tensor": name,
-        "dtype": record.get("dtype"), "shape": text.shape(record.get("shape")) if tensor else None,
-        **{key: record.get(key) for key in SHOWN}, "raised": call.raised, "line": stack[0] if stack else None,
-    }  # fmt: skip
+        **further(record),
+        "step": dump.step,
+        "rank": dump.rank,
+        "cell": call.cell,
+        "tensor": name,
+        "dtype": record.get("dtype"),
+        "shape": text.shape(record.get("shape")) if tensor else None,
+        **{key: record.get(key) for key in SHOWN},
+        "raised": call.raised,
+        "line": stack[0] if stack else None,
+    }
     if with_stack:
         row["stack"] = stack
     return row
@@ -306,7 +340,9 @@ def _row(dump: Dump, call: Call, name: str, tensor: Tensor | None, with_stack: b
 
 def _further(rows: Iterable[dict[str, Any]]) -> list[str]:
     """Return the further statistics of rows or records, in their order."""
-    return list(dict.fromkeys(key for row in rows for key in further(row) if key not in (*COLUMNS, "stack")))
+    return list(
+        dict.fromkeys(key for row in rows for key in further(row) if key not in (*COLUMNS, "stack"))
+    )
 
 
 def _sort_key(value: Any) -> float:
@@ -326,7 +362,10 @@ def write_text(answer: Answer, file: IO[str], width: int, language: str) -> None
     many = len({(folder.step, folder.rank) for folder in answer._folders}) > 1
     first, rows = _begun(answer)
     keys, shown = [*NUMBERS, *_further(first)], 0
-    header = [*words(language, *_PLACES[: 2 * many], "show.tensor", "show.dtype", "show.shape"), *map(text.safe, keys)]
+    header = [
+        *words(language, *_PLACES[: 2 * many], "show.tensor", "show.dtype", "show.shape"),
+        *map(text.safe, keys),
+    ]
     while (block := list(itertools.islice(rows, 200))) or not shown:
         cells = [_cells(row, many, keys) for row in block]
         lines = text.columns([header, *cells], 0 if many else width, 3 if many else 1).split("\n")
@@ -334,7 +373,9 @@ def write_text(answer: Answer, file: IO[str], width: int, language: str) -> None
             print(text.fit(lines[0], width), file=file)
         for line, row in zip(lines[1:], block):
             print(text.fit(line, width), file=file)
-            raised = [say("show.raised", error=row["raised"]).text(language)] if row["raised"] else []
+            raised = (
+                [say("show.raised", error=row["raised"]).text(language)] if row["raised"] else []
+            )
             for frame in raised + row.get("stack", []):
                 print(text.fit("      " + text.safe(" ".join(frame.split())), width), file=file)
         shown += len(block)
@@ -376,7 +417,10 @@ def answer_to(
         write_rows(answer, file, form)
     if len(answer.broken) == len(answer._folders):
         raise UsageError(say("clauses", parts=answer.broken))
-    notes = [*(say("show.broken_because", reason=reason) for reason in answer.broken), *answer.notes]
+    notes = [
+        *(say("show.broken_because", reason=reason) for reason in answer.broken),
+        *answer.notes,
+    ]
     if not answer.total and not answer.broken:
         notes.append(say("show.nothing_fits"))
     return notes, len(answer.broken)

@@ -130,7 +130,9 @@ class Run:
         ranks = open_series(self.path)
         found = next((item for item in ranks if rank is None or item.rank == rank), ranks[0])
         if name not in found.names:
-            raise UsageError(f"series: {name!r} is not there. Some that are: {shortened(found.names)}")
+            raise UsageError(
+                f"series: {name!r} is not there. Some that are: {shortened(found.names)}"
+            )
         return found[name]
 
     def __repr__(self) -> str:
@@ -156,7 +158,9 @@ def missing(run: Run, step: object, rank: object) -> Sentence:
     """Return that a run has no dump of a step and a rank, of which each may be "" or None, and which it has."""
     asked_step = NOTHING if step in ("", None) else say("known.of_step", step=step)
     asked_rank = NOTHING if rank in ("", None) else say("known.of_rank", rank=rank)
-    return say("error.no_such_dump", path=run.path, step=asked_step, rank=asked_rank, known=known(run))
+    return say(
+        "error.no_such_dump", path=run.path, step=asked_step, rank=asked_rank, known=known(run)
+    )
 
 
 def shortened(numbers: list[Any]) -> str:
@@ -208,7 +212,10 @@ def estimate(folder: str, exact_dtypes: bool = False, link_equal: bool = True) -
     Tensors of equal numbers stand for them here. Raise UsageError when the dump cannot be read.
     """
     sizes = {**_SIZES, "BFloat16": 2} if exact_dtypes else _SIZES
-    documents = (os.path.join(folder, name) for name in (file_names.DUMP, file_names.STACK, file_names.CONSTRUCT))
+    documents = (
+        os.path.join(folder, name)
+        for name in (file_names.DUMP, file_names.STACK, file_names.CONSTRUCT)
+    )
     total = sum(os.path.getsize(path) for path in documents if os.path.exists(path))
     counted = set()
     for place, record in open(folder).dump().tensors():
@@ -217,7 +224,12 @@ def estimate(folder: str, exact_dtypes: bool = False, link_equal: bool = True) -
         arrays = (element_count(record.get("shape")) or 0) * sizes.get(name, bits // 8)
         total += 0 if "data_name" in record else _KEY + len(place)
         content = content_key(record), str(record.get("shape"))
-        if not link_equal or content[0] is None or content not in counted or not _tells_content(record):
+        if (
+            not link_equal
+            or content[0] is None
+            or content not in counted
+            or not _tells_content(record)
+        ):
             total += arrays + _HEADER
             counted.add(content)
     return total
@@ -225,6 +237,10 @@ def estimate(folder: str, exact_dtypes: bool = False, link_equal: bool = True) -
 
 def _tells_content(record: Record) -> bool:
     """Return whether tensors whose records are equal to this one are equal in all likelihood."""
-    numbers = {str(record.get(key)).lower() for key in ("Mean", "Norm")}  # a document may hold anything
-    is_real = not str(record.get("dtype")).startswith("Complex")  # those numbers are of the magnitudes
+    numbers = {
+        str(record.get(key)).lower() for key in ("Mean", "Norm")
+    }  # a document may hold anything
+    is_real = not str(record.get("dtype")).startswith(
+        "Complex"
+    )  # those numbers are of the magnitudes
     return bool(record.get("md5")) or (is_real and numbers.isdisjoint(("none", "nan")))

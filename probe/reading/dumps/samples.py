@@ -30,7 +30,9 @@ STATISTICS = {key.lower(): key for key in (*SHOWN, "zero_count")}
 class Samples(NamedTuple):
     """The numbers of one step of one rank."""
 
-    step: int | None  # the step; None where the folder does not say, so that the numbers belong to no series
+    step: (
+        int | None
+    )  # the step; None where the folder does not say, so that the numbers belong to no series
     rank: Rank
     values: dict[str, float]  # tensor -> the statistic
     points: dict[str, Point]  # tensor -> further numbers
@@ -44,7 +46,9 @@ def read_samples(folder: DumpFolder, names: Names, key: str) -> Samples:
     def found(dump: Dump) -> Samples:
         return samples_of(dump, folder.step, names, key)
 
-    return look_into_dump(folder, found, lambda reason: Samples(folder.step, folder.rank, {}, {}, reason))
+    return look_into_dump(
+        folder, found, lambda reason: Samples(folder.step, folder.rank, {}, {}, reason)
+    )
 
 
 def samples_of(dump: Dump, step: int | None, names: Names, key: str) -> Samples:
@@ -71,7 +75,11 @@ def point(record: Record) -> Point:
     (4, 0.75, 1.0)
     """
     count = element_count(record.get("shape")) or 0
-    zeros, high, low = real(record.get("zero_count")), real(record.get("Max")) or 0.0, real(record.get("Min")) or 0.0
+    zeros, high, low = (
+        real(record.get("zero_count")),
+        real(record.get("Max")) or 0.0,
+        real(record.get("Min")) or 0.0,
+    )
     largest = _LARGEST.get(str(record.get("dtype")).rpartition(".")[2])
     share = None if zeros is None or not count else zeros / count
     return Point(count, share, max(abs(high), abs(low)) / largest if largest else 0.0, high)
@@ -100,7 +108,11 @@ def _without_states(dump: Dump, name: str) -> str:
 
 def _cells(dump: Dump) -> dict[str, str]:
     """Return the paths of the Cells of each tensor: of its own, and of the one around it."""
-    return {tensor.name: f"{call.parts.path or ''} {call.cell or ''}" for call in dump for tensor in call.tensors()}
+    return {
+        tensor.name: f"{call.parts.path or ''} {call.cell or ''}"
+        for call in dump
+        for tensor in call.tensors()
+    }
 
 
 def _of_updates(dump: Dump, names: Names) -> dict[str, float]:
@@ -109,11 +121,19 @@ def _of_updates(dump: Dump, names: Names) -> dict[str, float]:
     for name, entry in dump.data.items():
         if is_update(parse(name), entry):
             is_default = names == Names(LIKE)
-            found.update({key: value for key, value in series_of(name, entry) if is_default or names.fits(key)})
+            found.update(
+                {
+                    key: value
+                    for key, value in series_of(name, entry)
+                    if is_default or names.fits(key)
+                }
+            )
     return found
 
 
-def read_all(folders: Sequence[DumpFolder], names: Names, stat: str = "norm", workers: Workers = HERE) -> list[Samples]:
+def read_all(
+    folders: Sequence[DumpFolder], names: Names, stat: str = "norm", workers: Workers = HERE
+) -> list[Samples]:
     """Return a statistic of the tensors of many dumps that are asked for.
 
     A statistic may be any key of the records. Raise UsageError when no dump can be read.
@@ -135,7 +155,9 @@ def series(samples: Sequence[Samples]) -> tuple[Trend, Points]:
         for name, value in sample.values.items():
             found.setdefault(name, {}).setdefault(sample.rank, {})[sample.step] = value
             if name in sample.points:
-                points.setdefault(name, {}).setdefault(sample.rank, {})[sample.step] = sample.points[name]
+                points.setdefault(name, {}).setdefault(sample.rank, {})[sample.step] = (
+                    sample.points[name]
+                )
     return found, points
 
 

@@ -21,9 +21,14 @@ _FLOAT_BITS = 1024
 #: above every step, rank, length and index
 _BEYOND = 1 << 63
 _KINDS = {
-    list: "door.list", dict: "door.object", str: "door.text", bool: "door.bool", type(None): "door.null",
-    int: "door.whole", float: "door.number",
-}  # fmt: skip
+    list: "door.list",
+    dict: "door.object",
+    str: "door.text",
+    bool: "door.bool",
+    type(None): "door.null",
+    int: "door.whole",
+    float: "door.number",
+}
 
 
 def kind_of(value: Any) -> Sentence:
@@ -116,39 +121,80 @@ def objects_of(check: Check) -> Check:
 
 
 _SIGNED = ("", "negative_", "positive_")
-_COUNTS = ("count", "nan_count", *(f"{sign}{kind}_count" for kind in ("inf", "zero") for sign in _SIGNED))
+_COUNTS = (
+    "count",
+    "nan_count",
+    *(f"{sign}{kind}_count" for kind in ("inf", "zero") for sign in _SIGNED),
+)
 #: the record of a tensor
 RECORD: Shape = {
-    "dtype": text, "shape": lengths, "data_name": text, "md5": text, "raised": text,
+    "dtype": text,
+    "shape": lengths,
+    "data_name": text,
+    "md5": text,
+    "raised": text,
     **dict.fromkeys(("Max", "Min", "Mean", "Norm", *_COUNTS), number),
-}  # fmt: skip
+}
 #: the keys beside "data" in dump.json and debug.json
-HEADER: Shape = {"task": text, "level": text, "framework": text, "dump_data_dir": text, "run": mapping}
+HEADER: Shape = {
+    "task": text,
+    "level": text,
+    "framework": text,
+    "dump_data_dir": text,
+    "run": mapping,
+}
 #: the records of a journal: its first, and the others
 JOURNAL_HEAD: Shape = {"header": mapping, "extra_info": switch}
-JOURNAL_ENTRY: Shape = {"name": text, "draft": switch, "stack": whole, "lines": texts, "construct": objects_of(text)}
+JOURNAL_ENTRY: Shape = {
+    "name": text,
+    "draft": switch,
+    "stack": whole,
+    "lines": texts,
+    "construct": objects_of(text),
+}
 
 
 def groups(value: Any) -> Sentence:
     """Check the groups of an optimizer: objects that name their parameters."""
     if type(value) is not list:
         return items(value)
-    return next(filter(None, (mapping(item) or texts((item or {}).get("parameters")) for item in value)), NOTHING)
+    return next(
+        filter(None, (mapping(item) or texts((item or {}).get("parameters")) for item in value)),
+        NOTHING,
+    )
 
 
 #: run.json, a parameter in it, its values or those of an input, the lines of run.jsonl, and the numbers in one
 RUN: Shape = {
-    **dict.fromkeys(("rank", "first_step"), whole), "cells": items, "command": texts,
-    **dict.fromkeys(("parameters", "cell_values", "packages", "versions", "context", "environment", "code"), mapping),
-}  # fmt: skip
+    **dict.fromkeys(("rank", "first_step"), whole),
+    "cells": items,
+    "command": texts,
+    **dict.fromkeys(
+        ("parameters", "cell_values", "packages", "versions", "context", "environment", "code"),
+        mapping,
+    ),
+}
 PARAMETER: Shape = {"cell": text, "trainable": switch, "values": mapping}
 DESCRIBED: Shape = {
-    "dtype": text, "shape": lengths, "crc": text, **dict.fromkeys(("sum", "Max", "Min", "Mean", "Norm"), number),
-}  # fmt: skip
+    "dtype": text,
+    "shape": lengths,
+    "crc": text,
+    **dict.fromkeys(("sum", "Max", "Min", "Mean", "Norm"), number),
+}
 RUN_LINE: Shape = {
-    "step": whole, "inputs": mapping, "optimizer": text, "numbers": mapping, "note": mapping, "updated": text,
-    "crc": mapping, "evaluating": texts, "idle": texts, "outside": text, "parameters": texts, "model": text,
-}  # fmt: skip
+    "step": whole,
+    "inputs": mapping,
+    "optimizer": text,
+    "numbers": mapping,
+    "note": mapping,
+    "updated": text,
+    "crc": mapping,
+    "evaluating": texts,
+    "idle": texts,
+    "outside": text,
+    "parameters": texts,
+    "model": text,
+}
 OPTIMIZER: Shape = {"parameters": texts, "groups": groups}
 
 

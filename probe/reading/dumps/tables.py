@@ -25,13 +25,18 @@ if TYPE_CHECKING:
     from probe.reading.dumps.dump import Dump
 
 #: options that name a file to be written, and those that name a folder
-_FILES, _FOLDERS = ("csv", "json", "jsonl", "xlsx", "msprobe_csv", "output", "script"), ("msprobe_csv", "tensorboard")
+_FILES, _FOLDERS = (
+    ("csv", "json", "jsonl", "xlsx", "msprobe_csv", "output", "script"),
+    ("msprobe_csv", "tensorboard"),
+)
 
 
 def create(path: str | os.PathLike[str], newline: str | None = None) -> TextIO:
     """Open a text file to write it. A new one is readable for owner and group only. Raise OSError if it cannot be."""
     opener = functools.partial(os.open, mode=FILE_MODE)
-    return open(path, "w", encoding="utf-8", errors="backslashreplace", newline=newline, opener=opener)
+    return open(
+        path, "w", encoding="utf-8", errors="backslashreplace", newline=newline, opener=opener
+    )
 
 
 @contextlib.contextmanager
@@ -71,7 +76,9 @@ def why_no_output(given: argparse.Namespace) -> Sentence:
         why: Callable[[str], Sentence | str] = why_unwritable if option in folders else _why_no_file
         reason = say("error.no_name") if "\0" in path else why(os.path.abspath(path))
         if reason:
-            return say("error.output", option=f"--{option.replace('_', '-')}", path=path, reason=reason)
+            return say(
+                "error.output", option=f"--{option.replace('_', '-')}", path=path, reason=reason
+            )
     return NOTHING
 
 
@@ -81,7 +88,11 @@ def _why_no_file(path: str) -> Sentence | str:
         return say("error.is_folder")
     if os.path.exists(path):
         return NOTHING if os.access(path, os.W_OK) else say("error.not_writable")
-    return why_unwritable(folder) if os.path.isdir(folder) else say("error.no_folder_for", folder=folder)
+    return (
+        why_unwritable(folder)
+        if os.path.isdir(folder)
+        else say("error.no_folder_for", folder=folder)
+    )
 
 
 Item = TypeVar("Item")
@@ -142,10 +153,17 @@ def tensor_rows(dump: Dump) -> Iterator[Row]:
             record = tensor.record
             shape = record.get("shape")
             yield {
-                "step": dump.step, "rank": dump.rank, "cell": cell, "call": call.name, "place": tensor.place,
-                "dtype": record.get("dtype"), "shape": "x".join(map(str, shape)) if isinstance(shape, list) else None,
-                **{key: record.get(key) for key in SHOWN}, "md5": record.get("md5"), "array": record.get("data_name"),
-            }  # fmt: skip
+                "step": dump.step,
+                "rank": dump.rank,
+                "cell": cell,
+                "call": call.name,
+                "place": tensor.place,
+                "dtype": record.get("dtype"),
+                "shape": "x".join(map(str, shape)) if isinstance(shape, list) else None,
+                **{key: record.get(key) for key in SHOWN},
+                "md5": record.get("md5"),
+                "array": record.get("data_name"),
+            }
 
 
 def write_csv(file: IO[str], header: Iterable[str], rows: Iterable[Iterable[Any]]) -> None:
@@ -164,7 +182,9 @@ def _cell(value: Any) -> Any:
     return csv_text(str(value))
 
 
-def write_xlsx(path: str | os.PathLike[str], sheets: dict[str, tuple[Sequence[str], Iterable[Iterable[Any]]]]) -> None:
+def write_xlsx(
+    path: str | os.PathLike[str], sheets: dict[str, tuple[Sequence[str], Iterable[Iterable[Any]]]]
+) -> None:
     """Write sheets of rows, too many in a further one; raise UsageError when XlsxWriter is not installed."""
     xlsxwriter = extra("xlsxwriter", "XlsxWriter")
     options = {

@@ -27,7 +27,11 @@ def safe(value: object) -> str:
 
 
 def _escaped(letter: str) -> str:
-    return f"\\x{ord(letter):02x}" if letter.isascii() else letter.encode("ascii", "backslashreplace").decode("ascii")
+    return (
+        f"\\x{ord(letter):02x}"
+        if letter.isascii()
+        else letter.encode("ascii", "backslashreplace").decode("ascii")
+    )
 
 
 def csv_text(text: str) -> str:
@@ -112,7 +116,9 @@ def columns(lines: Sequence[Sequence[str]], width: int = 0, left: int = 1) -> st
     made = []
     for cells in lines:
         parts = [_cut(cell, size) for cell, size in zip(cells[:left], widths)]
-        parts += [" " * (size - space(cell)) + cell for cell, size in zip(cells[left:], widths[left:])]
+        parts += [
+            " " * (size - space(cell)) + cell for cell, size in zip(cells[left:], widths[left:])
+        ]
         made.append("  " + "  ".join(parts).rstrip())
     return "\n".join(made)
 
@@ -123,7 +129,11 @@ def space(text: str) -> int:
     >>> space("Cell"), space("张量")
     (4, 4)
     """
-    return len(text) + (0 if text.isascii() else sum(unicodedata.east_asian_width(letter) in "WF" for letter in text))
+    return len(text) + (
+        0
+        if text.isascii()
+        else sum(unicodedata.east_asian_width(letter) in "WF" for letter in text)
+    )
 
 
 def _cut(cell: str, size: int) -> str:

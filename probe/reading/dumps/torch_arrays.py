@@ -35,8 +35,15 @@ _NAMED = {
 }  # fmt: skip
 #: errors of numpy and zipfile over a file that is cut or made up
 _BROKEN = (
-    OSError, ValueError, EOFError, OverflowError, MemoryError, NotImplementedError, struct.error, zipfile.BadZipFile,
-)  # fmt: skip
+    OSError,
+    ValueError,
+    EOFError,
+    OverflowError,
+    MemoryError,
+    NotImplementedError,
+    struct.error,
+    zipfile.BadZipFile,
+)
 _ORDERS = {b"little": "<", b"big": ">"}
 
 
@@ -73,7 +80,9 @@ def archive_file(path: str) -> Iterator[BinaryIO]:
         with open_file(path) as file:
             begin = file.read(2)
             if begin[:1] == _PICKLE:
-                raise NotATensor("it has the form of torch 1.5 and older; torch.load and torch.save write it anew")
+                raise NotATensor(
+                    "it has the form of torch 1.5 and older; torch.load and torch.save write it anew"
+                )
             if begin != _ZIP:
                 raise NotATensor("it is no file of torch.save")
             yield file
@@ -81,11 +90,17 @@ def archive_file(path: str) -> Iterator[BinaryIO]:
         raise UsageError(say("error.not_read", path=path, reason=str(error))) from None
     except _BROKEN as error:
         raise UsageError(
-            say("error.unreadable", path=path, reason=" ".join(str(error).split()) or type(error).__name__)
+            say(
+                "error.unreadable",
+                path=path,
+                reason=" ".join(str(error).split()) or type(error).__name__,
+            )
         ) from None
 
 
-def open_archive(file: BinaryIO, most_members: int = _MOST_MEMBERS, most: int = _MOST_DESCRIPTION) -> Archive:
+def open_archive(
+    file: BinaryIO, most_members: int = _MOST_MEMBERS, most: int = _MOST_DESCRIPTION
+) -> Archive:
     """Return the parts of an archive; raise NotATensor when it is none, or larger than the given limits."""
     members = _members(file, most_members)
     heads = [name for name in members if name.count("/") == 1 and name.endswith("/data.pkl")]
@@ -96,7 +111,9 @@ def open_archive(file: BinaryIO, most_members: int = _MOST_MEMBERS, most: int = 
     return Archive(_content(file, members[heads[0]], most), members, prefix, order)
 
 
-def tensor_of(file: BinaryIO, layout: MemoryOrder, archive: Archive, mapped: bool = False) -> np.ndarray[Any, Any]:
+def tensor_of(
+    file: BinaryIO, layout: MemoryOrder, archive: Archive, mapped: bool = False
+) -> np.ndarray[Any, Any]:
     """Return a tensor of an archive; raise NotATensor when it is not there, or does not fit its storage."""
     base = np.dtype(archive.order + np.dtype(_NAMED.get(layout.dtype, layout.dtype)).str[1:])
     member = storage_of(layout, archive)
@@ -110,7 +127,9 @@ def tensor_of(file: BinaryIO, layout: MemoryOrder, archive: Archive, mapped: boo
         file.seek(member.start)
         numbers = np.frombuffer(file.read(stored * base.itemsize), base)
     strides = tuple(stride * base.itemsize for stride in layout.strides)
-    found = np.lib.stride_tricks.as_strided(numbers[layout.offset :], layout.shape, strides, writeable=False)
+    found = np.lib.stride_tricks.as_strided(
+        numbers[layout.offset :], layout.shape, strides, writeable=False
+    )
     if not mapped or not base.isnative:
         found = np.array(found, base.newbyteorder("="), order="C")
     return _named(found, layout.dtype)
@@ -137,10 +156,14 @@ def _members(file: BinaryIO, most: int) -> dict[str, Member]:
             if info.filename in found:
                 raise NotATensor(f"it has two members {name}")
             if info.compress_type != zipfile.ZIP_STORED or info.flag_bits & 1:
-                raise NotATensor(f"its member {name} is compressed or encrypted, which torch.save never does")
+                raise NotATensor(
+                    f"its member {name} is compressed or encrypted, which torch.save never does"
+                )
             start = _start(file, info)
             if info.file_size != info.compress_size or start + info.file_size > size:
-                raise NotATensor(f"its member {name} says {info.file_size} bytes, more than there are")
+                raise NotATensor(
+                    f"its member {name} says {info.file_size} bytes, more than there are"
+                )
             found[info.filename] = Member(start, info.file_size)
     return found
 
@@ -156,7 +179,9 @@ def _start(file: BinaryIO, info: zipfile.ZipInfo) -> int:
 
 def _content(file: BinaryIO, member: Member, most: int = _MOST_DESCRIPTION) -> bytes:
     if member.size > most:
-        raise NotATensor(f"its data.pkl has {member.size} bytes; that of a tensor has a few hundred")
+        raise NotATensor(
+            f"its data.pkl has {member.size} bytes; that of a tensor has a few hundred"
+        )
     file.seek(member.start)
     return file.read(member.size)
 
@@ -196,9 +221,13 @@ def _check(layout: MemoryOrder, stored: int) -> None:
     count = math.prod(layout.shape)
     if not count:
         return
-    last = layout.offset + sum((length - 1) * stride for length, stride in zip(layout.shape, layout.strides))
+    last = layout.offset + sum(
+        (length - 1) * stride for length, stride in zip(layout.shape, layout.strides)
+    )
     if last >= stored or count > max(stored, _MOST_REPEATED):
-        raise NotATensor(f"its shape {_short(str(list(layout.shape)))} does not fit {stored} stored elements")
+        raise NotATensor(
+            f"its shape {_short(str(list(layout.shape)))} does not fit {stored} stored elements"
+        )
 
 
 def _short(text: str) -> str:

@@ -24,19 +24,32 @@ _STORAGES = {
 _BYTES = "UntypedStorage"
 #: dtypes that tensors on such a storage have
 _DTYPES = frozenset(
-    (*_STORAGES.values(), "uint16", "uint32", "uint64", "float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz",
-     "float8_e5m2fnuz")
-)  # fmt: skip
+    (
+        *_STORAGES.values(),
+        "uint16",
+        "uint32",
+        "uint64",
+        "float8_e4m3fn",
+        "float8_e5m2",
+        "float8_e4m3fnuz",
+        "float8_e5m2fnuz",
+    )
+)
 _TENSOR, _TYPED_TENSOR, _PARAMETER, _HOOKS = (
     "torch._utils _rebuild_tensor_v2", "torch._utils _rebuild_tensor_v3", "torch._utils _rebuild_parameter",
     "collections OrderedDict",
 )  # fmt: skip
 _NAMES = frozenset(
     (
-        _TENSOR, _TYPED_TENSOR, _PARAMETER, _HOOKS, f"torch.storage {_BYTES}",
-        *(f"torch {name}" for name in _STORAGES), *(f"torch {name}" for name in _DTYPES),
+        _TENSOR,
+        _TYPED_TENSOR,
+        _PARAMETER,
+        _HOOKS,
+        f"torch.storage {_BYTES}",
+        *(f"torch {name}" for name in _STORAGES),
+        *(f"torch {name}" for name in _DTYPES),
     )
-)  # fmt: skip
+)
 #: a storage's number in the archive
 _MOST_KEY = 20
 
@@ -79,7 +92,13 @@ class _Mark(NamedTuple):
 
 #: opcodes that push their argument, and that push one value
 _PUSHED = frozenset(("BINUNICODE", "SHORT_BINUNICODE", "BININT", "BININT1", "BININT2", "LONG1"))
-_CONSTANTS: dict[str, Any] = {"NEWTRUE": True, "NEWFALSE": False, "NONE": None, "EMPTY_TUPLE": (), "MARK": _Mark()}
+_CONSTANTS: dict[str, Any] = {
+    "NEWTRUE": True,
+    "NEWFALSE": False,
+    "NONE": None,
+    "EMPTY_TUPLE": (),
+    "MARK": _Mark(),
+}
 _TUPLES = {"TUPLE1": 1, "TUPLE2": 2, "TUPLE3": 3}
 
 
@@ -116,11 +135,19 @@ class Machine:
         self._stack: list[Any] = []
         self._memo: dict[int, Any] = {}
         self._others: dict[str, Callable[[Any], None]] = {
-            "PROTO": lambda _: None, "FRAME": lambda _: None, "GLOBAL": self._name, "STACK_GLOBAL": self._name_on_stack,
-            "MEMOIZE": lambda _: self._keep(len(self._memo)), "BINPERSID": self._storage, "REDUCE": self._call,
-            "TUPLE": lambda _: self._stack.append(tuple(self._marked())), "BINPUT": self._keep,
-            "LONG_BINPUT": self._keep, "BINGET": self._get, "LONG_BINGET": self._get,
-        }  # fmt: skip
+            "PROTO": lambda _: None,
+            "FRAME": lambda _: None,
+            "GLOBAL": self._name,
+            "STACK_GLOBAL": self._name_on_stack,
+            "MEMOIZE": lambda _: self._keep(len(self._memo)),
+            "BINPERSID": self._storage,
+            "REDUCE": self._call,
+            "TUPLE": lambda _: self._stack.append(tuple(self._marked())),
+            "BINPUT": self._keep,
+            "LONG_BINPUT": self._keep,
+            "BINGET": self._get,
+            "LONG_BINGET": self._get,
+        }
 
     def step(self, opcode: str, argument: Any) -> None:
         """Follow one opcode."""
@@ -147,7 +174,9 @@ class Machine:
     def _name(self, argument: str) -> None:
         if argument not in _NAMES:
             shown = "".join(letter if letter.isprintable() else "?" for letter in argument[:60])
-            raise NotATensor(f"its data.pkl asks for {shown.replace(' ', '.', 1)}, which no tensor needs")
+            raise NotATensor(
+                f"its data.pkl asks for {shown.replace(' ', '.', 1)}, which no tensor needs"
+            )
         self._stack.append(_Name(argument))
 
     def _name_on_stack(self, _: Any) -> None:
@@ -193,7 +222,9 @@ class Machine:
         elif name.text == _PARAMETER and _kinds(arguments) == (MemoryOrder, bool, _Hooks):
             self._stack.append(arguments[0])
         else:
-            raise NotATensor(f"its data.pkl gives {name.text.rpartition(' ')[2]} arguments that no tensor has")
+            raise NotATensor(
+                f"its data.pkl gives {name.text.rpartition(' ')[2]} arguments that no tensor has"
+            )
 
 
 def _kinds(values: Any) -> tuple[type, ...]:

@@ -44,7 +44,11 @@ def gradients(entry: Any) -> list[Any]:
 def global_norm(entry: Any) -> float | None:
     """Return the norm of all gradients that entered an update; None where one is not known."""
     norms = [real(record.get("Norm")) for record in gradients(entry) if is_tensor(record)]
-    return None if not norms or None in norms else math.sqrt(sum(norm * norm for norm in norms if norm is not None))
+    return (
+        None
+        if not norms or None in norms
+        else math.sqrt(sum(norm * norm for norm in norms if norm is not None))
+    )
 
 
 def number(value: Any) -> float | None:
@@ -66,7 +70,9 @@ def groups(entry: Any) -> list[tuple[dict[str, float], list[str]]]:
     if type(own) is not list or not own:
         return [(common, names)]
     found = (group for group in own if type(group) is dict)
-    return [({**common, **_numbers(group)}, parameter_names({"input_kwargs": group})) for group in found]
+    return [
+        ({**common, **_numbers(group)}, parameter_names({"input_kwargs": group})) for group in found
+    ]
 
 
 def _numbers(given: dict[str, Any]) -> dict[str, float]:
@@ -106,7 +112,9 @@ def by_parameter(entry: Any) -> dict[str, dict[str, float]]:
 
 def series(name: str, entry: Any) -> Iterator[tuple[str, float]]:
     """Yield what lines over the steps show of an update: its learning rates, and the norm of all gradients."""
-    rates = dict.fromkeys(numbers["learning_rate"] for numbers, _ in groups(entry) if "learning_rate" in numbers)
+    rates = dict.fromkeys(
+        numbers["learning_rate"] for numbers, _ in groups(entry) if "learning_rate" in numbers
+    )
     for place, rate in enumerate(rates):
         yield f"{name}.learning_rate{f'.{place}' if len(rates) > 1 else ''}", rate
     norm = global_norm(entry)

@@ -17,18 +17,27 @@ MAX_DEPTH = 64
 #: the types of records of tensors; those of PyTorch have further kinds of tensors
 TENSORS = frozenset(
     (
-        "mindspore.Tensor", "numpy.ndarray", "torch.Tensor", "torch.nn.parameter.Parameter",
-        "torch.distributed.tensor.DTensor", "torch.nested._internal.nested_tensor.NestedTensor",
+        "mindspore.Tensor",
+        "numpy.ndarray",
+        "torch.Tensor",
+        "torch.nn.parameter.Parameter",
+        "torch.distributed.tensor.DTensor",
+        "torch.nested._internal.nested_tensor.NestedTensor",
         "torch.distributed._functional_collectives.AsyncCollectiveTensor",
-        "torch._subclasses.fake_tensor.FakeTensor", "BatchedTensor", "GradTrackingTensor",
+        "torch._subclasses.fake_tensor.FakeTensor",
+        "BatchedTensor",
+        "GradTrackingTensor",
     )
-)  # fmt: skip
+)
 #: the four numbers that every task records
 NUMBERS = ("Max", "Min", "Mean", "Norm")
 #: the numbers that tables of tensors have
 SHOWN = (*NUMBERS, "nan_count", "inf_count")
 #: keys of a record whose numbers are no statistics, or have a column; and the types of the others
-_COLUMNS, _NUMBER_TYPES = frozenset((*SHOWN, "storage", "storage_offset")), frozenset((float, int, type(None)))
+_COLUMNS, _NUMBER_TYPES = (
+    frozenset((*SHOWN, "storage", "storage_offset")),
+    frozenset((float, int, type(None))),
+)
 #: counts of elements that are not ordinary
 COUNTS = ("nan_count", "inf_count", "negative_inf_count", "positive_inf_count")
 
@@ -39,7 +48,13 @@ _MOST_DIGITS = 308
 _DIGITS = tuple("0123456789")
 
 #: names of dtypes that records spell in another way
-_SPELLINGS = {"bfloat16": "BFloat16", "uint": "UInt32", "int": "Int32", "float": "Float32", "double": "Float64"}
+_SPELLINGS = {
+    "bfloat16": "BFloat16",
+    "uint": "UInt32",
+    "int": "Int32",
+    "float": "Float32",
+    "double": "Float64",
+}
 
 #: (key, value): ("0", record), ("1.axis", record), ("2", None)
 Leaf = tuple[str, Any]
@@ -119,7 +134,11 @@ def tensors_in(entry: Any, key: str) -> list[Record]:
     >>> tensors_in({"output": [{"type": "mindspore.Tensor"}, None]}, "output"), tensors_in([], "output")
     ([{'type': 'mindspore.Tensor'}], [])
     """
-    return [leaf for _, leaf in leaves(entry.get(key)) if is_tensor(leaf)] if type(entry) is dict else []
+    return (
+        [leaf for _, leaf in leaves(entry.get(key)) if is_tensor(leaf)]
+        if type(entry) is dict
+        else []
+    )
 
 
 def plain(value: Any) -> Any:
@@ -130,14 +149,22 @@ def plain(value: Any) -> Any:
     """
     if type(value) is not dict:
         return value
-    if value.get("type") == "slice" and isinstance(value.get("value"), list) and len(value["value"]) == 3:
+    if (
+        value.get("type") == "slice"
+        and isinstance(value.get("value"), list)
+        and len(value["value"]) == 3
+    ):
         return slice(*value["value"])
     return value.get("value", value)
 
 
-def plain_values(entry: dict[str, Any], keys: Iterable[str] = ("input_args", "input_kwargs")) -> list[Any]:
+def plain_values(
+    entry: dict[str, Any], keys: Iterable[str] = ("input_args", "input_kwargs")
+) -> list[Any]:
     """Return the plain values in parts of an entry, as Python has them."""
-    return [plain(leaf) for key in keys for _, leaf in leaves(entry.get(key)) if not is_tensor(leaf)]
+    return [
+        plain(leaf) for key in keys for _, leaf in leaves(entry.get(key)) if not is_tensor(leaf)
+    ]
 
 
 def real(value: Any) -> float | None:
@@ -159,7 +186,11 @@ def real(value: Any) -> float | None:
 
 def further(record: Record) -> dict[str, Any]:
     """Return the statistics that tables have no column for: chosen ones, and those of the user's own."""
-    return {key: value for key, value in record.items() if type(value) in _NUMBER_TYPES and key not in _COLUMNS}
+    return {
+        key: value
+        for key, value in record.items()
+        if type(value) in _NUMBER_TYPES and key not in _COLUMNS
+    }
 
 
 def element_count(shape: Any) -> int | None:
@@ -228,7 +259,9 @@ def has_nan(record: Record) -> bool:
     return any(type(record.get(key)) is float and math.isnan(record[key]) for key in NUMBERS)
 
 
-def _new_shape(known: dict[Any, Any], of_lengths: tuple[Any, ...], shape: Any, odd: list[str]) -> Any:
+def _new_shape(
+    known: dict[Any, Any], of_lengths: tuple[Any, ...], shape: Any, odd: list[str]
+) -> Any:
     """Note a shape for later records, unless it is odd; return the one that all share."""
     if lengths(shape):
         odd.append("shape")
@@ -237,7 +270,11 @@ def _new_shape(known: dict[Any, Any], of_lengths: tuple[Any, ...], shape: Any, o
 
 
 def _checked(
-    record: dict[str, Any], names: list[Any], kinds: list[Any], usual: set[tuple[Any, ...]], odd: list[str]
+    record: dict[str, Any],
+    names: list[Any],
+    kinds: list[Any],
+    usual: set[tuple[Any, ...]],
+    odd: list[str],
 ) -> list[list[Any]]:
     """Check a record; return the names and types of its fields if the next one with these needs no check."""
     key = (*names, *kinds)
@@ -245,7 +282,9 @@ def _checked(
         return [names, kinds]
     if wrong_fields(record, RECORD):
         odd.append("record")
-    elif int not in kinds:  # whole numbers are checked each by itself: none may be larger than a float
+    elif (
+        int not in kinds
+    ):  # whole numbers are checked each by itself: none may be larger than a float
         usual.add(key)
         return [names, kinds]
     return [[], []]
@@ -272,7 +311,9 @@ def record_sharer(odd: list[str]) -> Callable[[dict[str, Any]], dict[str, Any]]:
                 if not of_lengths and type(record["shape"]) is not list:
                     raise TypeError  # "" and {} have no lengths, as [] has none
                 shape = known.get(of_lengths)
-                record["shape"] = shape = shape or _new_shape(known, of_lengths, record["shape"], odd)
+                record["shape"] = shape = shape or _new_shape(
+                    known, of_lengths, record["shape"], odd
+                )
                 dtype = record["dtype"] = known.setdefault(record["dtype"], record["dtype"])
                 try:
                     key: Any = *_numbers(record), dtype, id(shape)
@@ -282,7 +323,9 @@ def record_sharer(odd: list[str]) -> Callable[[dict[str, Any]], dict[str, Any]]:
                 key = kind, repr(record.get("value"))
                 if len(key[1]) > _MOST_DIGITS:
                     odd.append("value")
-            place = hash(repr(key) if 0 in key else key)  # -0.0 is equal to 0.0, and is shown in another way
+            place = hash(
+                repr(key) if 0 in key else key
+            )  # -0.0 is equal to 0.0, and is shown in another way
             other = known.get(place)
         except (TypeError, KeyError):  # a document may hold anything
             odd.append("record")

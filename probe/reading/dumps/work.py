@@ -37,7 +37,10 @@ def run_unit(function: Callable[..., Any], unit: tuple[Any, ...]) -> bytes:
 
 
 def run_units(
-    function: Callable[..., Result], units: Sequence[tuple[Any, ...]], workers: Workers = HERE, label: str = "comparing"
+    function: Callable[..., Result],
+    units: Sequence[tuple[Any, ...]],
+    workers: Workers = HERE,
+    label: str = "comparing",
 ) -> Iterator[Result]:
     """Yield the result of a function for each unit, in their order.
 
@@ -47,7 +50,9 @@ def run_units(
     if workers.scheduler:
         from probe.reading.dumps.cluster import run_on_cluster
 
-        yield from map(pickle.loads, run_on_cluster(run_unit, function, units, workers.scheduler, label))
+        yield from map(
+            pickle.loads, run_on_cluster(run_unit, function, units, workers.scheduler, label)
+        )
         return
     jobs = min(workers.jobs or cores(), len(units))
     if jobs <= 1:

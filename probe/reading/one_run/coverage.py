@@ -112,7 +112,9 @@ class Looked(NamedTuple):
         steps = say(key, steps=", ".join(ranges(self.steps))) if self.steps else NOTHING
         ranks = say("looked.ranks", count=len(self.ranks)) if len(self.ranks) > 1 else NOTHING
         forward = self._sum("forward")
-        return say("looked", steps=steps, ranks=ranks, forward=forward, backward=self._sum("backward"))
+        return say(
+            "looked", steps=steps, ranks=ranks, forward=forward, backward=self._sum("backward")
+        )
 
     def gaps(self) -> Iterator[Sentence]:
         """Yield the parts that cannot be known, each with the thing to record."""

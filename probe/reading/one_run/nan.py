@@ -22,7 +22,15 @@ from probe.reading.dumps.entry_name import API, BACKWARD, GRADIENT, EntryName, c
 from probe.reading.dumps.flow import Flow, user_frame
 from probe.reading.dumps.folders import DumpFolder
 from probe.reading.dumps.run import Run
-from probe.reading.dumps.values import Record, has_nan, has_nonfinite, is_tensor, leaves, plain_values, real
+from probe.reading.dumps.values import (
+    Record,
+    has_nan,
+    has_nonfinite,
+    is_tensor,
+    leaves,
+    plain_values,
+    real,
+)
 from probe.reading.dumps.work import HERE, Workers, run_units
 from probe.reading.one_run.coverage import Coverage, coverage
 from probe.store.file_names import Rank
@@ -59,20 +67,34 @@ REASONS = (
     Reason(r"(reciprocal|inv)$", "0", "why.divisor_zero", lambda x: x == 0, _touches_zero),
     Reason(r"r?sqrt$", "0", "why.sqrt_negative", lambda x: x < 0, _is_negative),
     Reason(r"rsqrt$", "0", "why.sqrt_zero", lambda x: x == 0, _touches_zero),
-    Reason(r"(sqrt|norm|vector_?norm|std(_?ext)?|dist|cdist)$", "0", "why.sqrt_slope", lambda x: x == 0, _touches_zero,
-           in_backward=True),
+    Reason(
+        r"(sqrt|norm|vector_?norm|std(_?ext)?|dist|cdist)$",
+        "0",
+        "why.sqrt_slope",
+        lambda x: x == 0,
+        _touches_zero,
+        in_backward=True,
+    ),
     Reason(r"log(2|10)?$", "0", "why.log_negative", lambda x: x < 0, _is_negative),
     Reason(r"log(2|10)?$", "0", "why.log_zero", lambda x: x == 0, _touches_zero),
     Reason(r"log1p$", "0", "why.log_negative", lambda x: x < -1, lambda low, high: low < -1),
-    Reason(r"(a?cos|a?sin)h?$", "0", "why.domain", lambda x: abs(x) > 1, lambda low, high: low < -1 or high > 1),
+    Reason(
+        r"(a?cos|a?sin)h?$",
+        "0",
+        "why.domain",
+        lambda x: abs(x) > 1,
+        lambda low, high: low < -1 or high > 1,
+    ),
     Reason(r"(__)?pow(__)?$", "0", "why.power", lambda x: x < 0, _is_negative),
     Reason(r"(__)?pow(__)?$", "0", "why.power_zero", lambda x: x == 0, _touches_zero),
     Reason(r"exp(2|m1)?$", "0", "why.exp", lambda x: x > 88, lambda low, high: high > 88),
-)  # fmt: skip
+)
 #: reasons that need -Inf in the input: a row in which nothing else is
 _ROWS = re.compile(r"(log_?)?softmax(_?ext)?$|__r?sub__$|sub(_?ext)?$|logsumexp$", re.IGNORECASE)
 _ENTROPY = re.compile(r"cross_?entropy|nll_?loss", re.IGNORECASE)
-_MEANS = re.compile(r"(reduce)?_?(mean|std|var)(_?ext)?$|^(mse|l1|smooth_?l1|huber)_?loss", re.IGNORECASE)
+_MEANS = re.compile(
+    r"(reduce)?_?(mean|std|var)(_?ext)?$|^(mse|l1|smooth_?l1|huber)_?loss", re.IGNORECASE
+)
 _HYPERBOLIC = re.compile(r"^(sinh?|cosh?|asinh|acosh)$")
 
 
@@ -88,7 +110,9 @@ def why(call: Call) -> Sentence:
             continue
         if re.match(reason.apis, api) and not _HYPERBOLIC.match(api):
             place = "0" if reason.place == "1" and api.startswith("__r") else reason.place
-            said = _blame(inputs.get(place, inputs.get("other" if place == "1" else "input")), reason)
+            said = _blame(
+                inputs.get(place, inputs.get("other" if place == "1" else "input")), reason
+            )
             if said:
                 return said
     return _of_rows(inputs, api) or _of_labels(inputs, api) or _of_size(inputs, call, api)
@@ -104,7 +128,13 @@ def _blame(value: Any, reason: Reason) -> Sentence:
         low, high = value.min, value.max
         ends = [item for item in (low, high) if isinstance(item, (int, float))]
         if len(ends) == 2 and reason.by_ends(float(ends[0]), float(ends[1])):
-            return say("why.by_ends", what=say(reason.key), place=value.place, low=float(ends[0]), high=float(ends[1]))
+            return say(
+                "why.by_ends",
+                what=say(reason.key),
+                place=value.place,
+                low=float(ends[0]),
+                high=float(ends[1]),
+            )
         return NOTHING
     return _counted(say(reason.key), reason.holds(array))
 
@@ -115,7 +145,13 @@ def _counted(what: Sentence, found: Any) -> Sentence:
     if not count:
         return NOTHING
     places = [int(place) for place in np.unravel_index(int(np.argmax(found)), found.shape)]
-    return say("why.elements", what=what, count=count, all=int(found.size), index=say("why.index", places=places))
+    return say(
+        "why.elements",
+        what=what,
+        count=count,
+        all=int(found.size),
+        index=say("why.index", places=places),
+    )
 
 
 def _of_rows(inputs: dict[str, Any], api: str) -> Sentence:
@@ -151,7 +187,12 @@ def _of_size(inputs: dict[str, Any], call: Call, api: str) -> Sentence:
     if _MEANS.match(api) and tensors and 0 in (tensors[0].shape or []):
         return say("why.empty")
     made = next((value for value in call.outputs.values() if isinstance(value, Tensor)), None)
-    is_large = any(abs(end) > 60 for item in tensors for end in (item.max, item.min) if isinstance(end, (int, float)))
+    is_large = any(
+        abs(end) > 60
+        for item in tensors
+        for end in (item.max, item.min)
+        if isinstance(end, (int, float))
+    )
     if made is not None and made.dtype == "Float16" and is_large:
         return say("why.overflow", dtype=made.dtype, largest=65504.0)
     return NOTHING
@@ -160,7 +201,11 @@ def _of_size(inputs: dict[str, Any], call: Call, api: str) -> Sentence:
 def _array(tensor: Any) -> Any:
     """Return the array of a tensor; None where it has none, or one that is a part or too large."""
     try:
-        if not isinstance(tensor, Tensor) or tensor.path is None or np.prod(tensor.shape or [1]) > _MOST:
+        if (
+            not isinstance(tensor, Tensor)
+            or tensor.path is None
+            or np.prod(tensor.shape or [1]) > _MOST
+        ):
             return None
         array = tensor.array()
     except UsageError:
@@ -169,13 +214,22 @@ def _array(tensor: Any) -> Any:
 
 
 #: kinds of findings
-MADE, NAN_OF_INF, GIVEN, GRADIENT_MADE, RECEIVED = "made", "NaN of Inf", "given", "gradient", "communication"
+MADE, NAN_OF_INF, GIVEN, GRADIENT_MADE, RECEIVED = (
+    "made",
+    "NaN of Inf",
+    "given",
+    "gradient",
+    "communication",
+)
 _ROAD, NEAR = 5, 0.9
 #: dtype -> its largest number, of dtypes that overflow soon
 LARGEST = {"Float16": 65504.0, "HiFloat8": 32768.0, "Float8E4M3FN": 448.0}
 #: the kind of a finding, the place in the call, and the sentence
 _Judged = tuple[str, str, Sentence]
-_INPUTS, _OUTPUTS = ("input_args", "input_kwargs", "input", "parameters"), ("output", "output_kwargs")
+_INPUTS, _OUTPUTS = (
+    ("input_args", "input_kwargs", "input", "parameters"),
+    ("output", "output_kwargs"),
+)
 
 
 class Found(NamedTuple):
@@ -216,7 +270,9 @@ def first_nan(run: Run, jobs: int = 1, scheduler: str = "") -> Origin | None:
 
 def look_at_all(run: Run, workers: Workers = HERE) -> list[Found]:
     """Return the findings in every step of every rank."""
-    return list(run_units(look_at, [(folder,) for folder in run.folders], workers, "looking for NaN/Inf"))
+    return list(
+        run_units(look_at, [(folder,) for folder in run.folders], workers, "looking for NaN/Inf")
+    )
 
 
 def in_order(units: Sequence[Found]) -> list[Origin]:
@@ -232,14 +288,18 @@ def in_order(units: Sequence[Found]) -> list[Origin]:
 def look_at(folder: DumpFolder) -> Found:
     """Return the calls that make NaN or Inf in one step of one rank."""
     where = folder.step, folder.rank
-    return look_into_dump(folder, look_into, lambda reason: Found(*where, [], [], reason, told=folder.told()))
+    return look_into_dump(
+        folder, look_into, lambda reason: Found(*where, [], [], reason, told=folder.told())
+    )
 
 
 def look_into(dump: Dump) -> Found:
     """Return the calls that make NaN or Inf in a dump; raise UsageError when it cannot be read."""
     finder = Finder(dump)
     origins, told = list(finder.origins())[:20], dump.folder.told()
-    return Found(dump.step, dump.rank, origins, finder.near, "", dump.document.lost, told, coverage(dump))
+    return Found(
+        dump.step, dump.rank, origins, finder.near, "", dump.document.lost, told, coverage(dump)
+    )
 
 
 class Finder:
@@ -259,7 +319,9 @@ class Finder:
         for place, record in _records(entry):
             strange = strange or has_nonfinite(record)
             largest = LARGEST.get(str(record.get("dtype")))
-            high = max(abs(real(record.get(key)) or 0.0) for key in ("Max", "Min")) if largest else 0.0
+            high = (
+                max(abs(real(record.get(key)) or 0.0) for key in ("Max", "Min")) if largest else 0.0
+            )
             if largest and largest > high > NEAR * largest and len(self.near) < 10:
                 facts = {"value": high, "largest": largest, "dtype": record["dtype"]}
                 self.near.append(say("nan.near", name=f"{name}.{place}", **facts))
@@ -288,25 +350,47 @@ class Finder:
             link = next((link for link in flow.links[place] if link.place == where), None)
             outside = where.startswith("parameters") or (link is not None and link.producer < 0)
             if outside and not is_collective(parts) and not _is_mask(record):
-                return GIVEN, where, self._given(name, where, record, link.parameter if link else None)
+                return (
+                    GIVEN,
+                    where,
+                    self._given(name, where, record, link.parameter if link else None),
+                )
         if made and is_collective(parts):
             sent = [item for item in given if not _is_buffer(parts, item[0])]
-            return None if sent else (RECEIVED, made[0][0], say("nan.received", name=name, what=_word(made[0][1])))
+            return (
+                None
+                if sent
+                else (RECEIVED, made[0][0], say("nan.received", name=name, what=_word(made[0][1])))
+            )
         if not made:
             return None
         where, record = made[0]
         if not given:
-            if _is_mask(record) and (_has_infinite_argument(entry) or not self._is_used_badly(flow, place)):
+            if _is_mask(record) and (
+                _has_infinite_argument(entry) or not self._is_used_badly(flow, place)
+            ):
                 return None
             return MADE, where, say("nan.made", name=name, what=_word(record))
         if any(has_nan(item[1]) for item in made) and not any(has_nan(item[1]) for item in given):
-            return NAN_OF_INF, where, say("nan.of_inf", name=name, place=given[0][0], what=_word(given[0][1]))
+            return (
+                NAN_OF_INF,
+                where,
+                say("nan.of_inf", name=name, place=given[0][0], what=_word(given[0][1])),
+            )
         return None
 
-    def _given(self, name: str, where: str, record: Record, owner: tuple[str, str] | None) -> Sentence:
-        whose = say("nan.owner", parameter=owner[1], cell=cell_label(owner[0])) if owner else NOTHING
-        since = say("nan.since", step=self._dump.step) if where.startswith("parameters") else NOTHING
-        return say("nan.given", name=name, what=_word(record), place=where, owner=whose, since=since)
+    def _given(
+        self, name: str, where: str, record: Record, owner: tuple[str, str] | None
+    ) -> Sentence:
+        whose = (
+            say("nan.owner", parameter=owner[1], cell=cell_label(owner[0])) if owner else NOTHING
+        )
+        since = (
+            say("nan.since", step=self._dump.step) if where.startswith("parameters") else NOTHING
+        )
+        return say(
+            "nan.given", name=name, what=_word(record), place=where, owner=whose, since=since
+        )
 
     def _is_used_badly(self, flow: Flow, place: int) -> bool:
         """Return whether this -Inf leads to NaN or another Inf, or is the last that is recorded of it: no mask is."""
@@ -315,7 +399,9 @@ class Finder:
             place = waiting.pop()
             seen.add(place)
             users = flow.used_by.get(place, ())
-            if not users and flow.parts[place].kind == API:  # level L0 does not record the users of a Cell's output
+            if (
+                not users and flow.parts[place].kind == API
+            ):  # level L0 does not record the users of a Cell's output
                 return True
             for user in users:
                 outputs = _outputs(self._dump.data[flow.names[user]], flow.parts[user])
@@ -331,12 +417,19 @@ class Finder:
         entry = self._dump.data[name]
         if parts.kind == GRADIENT:
             others = [flow.position[other] for other in self._strange if other != name]
-            backwards = {flow.parts[other].kind for other in others if flow.parts[other].direction == BACKWARD}
+            backwards = {
+                flow.parts[other].kind
+                for other in others
+                if flow.parts[other].direction == BACKWARD
+            }
             if min(others, default=place) < place or not backwards <= {GRADIENT}:
                 return None
             return GRADIENT_MADE, self._strange[name][0], say("nan.gradient", name=name)
         key = "nan.backward"
-        if any(has_nonfinite(record) for _, record in _inputs(entry)) or parts.forward in self._strange:
+        if (
+            any(has_nonfinite(record) for _, record in _inputs(entry))
+            or parts.forward in self._strange
+        ):
             key = "nan.arrived"  # though everything before is finite: an operation was not recorded
             if any(flow.position[other] < place for other in self._strange):
                 return None
@@ -353,7 +446,9 @@ class Finder:
     def _road(self, flow: Flow, place: int) -> list[str]:
         road: list[str] = []
         while len(road) < _ROAD:
-            users = [user for user in flow.used_by.get(place, ()) if flow.names[user] in self._strange]
+            users = [
+                user for user in flow.used_by.get(place, ()) if flow.names[user] in self._strange
+            ]
             if not users or users[0] <= place:
                 break
             place = users[0]
@@ -374,14 +469,25 @@ def _inputs(entry: Any) -> list[tuple[str, Record]]:
 
 
 def _outputs(entry: Any, parts: EntryName) -> list[tuple[str, Record]]:
-    found = _records({key: entry[key] for key in _OUTPUTS if key in entry}) if isinstance(entry, dict) else ()
-    return [item for item in found if not is_unwritten(parts, item[0]) and not item[1].get("unwritten")]
+    found = (
+        _records({key: entry[key] for key in _OUTPUTS if key in entry})
+        if isinstance(entry, dict)
+        else ()
+    )
+    return [
+        item for item in found if not is_unwritten(parts, item[0]) and not item[1].get("unwritten")
+    ]
 
 
 def _is_mask(record: Record) -> bool:
     """Return whether a tensor has nothing worse than -Inf, as masks have on purpose."""
     high, low = real(record.get("Max")), real(record.get("Min"))
-    return low == -math.inf and high is not None and high < math.inf and not real(record.get("nan_count"))
+    return (
+        low == -math.inf
+        and high is not None
+        and high < math.inf
+        and not real(record.get("nan_count"))
+    )
 
 
 def _has_infinite_argument(entry: dict[str, Any]) -> bool:
@@ -389,7 +495,9 @@ def _has_infinite_argument(entry: dict[str, Any]) -> bool:
 
 
 def _is_buffer(parts: EntryName, place: str) -> bool:
-    return place.startswith("input.0") and any(word in parts.api.lower() for word in ("recv", "gather", "scatter"))
+    return place.startswith("input.0") and any(
+        word in parts.api.lower() for word in ("recv", "gather", "scatter")
+    )
 
 
 def _word(record: Record) -> str:

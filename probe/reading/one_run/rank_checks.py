@@ -35,7 +35,9 @@ _EQUAL_AFTER = ("allreduce", "allgather", "broadcast")
 _BETWEEN_TWO = ("send", "recv", "isend", "irecv", "batchisendirecv")
 _OUTLIER_Z, _OUTLIER_FACTOR, _OUTLIER_RANKS = 8.0, 2.0, 8
 _MOST = 20
-_LEAST_WHOLE = 2  # a rank with so many parameters, all of them other than elsewhere, is apart as a whole
+_LEAST_WHOLE = (
+    2  # a rank with so many parameters, all of them other than elsewhere, is apart as a whole
+)
 UNKNOWN = "unknown"
 
 
@@ -47,7 +49,9 @@ class RankFinding(Finding):
     kind: str
     step: int | None
     name: str  # the call or parameter
-    ranks: list[Rank]  # the ranks that are apart from the others; all where it cannot be told which are right
+    ranks: list[
+        Rank
+    ]  # the ranks that are apart from the others; all where it cannot be told which are right
     said: Sentence  # one sentence about it
 
 
@@ -146,11 +150,15 @@ class _Looked:
         """Return all of it as one sentence."""
         steps = [step for step in self._steps if step is not None]
         parts = [say("ranks.of_steps", steps=", ".join(ranges(steps)))] if steps else []
-        parts.append(ranks_said(sorted(self._ranks, key=lambda rank: (isinstance(rank, str), rank))))
+        parts.append(
+            ranks_said(sorted(self._ranks, key=lambda rank: (isinstance(rank, str), rank)))
+        )
         parts.append(say("ranks.of_parameters", count=len(self._same)))
         parts += [say("ranks.of_parts", count=len(self._split))] if self._split else []
         parts += [say("ranks.of_alone", count=len(self._alone))] if self._alone else []
-        parts += [say("ranks.of_statistics", count=len(self._statistics))] if self._statistics else []
+        parts += (
+            [say("ranks.of_statistics", count=len(self._statistics))] if self._statistics else []
+        )
         parts.append(say("ranks.of_collectives", count=self._collectives))
         return say("list", parts=parts)
 
@@ -173,7 +181,10 @@ def _apart(groups: list[list[Any]]) -> Sentence:
         return say("ranks.tie", groups=[ranks_said(group) for group in groups[:4]])
     most, *others = groups
     said = [say("ranks.agree" if len(most) > 1 else "ranks.one_value", ranks=ranks_said(most))]
-    said += [say("ranks.do_not" if len(it) > 1 else "ranks.does_not", ranks=ranks_said(it)) for it in others[:3]]
+    said += [
+        say("ranks.do_not" if len(it) > 1 else "ranks.does_not", ranks=ranks_said(it))
+        for it in others[:3]
+    ]
     return say("list", parts=said)
 
 
@@ -197,9 +208,11 @@ def _more(names: Sequence[str]) -> Sentence:
 
 #: the sentence of each reason; that most ranks share a value stands in the sentence itself
 _WHY = {
-    PLACED: "ranks.why_placed", REDUCED: "ranks.why_reduced", GRADIENT: "ranks.why_gradient",
+    PLACED: "ranks.why_placed",
+    REDUCED: "ranks.why_reduced",
+    GRADIENT: "ranks.why_gradient",
     BEFORE: "ranks.why_before",
-}  # fmt: skip
+}
 
 
 def _why(reason: str) -> Sentence:
@@ -249,7 +262,12 @@ class _StepChecks:
         for name, judged in self.judged.items():
             held = self._all[name]
             before = self._earlier.get(name, {})
-            if judged.unknown and before and set(held) <= pairs and not any(it.splits for it in self.digests):
+            if (
+                judged.unknown
+                and before
+                and set(held) <= pairs
+                and not any(it.splits for it in self.digests)
+            ):
                 self.judged[name] = judge(held, {rank: before.get(rank) for rank in held}, False)
         for name, held in self._all.items():
             telling = {rank: item.value for rank, item in held.items() if item.is_telling}
@@ -274,9 +292,13 @@ class _StepChecks:
         received = {batch.is_received for batch in batches.values() if batch is not None}
         if len(received) == 2:
             return True
-        contents = _grouped((batch.content, rank) for rank, batch in batches.items() if batch is not None)
+        contents = _grouped(
+            (batch.content, rank) for rank, batch in batches.items() if batch is not None
+        )
         is_shared = (
-            bool(contents) and all(len(group) > 1 for group in contents.values()) and None not in batches.values()
+            bool(contents)
+            and all(len(group) > 1 for group in contents.values())
+            and None not in batches.values()
         )
         return is_shared and all(self._by_rank[rank].splits for rank in ranks)
 
@@ -285,12 +307,22 @@ class _StepChecks:
         whole = self._whole(wrong)
         if whole:
             yield whole[0]
-            wrong = [(name, item) for name, item in wrong if not set(_ranks_apart(item.groups)) <= set(whole[0].ranks)]
+            wrong = [
+                (name, item)
+                for name, item in wrong
+                if not set(_ranks_apart(item.groups)) <= set(whole[0].ranks)
+            ]
         if wrong:
             name, item = wrong[0]
             more = _more(list(dict.fromkeys(name for name, _ in wrong)))
-            key = "ranks.parameter" if set(item.ranks) == set(self._by_rank) else "ranks.parameter_of"
-            facts = {"more": more, "why": _why(item.why), "ranks": ranks_said(sorted(item.ranks, key=str))}
+            key = (
+                "ranks.parameter" if set(item.ranks) == set(self._by_rank) else "ranks.parameter_of"
+            )
+            facts = {
+                "more": more,
+                "why": _why(item.why),
+                "ranks": ranks_said(sorted(item.ranks, key=str)),
+            }
             yield _finding("parameter", key, self.digests, name, item.groups, **facts)
 
     def _whole(self, wrong: list[tuple[str, Replicas]]) -> list[RankFinding]:
@@ -306,12 +338,18 @@ class _StepChecks:
                 is_equal = len(item.groups) == 1
                 for rank in item.ranks:
                     counts[rank] = counts.get(rank, 0) + (not is_equal or held[rank].is_telling)
-        whole = [rank for rank, found in apart.items() if len(found) >= max(counts[rank], _LEAST_WHOLE)]
+        whole = [
+            rank for rank, found in apart.items() if len(found) >= max(counts[rank], _LEAST_WHOLE)
+        ]
         if not whole:
             return []
         name, item = apart[whole[0]][0]
         of_all = [name for name, _ in apart[whole[0]]]
-        facts = {"count": len(of_all), "ranks": ranks_said(sorted(whole, key=str)), "why": _why(item.why)}
+        facts = {
+            "count": len(of_all),
+            "ranks": ranks_said(sorted(whole, key=str)),
+            "why": _why(item.why),
+        }
         facts["groups"] = _apart(item.groups)
         is_told = has_majority(item.groups)
         said = say("ranks.whole", **facts) if is_told else say("ranks.whole_tie", **facts)
@@ -328,20 +366,31 @@ class _StepChecks:
             held = {rank: item for rank, item in self._all.get(name, {}).items() if rank in values}
             if len({item.value for item in held.values()}) > 1:
                 continue
-            gradients = {rank: Held(values[rank], gradient=item.gradient) for rank, item in held.items()}
+            gradients = {
+                rank: Held(values[rank], gradient=item.gradient) for rank, item in held.items()
+            }
             wrong += [(name, item.groups) for item in judge(gradients, {}, True).apart]
         if wrong:
             name, groups = wrong[0]
             is_known = any(item.value is not None for item in self._all[name].values())
             key = "ranks.after" if is_known else "ranks.after_only"
-            yield _finding("parameter", key, self.digests, name, groups, more=_more([name for name, _ in wrong]))
+            yield _finding(
+                "parameter",
+                key,
+                self.digests,
+                name,
+                groups,
+                more=_more([name for name, _ in wrong]),
+            )
 
     def unknown(self) -> Iterator[RankFinding]:
         """Yield the parts that cannot be known, with the thing to record."""
         step = self.digests[0].step
         ranks = sorted(self._by_rank, key=lambda rank: (isinstance(rank, str), rank))
         values = [item.value for held in self._all.values() for item in held.values()]
-        if not any(value is not None for value in values) and not any(item.after for item in self.digests):
+        if not any(value is not None for value in values) and not any(
+            item.after for item in self.digests
+        ):
             yield RankFinding(UNKNOWN, step, "", ranks, say("ranks.no_parameters"))
             return
         yield from self._not_recorded(step)
@@ -349,10 +398,20 @@ class _StepChecks:
         if names:
             groups = self.judged[names[0]].unknown
             known = [item.gradient for item in self._all[names[0]].values()]
-            facts = {"name": names[0], "more": _more(names), "groups": [ranks_said(group) for group in groups[:4]]}
+            facts = {
+                "name": names[0],
+                "more": _more(names),
+                "groups": [ranks_said(group) for group in groups[:4]],
+            }
             have_gradients = None not in known
-            said = say("ranks.unknown_gradients", **facts) if have_gradients else say("ranks.unknown", **facts)
-            yield RankFinding(UNKNOWN, step, names[0], sorted((r for g in groups for r in g), key=str), said)
+            said = (
+                say("ranks.unknown_gradients", **facts)
+                if have_gradients
+                else say("ranks.unknown", **facts)
+            )
+            yield RankFinding(
+                UNKNOWN, step, names[0], sorted((r for g in groups for r in g), key=str), said
+            )
 
     def _not_recorded(self, step: int | None) -> Iterator[RankFinding]:
         """Yield ranks that lack values which others have, though their optimizers update the parameter."""
@@ -372,11 +431,23 @@ class _StepChecks:
             groups = groups_of(known)
             if len(groups) > 1:
                 ordered = sorted(groups, key=lambda group: len(known[group[0]] or ()))
-                cells = sorted(set(known[ordered[-1][0]] or ()) - set(known[ordered[0][0]] or ()), key=len)
+                cells = sorted(
+                    set(known[ordered[-1][0]] or ()) - set(known[ordered[0][0]] or ()), key=len
+                )
                 cell = (cells[0] if cells else "") or say("ranks.model")
-                facts = {"cell": cell, "ranks": ranks_said(ordered[-1]), "others": ranks_said(ordered[0])}
+                facts = {
+                    "cell": cell,
+                    "ranks": ranks_said(ordered[-1]),
+                    "others": ranks_said(ordered[0]),
+                }
                 name = cells[0] if cells else ""
-                yield RankFinding("mode", self.digests[0].step, name, _ranks_apart(groups), say("ranks.mode", **facts))
+                yield RankFinding(
+                    "mode",
+                    self.digests[0].step,
+                    name,
+                    _ranks_apart(groups),
+                    say("ranks.mode", **facts),
+                )
 
     def _data(self) -> Iterator[RankFinding]:
         batches = {item.rank: item.batch.content for item in self.digests if item.batch is not None}
@@ -390,8 +461,14 @@ class _StepChecks:
         """Yield where ranks of one group call other collectives, or ranks of one model other calls."""
         members = dict.fromkeys(call.members for item in self.digests for call in item.collectives)
         for group in members:
-            calls = {rank: _calls_in(item, group) for rank, item in self._by_rank.items() if _is_in(item, group)}
-            groups = groups_of({rank: tuple(key for key, _ in found) for rank, found in calls.items()})
+            calls = {
+                rank: _calls_in(item, group)
+                for rank, item in self._by_rank.items()
+                if _is_in(item, group)
+            }
+            groups = groups_of(
+                {rank: tuple(key for key, _ in found) for rank, found in calls.items()}
+            )
             if len(groups) > 1:
                 first, other = (calls[ranks[0]] for ranks in groups[:2])
                 pairs = list(zip(first, other))
@@ -421,7 +498,9 @@ def _grouped(pairs: Any) -> dict[Any, list[Any]]:
 def _model_of(item: Digest) -> Hashable:
     """Return a key of the model of a rank: ranks of other stages have other parameters, or get their batch passed."""
     is_received = item.batch is not None and item.batch.is_received
-    return frozenset(name for name, held in item.parameters.items() if held.value is not None), is_received
+    return frozenset(
+        name for name, held in item.parameters.items() if held.value is not None
+    ), is_received
 
 
 def _is_split(item: Digest) -> bool:
@@ -435,13 +514,21 @@ def _is_in(item: Digest, group: str) -> bool:
         return True
     ranks = group.split(",")
     is_list = all(rank.isdigit() for rank in ranks)
-    return str(item.rank) in ranks if is_list else any(call.members == group for call in item.collectives)
+    return (
+        str(item.rank) in ranks
+        if is_list
+        else any(call.members == group for call in item.collectives)
+    )
 
 
 def _calls_in(item: Digest, group: str) -> list[tuple[str, str]]:
     """Return (API, entry) of the collectives of a group, without those between two ranks."""
     own = [(call.key, call.name) for call in item.collectives if call.members == group]
-    return [pair for pair in own if pair[0].rpartition(".")[2].lower().replace("_", "") not in _BETWEEN_TWO]
+    return [
+        pair
+        for pair in own
+        if pair[0].rpartition(".")[2].lower().replace("_", "") not in _BETWEEN_TWO
+    ]
 
 
 def _statistics_apart(digests: list[Digest]) -> Iterator[RankFinding]:
@@ -450,20 +537,30 @@ def _statistics_apart(digests: list[Digest]) -> Iterator[RankFinding]:
     If no group is the largest, the other statistics of the layer tell: one forward moves them all. Before the first
     forward those of all layers tell.
     """
-    names = [name for name in digests[0].statistics if all(name in item.statistics for item in digests)]
-    groups = {name: groups_of({item.rank: item.statistics[name] for item in digests}) for name in names}
+    names = [
+        name for name in digests[0].statistics if all(name in item.statistics for item in digests)
+    ]
+    groups = {
+        name: groups_of({item.rank: item.statistics[name] for item in digests}) for name in names
+    }
     layers = _grouped((name.rpartition(".")[0], name) for name in names)
     wrong: list[str] = []
     for name in names:
         kinds = {_kind_of(item.statistics[name]) for item in digests}
         is_initial = kinds == {str}  # a checksum: before the first forward
-        others = [other for other in (names if is_initial else layers[name.rpartition(".")[0]]) if other != name]
+        others = [
+            other
+            for other in (names if is_initial else layers[name.rpartition(".")[0]])
+            if other != name
+        ]
         is_odd = any(len(groups[other]) == 1 for other in others)
         if len(kinds) == 1 and len(groups[name]) > 1 and (has_majority(groups[name]) or is_odd):
             wrong.append(name)
     if wrong:
         name = wrong[0]
-        yield _finding("statistic", "ranks.statistic", digests, name, groups[name], more=_more(wrong))
+        yield _finding(
+            "statistic", "ranks.statistic", digests, name, groups[name], more=_more(wrong)
+        )
 
 
 def _collectives(digests: list[Digest]) -> list[RankFinding]:
@@ -474,7 +571,9 @@ def _collectives(digests: list[Digest]) -> list[RankFinding]:
         counts: dict[tuple[str, str], int] = {}
         for group, key, name, contents in item.collectives:
             number = counts[group, key] = counts.get((group, key), -1) + 1
-            is_known = group == WORLD or group.replace(",", "").isdigit()  # one name may stand for several groups
+            is_known = (
+                group == WORLD or group.replace(",", "").isdigit()
+            )  # one name may stand for several groups
             calls.setdefault((group, key, number), {})[item.rank] = contents if is_known else None
             names.setdefault((group, key, number), name)
     for place, values in calls.items():
@@ -493,15 +592,20 @@ def _outliers(digests: list[Digest]) -> list[RankFinding]:
     names = digests[0].call_names()
     columns = {item.rank: _norms(item, names, item.calls == digests[0].calls) for item in digests}
     for place, name in enumerate(names):
-        logs = {rank: math.log(norms[place]) for rank, norms in columns.items() if 0 < norms[place] < math.inf}
+        logs = {
+            rank: math.log(norms[place])
+            for rank, norms in columns.items()
+            if 0 < norms[place] < math.inf
+        }
         if not logs:
             continue
         middle = statistics.median(logs.values())
         spread = statistics.median(abs(value - middle) for value in logs.values()) * 1.4826
         far = [
-            rank for rank, value in logs.items()
+            rank
+            for rank, value in logs.items()
             if abs(value - middle) > max(_OUTLIER_Z * spread, math.log(_OUTLIER_FACTOR))
-        ]  # fmt: skip
+        ]
         if far:
             said = say("ranks.outlier", name=name, ranks=ranks_said(far))
             found.append(RankFinding("outlier", digests[0].step, name, far, said))

@@ -54,9 +54,15 @@ class Digest:
     rank: Rank
     error: str = ""  # the reason why the dump could not be read, or ""
     lost: str = ""  # the part that could not be read
-    parameters: dict[str, Held] = field(default_factory=dict)  # parameter, or state of an optimizer -> its record
-    statistics: dict[str, Hashable] = field(default_factory=dict)  # moving statistic -> a key of its content
-    after: dict[str, Hashable] = field(default_factory=dict)  # parameter -> a key of its content after the updates
+    parameters: dict[str, Held] = field(
+        default_factory=dict
+    )  # parameter, or state of an optimizer -> its record
+    statistics: dict[str, Hashable] = field(
+        default_factory=dict
+    )  # moving statistic -> a key of its content
+    after: dict[str, Hashable] = field(
+        default_factory=dict
+    )  # parameter -> a key of its content after the updates
     collectives: list[RankCollective] = field(default_factory=list)
     batch: Batch | None = None
     #: the Cells that were not in training mode; None where it is not known
@@ -67,14 +73,20 @@ class Digest:
 
     def call_names(self) -> list[str]:
         """Return the names of all calls, in order."""
-        return zlib.decompress(self.calls).decode("utf-8", "surrogatepass").split("\n") if self.calls else []
+        return (
+            zlib.decompress(self.calls).decode("utf-8", "surrogatepass").split("\n")
+            if self.calls
+            else []
+        )
 
 
 def digest(folder: DumpFolder, snapshots: Snapshots | None = None) -> Digest:
     """Return the part of a dump that is compared with other ranks."""
     snapshot = snapshots.of_rank(folder.rank) if snapshots else None
     return look_into_dump(
-        folder, lambda dump: digest_of(dump, snapshot), lambda reason: Digest(folder.step, folder.rank, reason)
+        folder,
+        lambda dump: digest_of(dump, snapshot),
+        lambda reason: Digest(folder.step, folder.rank, reason),
     )
 
 
@@ -95,7 +107,9 @@ def _comparable(item: Any) -> Any:
 
 def _shape(record: Record) -> Hashable:
     shape = record.get("shape")
-    return tuple(shape) if type(shape) is list and all(type(size) is int for size in shape) else None
+    return (
+        tuple(shape) if type(shape) is list and all(type(size) is int for size in shape) else None
+    )
 
 
 def _place(record: Record) -> Hashable:
@@ -103,7 +117,11 @@ def _place(record: Record) -> Hashable:
     layout = record.get("layout")
     placements = layout.get("placements") if type(layout) is dict else None
     coordinate = layout.get("coordinate") if type(layout) is dict else None
-    if type(placements) is not list or type(coordinate) is not list or len(placements) != len(coordinate):
+    if (
+        type(placements) is not list
+        or type(coordinate) is not list
+        or len(placements) != len(coordinate)
+    ):
         return None
     pairs = zip(placements, coordinate)
     return tuple((str(placement), index) for placement, index in pairs if placement != "Replicate")
@@ -121,9 +139,13 @@ class _Maker:
             self._names.setdefault((str(item.get("cell") or ""), name.rpartition(".")[2]), name)
         self._records: dict[str, Record] = {}  # parameter -> its record
         self._states: dict[str, tuple[str, Record]] = {}  # state -> its parameter and its record
-        self._entered: dict[str, list[Hashable]] = {}  # parameter -> keys of its gradients that enter updates
+        self._entered: dict[
+            str, list[Hashable]
+        ] = {}  # parameter -> keys of its gradients that enter updates
         self._arrived: dict[Hashable, set[str]] = {}  # content of a gradient -> the parameters
-        self._given: dict[Hashable, tuple[str, Record]] = {}  # likewise -> the input that it is the gradient of
+        self._given: dict[
+            Hashable, tuple[str, Record]
+        ] = {}  # likewise -> the input that it is the gradient of
         self._reduced: dict[Hashable, str] = {}  # content that a collective reduces -> the group
         self._gathered: set[Hashable] = set()
         self._received: set[Hashable] = set()
@@ -150,7 +172,9 @@ class _Maker:
                 norms.append((real(outputs[0].get("Norm")) if outputs else None) or math.nan)
         made.calls = zlib.compress("\n".join(names).encode("utf-8", "surrogatepass"))
         made.norms = norms.tobytes()
-        made.splits = made.splits and has_backward  # without a backward it may be a reduction of gradients
+        made.splits = (
+            made.splits and has_backward
+        )  # without a backward it may be a reduction of gradients
         self._add_checksums()
         self._add_parameters()
         values = {item.value for item in made.parameters.values()}
@@ -187,7 +211,12 @@ class _Maker:
                 self._records.setdefault(name, record)
 
     def _take_call(
-        self, name: str, parts: EntryName, entry: dict[str, Any], outputs: list[Record], has_backward: bool
+        self,
+        name: str,
+        parts: EntryName,
+        entry: dict[str, Any],
+        outputs: list[Record],
+        has_backward: bool,
     ) -> None:
         if parts.direction == BACKWARD:
             self._take_backward(parts, entry)
@@ -196,7 +225,11 @@ class _Maker:
         api = parts.api.lower().replace("_", "")
         if is_collective(parts) and name not in self._containers:
             self._take_collective(name, parts, entry, outputs, api)
-            telling = [it for it in given if len(it.get("shape") or ()) >= _SPLIT_DIMENSIONS and not is_constant(it)]
+            telling = [
+                it
+                for it in given
+                if len(it.get("shape") or ()) >= _SPLIT_DIMENSIONS and not is_constant(it)
+            ]
             self._made.splits = self._made.splits or bool(telling and not has_backward)
         elif given and not is_constant(given[0]) and _key(given[0]) is not None:
             content = _key(given[0])
@@ -211,9 +244,13 @@ class _Maker:
     def _take_collective(
         self, name: str, parts: EntryName, entry: dict[str, Any], outputs: list[Record], api: str
     ) -> None:
-        if api.startswith(_GATHER):  # behind the result may stand the arguments, and what a rank gave is its own
+        if api.startswith(
+            _GATHER
+        ):  # behind the result may stand the arguments, and what a rank gave is its own
             first = entry.get("output")
-            outputs = tensors_in({"output": first[:1]}, "output") if type(first) is list else outputs
+            outputs = (
+                tensors_in({"output": first[:1]}, "output") if type(first) is list else outputs
+            )
         contents = None if "pending" in entry else tuple(map(_key, outputs))
         self._made.collectives.append(RankCollective(_members(entry), parts.key, name, contents))
         self._received.update(map(_key, outputs))
@@ -238,7 +275,9 @@ class _Maker:
             return
         made.after = {name: str(crc) for name, crc in snapshot.updates.get(made.step, {}).items()}
         made.evaluating = tuple(snapshot.evaluating(made.step)) if snapshot.cells else None
-        if snapshot.run.get("first_step") == made.step:  # as they were before the first forward has moved them
+        if (
+            snapshot.run.get("first_step") == made.step
+        ):  # as they were before the first forward has moved them
             for name, item in snapshot.parameters.items():
                 if name.rpartition(".")[2].startswith(_STATISTICS) and item.get("crc"):
                     made.statistics[name] = str(item["crc"])
@@ -256,12 +295,19 @@ class _Maker:
                 is_statistic = name.rpartition(".")[2].startswith(_STATISTICS)
                 if item.get("crc") and not is_statistic and name not in made.parameters:
                     made.parameters[name] = Held(
-                        str(item["crc"]), _shape(item), gradient=self._gradient(name), reduced=groups.get(name, ""),
+                        str(item["crc"]),
+                        _shape(item),
+                        gradient=self._gradient(name),
+                        reduced=groups.get(name, ""),
                         place=_place(item),
-                    )  # fmt: skip
+                    )
         for name in self._entered:
-            if name not in made.parameters:  # the value is not recorded; that after the update may be
-                made.parameters[name] = Held(None, gradient=self._gradient(name), reduced=groups.get(name, ""))
+            if (
+                name not in made.parameters
+            ):  # the value is not recorded; that after the update may be
+                made.parameters[name] = Held(
+                    None, gradient=self._gradient(name), reduced=groups.get(name, "")
+                )
         for state, (owner, record) in self._states.items():
             made.parameters[state] = self._held(record, owner, "")
         if not any(item.value is not None for item in made.parameters.values()):
@@ -277,7 +323,15 @@ class _Maker:
     def _held(self, record: Record, name: str, group: str) -> Held:
         key = _key(record)
         is_telling = key is not None and not is_constant(record)
-        return Held(key, _shape(record), is_telling, self._gradient(name), group, key in self._gathered, _place(record))
+        return Held(
+            key,
+            _shape(record),
+            is_telling,
+            self._gradient(name),
+            group,
+            key in self._gathered,
+            _place(record),
+        )
 
     def _gradient(self, name: str) -> Hashable:
         keys = self._entered.get(name)

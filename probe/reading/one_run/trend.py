@@ -39,7 +39,10 @@ _BARS = " .:-=+*#%@"
 
 
 def findings(
-    trend: Trend, steps: Sequence[int], thresholds: Mapping[str, float] | None = None, points: Points | None = None
+    trend: Trend,
+    steps: Sequence[int],
+    thresholds: Mapping[str, float] | None = None,
+    points: Points | None = None,
 ) -> list[TrendFinding]:
     """Return the findings of rules in series of norms; ``points`` has further numbers. Most rules need five steps."""
     limits = {name: (thresholds or {}).get(name, rule.threshold) for name, rule in IN_DUMPS.items()}
@@ -47,7 +50,9 @@ def findings(
         (name, rank, hit)
         for name, by_rank in trend.items()
         for rank, series in by_rank.items()
-        for hit in series_hits(name, series, (points or {}).get(name, {}).get(rank, {}), steps, limits)
+        for hit in series_hits(
+            name, series, (points or {}).get(name, {}).get(rank, {}), steps, limits
+        )
     ]
     if len(steps) >= LEAST_STEPS:
         hits += layer_hits(trend, limits)
@@ -68,7 +73,9 @@ def sparkline(values: Sequence[float]) -> str:
     finite = [value for value in values if math.isfinite(value)]
     low, high = min(finite, default=0.0), max(finite, default=0.0)
     scale = (len(_BARS) - 1) / (high - low) if high > low else 0.0
-    return "".join(_BARS[round((value - low) * scale)] if math.isfinite(value) else "!" for value in values)
+    return "".join(
+        _BARS[round((value - low) * scale)] if math.isfinite(value) else "!" for value in values
+    )
 
 
 def is_wanted(name: str, names: Names, stat: str) -> bool:
@@ -96,10 +103,14 @@ def trend_of(
         for name in names:
             steps, values = rank[name]
             trend.setdefault(name, {})[rank.rank] = dict(zip(steps.tolist(), values.tolist()))
-    return trend, [item for item in findings_of(ranks, thresholds) if item.rank in trend.get(item.name, {})]
+    return trend, [
+        item for item in findings_of(ranks, thresholds) if item.rank in trend.get(item.name, {})
+    ]
 
 
-def findings_of(ranks: Sequence[RankSeries], thresholds: Mapping[str, float] | None = None) -> list[TrendFinding]:
+def findings_of(
+    ranks: Sequence[RankSeries], thresholds: Mapping[str, float] | None = None
+) -> list[TrendFinding]:
     """Return what the rules say about the series of all ranks."""
     found = []
     for rank, alarm in alarms_of_all(ranks, thresholds):
@@ -141,12 +152,16 @@ def write_tensorboard(ranks: Iterable[RankSeries], folder: str) -> int:
     count = 0
     try:
         for rank in ranks:
-            writer = writers.Writer(os.path.join(folder, f"rank{'' if rank.rank is None else rank.rank}"))
+            writer = writers.Writer(
+                os.path.join(folder, f"rank{'' if rank.rank is None else rank.rank}")
+            )
             for name in rank.names:
                 for step, value in zip(*(column.tolist() for column in rank[name])):
                     writer.add_scalar(name, value, step)
                 count += 1
             writer.close()
     except OSError as error:
-        raise UsageError(say("error.unwritable", path=folder, reason=str(error.strerror or error))) from error
+        raise UsageError(
+            say("error.unwritable", path=folder, reason=str(error.strerror or error))
+        ) from error
     return count

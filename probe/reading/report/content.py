@@ -45,14 +45,18 @@ from probe.reading.report.part import (
 
 #: this many rows are kept as they are; above it, one rank of each group stands for the others
 WHOLE = 300_000
-_HARD = frozenset(kinds.VERDICTS.index(verdict) for verdict in ("differs", "shape", "one side", "argument"))
+_HARD = frozenset(
+    kinds.VERDICTS.index(verdict) for verdict in ("differs", "shape", "one side", "argument")
+)
 
 
 class Merged:
     """The columns of a whole report."""
 
     def __init__(self, parts: list[Part], everything: bool = False) -> None:
-        self.texts = {table: Texts() for table in dict.fromkeys(TABLES.values())}  # the tables of texts
+        self.texts = {
+            table: Texts() for table in dict.fromkeys(TABLES.values())
+        }  # the tables of texts
         self.notes: dict[int, Sentence] = {}  # call -> remark
         self.histograms: dict[int, list[int]] = {}  # row -> histogram
         #: for each part where its calls and rows are: step, rank, calls, rows, and the unit that stands for it
@@ -60,20 +64,37 @@ class Merged:
         self.dropped = 0  # how many calls others stand for
         rows = sum(len(part.rows.get("place", ())) for part in parts)
         stands_for = [-1] * len(parts) if everything or rows <= WHOLE else groups(parts)
-        columns: dict[str, list[Column]] = {name: [] for name in (*CALL_COLUMNS, *ROW_COLUMNS, *ROW_NUMBERS, "index")}
+        columns: dict[str, list[Column]] = {
+            name: [] for name in (*CALL_COLUMNS, *ROW_COLUMNS, *ROW_NUMBERS, "index")
+        }
         first_call = first_row = 0
         for number, part in enumerate(parts):
             kept = self._add(part, columns, first_call, first_row, stands_for[number])
-            self.units.append({
-                "step": part.step, "rank": part.rank, "calls": [first_call, first_call + kept[0]],
-                "rows": [first_row, first_row + kept[1]], "like": stands_for[number], "error": part.error,
-            })  # fmt: skip
+            self.units.append(
+                {
+                    "step": part.step,
+                    "rank": part.rank,
+                    "calls": [first_call, first_call + kept[0]],
+                    "rows": [first_row, first_row + kept[1]],
+                    "like": stands_for[number],
+                    "error": part.error,
+                }
+            )
             first_call, first_row = first_call + kept[0], first_row + kept[1]
-        self.calls = {name: joined(columns[name]) for name in (*CALL_COLUMNS, "index")}  # the columns of all calls
-        self.rows = {name: joined(columns[name]) for name in (*ROW_COLUMNS, *ROW_NUMBERS)}  # the columns of all places
+        self.calls = {
+            name: joined(columns[name]) for name in (*CALL_COLUMNS, "index")
+        }  # the columns of all calls
+        self.rows = {
+            name: joined(columns[name]) for name in (*ROW_COLUMNS, *ROW_NUMBERS)
+        }  # the columns of all places
 
     def _add(
-        self, part: Part, columns: dict[str, list[Column]], first_call: int, first_row: int, like: int
+        self,
+        part: Part,
+        columns: dict[str, list[Column]],
+        first_call: int,
+        first_row: int,
+        like: int,
     ) -> tuple[int, int]:
         """Add a part; return how many calls and rows of it were kept."""
         calls, rows = part.calls, part.rows
@@ -83,19 +104,33 @@ class Merged:
         if like >= 0:
             places, row_places = marked(part)
             self.dropped += len(calls["name"]) - len(places)
-            calls = {name: array(column.typecode, [column[i] for i in places]) for name, column in calls.items()}
-            rows = {name: array(column.typecode, [column[i] for i in row_places]) for name, column in rows.items()}
+            calls = {
+                name: array(column.typecode, [column[i] for i in places])
+                for name, column in calls.items()
+            }
+            rows = {
+                name: array(column.typecode, [column[i] for i in row_places])
+                for name, column in rows.items()
+            }
         numbers = {table: self.texts[table].numbers(texts) for table, texts in part.tables.items()}
         for name, column in {**calls, **rows}.items():
             if name in TABLES:
                 table = numbers[TABLES[name]]
-                columns[name].append(array(column.typecode, [table[int(place)] for place in column]))
+                columns[name].append(
+                    array(column.typecode, [table[int(place)] for place in column])
+                )
             else:
                 columns[name].append(column)
         columns["index"].append(array("i", places))
         where = {place: first_call + at for at, place in enumerate(places)}
-        self.notes.update((where[place], note) for place, note in part.extras.notes.items() if place in where)
-        rows_at = range(len(rows["place"])) if row_places is None else {row: at for at, row in enumerate(row_places)}
+        self.notes.update(
+            (where[place], note) for place, note in part.extras.notes.items() if place in where
+        )
+        rows_at = (
+            range(len(rows["place"]))
+            if row_places is None
+            else {row: at for at, row in enumerate(row_places)}
+        )
         for place, counts in part.extras.histograms.items():
             self.histograms[first_row + rows_at[place]] = counts
         return len(places), len(rows["place"])
@@ -119,7 +154,9 @@ def groups(parts: list[Part]) -> list[int]:
 def _groups(parts: list[Part], keys: list[Any]) -> list[int]:
     first: dict[Any, int] = {}
     pairs = enumerate(zip(parts, keys))
-    found = [first.setdefault((key, part.names_key or number), number) for number, (part, key) in pairs]
+    found = [
+        first.setdefault((key, part.names_key or number), number) for number, (part, key) in pairs
+    ]
     return [-1 if other == number else other for number, other in enumerate(found)]
 
 
@@ -132,7 +169,11 @@ def marked(part: Part) -> tuple[list[int], list[int]]:
     for place, (state, count) in enumerate(zip(part.calls["state"], part.calls["rows"])):
         own = range(start, start + int(count))
         start += int(count)
-        if state != kinds.OK or place in part.extras.notes or any(verdicts[row] in _HARD for row in own):
+        if (
+            state != kinds.OK
+            or place in part.extras.notes
+            or any(verdicts[row] in _HARD for row in own)
+        ):
             calls.append(place)
             rows += own
     return calls, rows
@@ -146,7 +187,9 @@ _LINES = ("loss", "norm", "learning_rate", "global_norm")  # of the recorded ste
 class Content:
     """The content of a report."""
 
-    description: dict[str, Any]  # all that is no column: the runs, the origins, the findings, the tables of texts
+    description: dict[
+        str, Any
+    ]  # all that is no column: the runs, the origins, the findings, the tables of texts
     merged: Merged  # the columns
     head: Headline  # the heaviest finding, and the exit status
     unread: list[str]  # the parts of dumps that could not be read
@@ -173,7 +216,9 @@ class ContentMaker:
         self._code = Code(self._merged.texts["stacks"], with_code)
         self._with_code = with_code
         self._chinese: dict[str, str] = {}
-        self._moved: Counter[int] = Counter()  # state -> by how many calls findings change its number
+        self._moved: Counter[int] = (
+            Counter()
+        )  # state -> by how many calls findings change its number
         self._names = {name: number for number, name in enumerate(self._merged.texts["names"])}
         self._find = {(unit["step"], str(unit["rank"])): unit for unit in self._merged.units}
 
@@ -197,23 +242,40 @@ class ContentMaker:
         names = short_paths(*self._paths)
         parents = {cell: above for part in self._parts for cell, above in part.parents.items()}
         description = {
-            "a": names[0], "b": names[1], "two": result is not None,
+            "a": names[0],
+            "b": names[1],
+            "two": result is not None,
             "units": [{**unit, "error": self._clean(unit["error"])} for unit in merged.units],
-            "states": kinds.STATES, "verdicts": kinds.VERDICTS, "tables": tables, "frames": self._code.frames,
-            "stacks": self._code.stacks, "parents": parents, "histograms": merged.histograms,
+            "states": kinds.STATES,
+            "verdicts": kinds.VERDICTS,
+            "tables": tables,
+            "frames": self._code.frames,
+            "stacks": self._code.stacks,
+            "parents": parents,
+            "histograms": merged.histograms,
             "notes": {call: self._said(note) for call, note in merged.notes.items()},
             "origins": [self._origin(origin) for origin in origins[:_MOST]],
             "later": [self._origin(origin) for origin in later[:_MOST]],
             "health": [self._said(said) for said in readers.by_itself][:_MOST],
-            "soft": list(dict.fromkeys(self._said(item.said) for item in (harmless(result) if result else [])))[:20],
-            "series": self._series(), "trends": [self._fields(item) for item in trends[:_MOST]],
-            **self._ranks(checks), "dropped": merged.dropped,
-            "counts": self._counts(), "remarks": self._remarks(), "code": self._with_code,
+            "soft": list(
+                dict.fromkeys(
+                    self._said(item.said) for item in (harmless(result) if result else [])
+                )
+            )[:20],
+            "series": self._series(),
+            "trends": [self._fields(item) for item in trends[:_MOST]],
+            **self._ranks(checks),
+            "dropped": merged.dropped,
+            "counts": self._counts(),
+            "remarks": self._remarks(),
+            "code": self._with_code,
             "headline": {"text": self._said(head.said), "tone": head.tone, "others": head.others},
             "gaps": [] if result else [self._said(gap) for gap in answers.gaps],
-            "rows": self._said(answers.rows), "curves": curves.shown, "curves_left_out": curves.left_out,
+            "rows": self._said(answers.rows),
+            "curves": curves.shown,
+            "curves_left_out": curves.left_out,
             "chinese": self._chinese,
-        }  # fmt: skip
+        }
         return Content(description, merged, head, unread)
 
     def _clean(self, text: str) -> str:
@@ -230,14 +292,18 @@ class ContentMaker:
         """Return a finding whose file is as the report shows it."""
         return dataclasses.replace(item, file=self._code.file(item.file)) if item.file else item
 
-    def _mark(self, origins: list[Origin], nan: list[Origin], faults: Iterable[HealthFinding]) -> None:
+    def _mark(
+        self, origins: list[Origin], nan: list[Origin], faults: Iterable[HealthFinding]
+    ) -> None:
         """Give calls the state of the finding that names them; "origin" stands at the first difference alone."""
         for item in faults:
             self._mark_call(item.name, item.step, [item.rank], kinds.FINDING)
         for origin in nan:
             self._mark_call(origin.name, origin.step, [origin.rank, *origin.ranks], kinds.NAN)
         for origin in origins[1:] if self._result else ():
-            self._mark_call(origin.name, origin.step, [origin.rank, *origin.ranks], kinds.INDEPENDENT)
+            self._mark_call(
+                origin.name, origin.step, [origin.rank, *origin.ranks], kinds.INDEPENDENT
+            )
         for origin in origins[:1]:
             self._mark_call(origin.name, origin.step, [origin.rank, *origin.ranks], kinds.ORIGIN)
 
@@ -246,7 +312,9 @@ class ContentMaker:
         for rank in ranks:
             unit = self._find.get((step, str(rank)))
             calls = range(*unit["calls"]) if unit is not None else ()
-            place = next((place for place in calls if self._merged.calls["name"][place] == number), None)
+            place = next(
+                (place for place in calls if self._merged.calls["name"][place] == number), None
+            )
             if place is not None:
                 before = int(states[place])
                 states[place] = max(before, state)
@@ -256,26 +324,44 @@ class ContentMaker:
     def _origin(self, origin: Origin) -> dict[str, Any]:
         frame: Frame | None = origin.code.frame
         return {
-            "kind": origin.kind, "name": safe(origin.name), "place": safe(origin.place),
+            "kind": origin.kind,
+            "name": safe(origin.name),
+            "place": safe(origin.place),
             "cell": safe(origin.cell or ""),
-            "step": origin.step, "rank": origin.rank, "ranks": origin.ranks, "sentence": self._said(origin.said),
-            "code": self._code.place(frame) if frame else None, "rel": _number(origin.rel_l2),
+            "step": origin.step,
+            "rank": origin.rank,
+            "ranks": origin.ranks,
+            "sentence": self._said(origin.said),
+            "code": self._code.place(frame) if frame else None,
+            "rel": _number(origin.rel_l2),
             "more": [safe(name) for name in origin.more],
-        }  # fmt: skip
+        }
 
     def _series(self) -> dict[str, Any]:
         """Return loss, norm of the gradients, and numbers of updates in the recorded steps: side -> rank -> points."""
-        shown: dict[str, dict[str, dict[str, list[Any]]]] = {key: {"a": {}, "b": {}} for key in _LINES}
+        shown: dict[str, dict[str, dict[str, list[Any]]]] = {
+            key: {"a": {}, "b": {}} for key in _LINES
+        }
         name = ""
         for part in self._parts:
             series = part.series
             name = name or next((call for call, _ in series.losses.values()), "")
             found = [("loss", side, value) for side, (_, value) in series.losses.items()]
             for side, norms in series.norms.items():
-                found += [("norm", side, math.sqrt(sum(norm * norm for norm in norms.values())))] if norms else []
-            found += [(key, side, value) for side, numbers in series.updates.items() for key, value in numbers.items()]
+                found += (
+                    [("norm", side, math.sqrt(sum(norm * norm for norm in norms.values())))]
+                    if norms
+                    else []
+                )
+            found += [
+                (key, side, value)
+                for side, numbers in series.updates.items()
+                for key, value in numbers.items()
+            ]
             for key, side, value in found:
-                shown[key][side].setdefault(rank_text(part.rank), []).append([part.step, _number(value)])
+                shown[key][side].setdefault(rank_text(part.rank), []).append(
+                    [part.step, _number(value)]
+                )
         return {"loss_name": safe(name), **shown}
 
     def _trends(self, answers: OneRun) -> list[TrendFinding]:
@@ -305,24 +391,39 @@ class ContentMaker:
         return {"ranks": found, "ranks_said": self._said(said), "ranks_status": checks.status}
 
     def _counts(self) -> dict[str, Any]:
-        counts = Counter(int(state) for part in self._parts for state in part.calls.get("state", ()))
+        counts = Counter(
+            int(state) for part in self._parts for state in part.calls.get("state", ())
+        )
         counts.update(self._moved)
-        states, result = {kinds.STATES[state]: count for state, count in counts.items() if count}, self._result
+        states, result = (
+            {kinds.STATES[state]: count for state, count in counts.items() if count},
+            self._result,
+        )
         return {
-            "states": states, "calls": sum(states.values()),
-            "tensors": sum(1 for part in self._parts for kind in part.rows.get("type_b", ()) if kind >= 0),
+            "states": states,
+            "calls": sum(states.values()),
+            "tensors": sum(
+                1 for part in self._parts for kind in part.rows.get("type_b", ()) if kind >= 0
+            ),
             "rows": sum(len(part.rows.get("place", ())) for part in self._parts),
-            "verdicts": result.verdicts if result else {}, "pairs": result.pairs if result else {},
-            "only": [sum(unit.counts.only[side] for unit in result.units) for side in (0, 1)] if result else [0, 0],
-        }  # fmt: skip
+            "verdicts": result.verdicts if result else {},
+            "pairs": result.pairs if result else {},
+            "only": [sum(unit.counts.only[side] for unit in result.units) for side in (0, 1)]
+            if result
+            else [0, 0],
+        }
 
     def _remarks(self) -> list[str]:
         """Return remarks for the reader: how the runs differ, dumps that could not be read or compared."""
         sides = [(side, label) for side, labels in zip("AB", self._alone) for label in labels[:20]]
-        found: list[Sentence | str] = [say("report.only_in", side=side, name=label) for side, label in sides]
+        found: list[Sentence | str] = [
+            say("report.only_in", side=side, name=label) for side, label in sides
+        ]
         for part in self._parts:
             if part.summary:
-                found += [say("compare.runs_differ", difference=line) for line in part.summary.header]
+                found += [
+                    say("compare.runs_differ", difference=line) for line in part.summary.header
+                ]
                 found += part.summary.notes
             if part.found:
                 found += [say("report.overflow", name=name) for name in part.found.near[:3]]
@@ -351,7 +452,10 @@ class Code:
         self._base = common_folder([frame.file for frames in parsed for frame in frames])
         #: the stacks of all calls, each a JSON list of frames
         known = self._frames
-        self.stacks = [[known.setdefault(self.place(frame), len(known)) for frame in frames] for frames in parsed]
+        self.stacks = [
+            [known.setdefault(self.place(frame), len(known)) for frame in frames]
+            for frames in parsed
+        ]
 
     def place(self, frame: Frame) -> tuple[Any, ...]:
         """Return file, line, function and source of a frame, as the report shows them."""
@@ -380,7 +484,13 @@ def common_folder(files: Sequence[str]) -> str:
     >>> common_folder(["/home/me/net/train.py", "/home/me/net/model/block.py", "/x/site-packages/a.py"])
     '/home/me/net'
     """
-    own = sorted({os.path.dirname(file) for file in files if os.path.isabs(file) and not _INSTALLED.search(file)})
+    own = sorted(
+        {
+            os.path.dirname(file)
+            for file in files
+            if os.path.isabs(file) and not _INSTALLED.search(file)
+        }
+    )
     return os.path.commonpath(own) if own else ""
 
 

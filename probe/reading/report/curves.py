@@ -15,13 +15,26 @@ from probe.series.series_name import is_main, kind_of
 #: limits of a page: lines, and points of all lines and of each
 _MOST_LINES, _MOST_POINTS, _MOST_OF_ONE, _FEWEST_OF_ONE = 2000, 400_000, 2000, 200
 #: kinds of series in the order in which the page lists them, behind the main ones; others come last
-_KINDS = ("loss", "total", "logged", "scale", "scalar", "grad", "grad_in", "update", "param", "bias")
+_KINDS = (
+    "loss",
+    "total",
+    "logged",
+    "scale",
+    "scalar",
+    "grad",
+    "grad_in",
+    "update",
+    "param",
+    "bias",
+)
 
 
 class Curves(NamedTuple):
     """The curves of a page."""
 
-    shown: list[dict[str, Any]]  # each with name, whether it is a main one, and side -> rank -> [[step, number], ...]
+    shown: list[
+        dict[str, Any]
+    ]  # each with name, whether it is a main one, and side -> rank -> [[step, number], ...]
     left_out: int  # how many series the page has no room for
 
 
@@ -29,7 +42,9 @@ def curves_of(sides: Sequence[Sequence[RankSeries]], alarmed: Collection[str]) -
     """Return the curves of A and B; series that have alarms stand before the others of their kind."""
     ranks = [rank for side in sides for rank in side]
     names = list(dict.fromkeys(name for rank in ranks for name in rank.names))
-    ordered = sorted(names, key=lambda name: (not is_main(name), name not in alarmed, _place_of(kind_of(name))))
+    ordered = sorted(
+        names, key=lambda name: (not is_main(name), name not in alarmed, _place_of(kind_of(name)))
+    )
     shown = ordered[: max(_MOST_LINES // max(len(ranks), 1), 1)]
     most = _MOST_POINTS // max(len(shown) * len(ranks), 1)
     points = min(max(most, _FEWEST_OF_ONE), _MOST_OF_ONE)
@@ -42,7 +57,11 @@ def _place_of(kind: str) -> int:
 
 def _curve(name: str, sides: Sequence[Sequence[RankSeries]], points: int) -> dict[str, Any]:
     lines = {
-        side: {rank_text(rank.rank): lines_of(rank, name, points) for rank in ranks if name in rank.names}
+        side: {
+            rank_text(rank.rank): lines_of(rank, name, points)
+            for rank in ranks
+            if name in rank.names
+        }
         for side, ranks in zip("ab", sides)
     }
     return {"name": safe(name), "main": is_main(name), **lines}

@@ -7,7 +7,12 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from probe.findings.sentence import NOTHING, Sentence, say
-from probe.reading.compare.answer.summary import ComparisonResult, blind_said, harmless, one_sentence
+from probe.reading.compare.answer.summary import (
+    ComparisonResult,
+    blind_said,
+    harmless,
+    one_sentence,
+)
 from probe.reading.compare.origins.origin import Origin
 from probe.reading.one_run.coverage import Looked
 from probe.reading.one_run.health.rows import NONFINITE
@@ -41,7 +46,9 @@ class OneRun(NamedTuple):
     @property
     def faults(self) -> list[HealthFinding]:
         """The faults that no other reader tells."""
-        return [item for item in self.health if item.weight == FAULT and item.rule not in _OF_OTHERS]
+        return [
+            item for item in self.health if item.weight == FAULT and item.rule not in _OF_OTHERS
+        ]
 
 
 class Readers(NamedTuple):
@@ -58,7 +65,9 @@ class Readers(NamedTuple):
     def _unnamed(self) -> list[Sentence]:
         """The calls that make NaN/Inf, without those that a difference names."""
         named = {origin.name for origin in self.result.origins} if self.result else set()
-        return [_placed(item.said, item.step, item.rank) for item in self.nan if item.name not in named]
+        return [
+            _placed(item.said, item.step, item.rank) for item in self.nan if item.name not in named
+        ]
 
     @property
     def by_itself(self) -> list[Sentence]:
@@ -70,8 +79,15 @@ class Readers(NamedTuple):
     def alone(self) -> list[Sentence]:
         """The findings in one run alone."""
         faults = [item.whole for item in self.run.faults]
-        of_ranks = [_placed(item.said, item.step) for item in self.ranks.findings] if self.ranks is not None else []
-        in_series = [say("report.in_series", name=item.name, step=item.step, said=item.said) for item in self.trends]
+        of_ranks = (
+            [_placed(item.said, item.step) for item in self.ranks.findings]
+            if self.ranks is not None
+            else []
+        )
+        in_series = [
+            say("report.in_series", name=item.name, step=item.step, said=item.said)
+            for item in self.trends
+        ]
         return [*self._unnamed, *faults, *of_ranks, *in_series]
 
 
@@ -129,7 +145,11 @@ def _of_two(readers: Readers, result: ComparisonResult) -> Headline:
         return Headline(1, say("report.agrees_but", finding=alone[0]), len(alone) - 1)
     gaps = [blind_said(result)] if result.blind else readers.unread
     if gaps:
-        return Headline(2, say("report.unsure_of_two", gap=gaps[0], looked=readers.run.scope), len(gaps) - 1)
+        return Headline(
+            2, say("report.unsure_of_two", gap=gaps[0], looked=readers.run.scope), len(gaps) - 1
+        )
     scope = readers.run.scope
     is_harmless = bool(harmless(result))
-    return Headline(0, say("report.harmless" if is_harmless else "report.no_difference", looked=scope))
+    return Headline(
+        0, say("report.harmless" if is_harmless else "report.no_difference", looked=scope)
+    )

@@ -30,7 +30,15 @@ from probe.reading.dumps.entry_name import BACKWARD, CELL, DEBUG, FORWARD, GRADI
 from probe.reading.dumps.flow import Flow
 from probe.reading.dumps.text import safe, shape, shorten
 from probe.reading.dumps.updates import is_update, series
-from probe.reading.dumps.values import NUMBERS, element_count, is_tensor, leaves, plain, real, tensors
+from probe.reading.dumps.values import (
+    NUMBERS,
+    element_count,
+    is_tensor,
+    leaves,
+    plain,
+    real,
+    tensors,
+)
 from probe.reading.one_run.health.run_check import StepFacts
 from probe.reading.one_run.nan import Found
 from probe.reading.one_run.rank_digest import Digest
@@ -121,7 +129,9 @@ def _letters(content: bytes) -> str:
 #: the states of a call, in the order of their weight; the page has the words
 STATES = ("ok", "unknown", "close_to_overflow", "finding", "carried", "only_a", "only_b", "argument", "grown", "nan",
           "independent", "origin")  # fmt: skip
-OK, UNKNOWN, NEAR, FINDING, CARRIED, ONLY_A, ONLY_B, ARGUMENT, GROWN, NAN, INDEPENDENT, ORIGIN = range(len(STATES))
+OK, UNKNOWN, NEAR, FINDING, CARRIED, ONLY_A, ONLY_B, ARGUMENT, GROWN, NAN, INDEPENDENT, ORIGIN = (
+    range(len(STATES))
+)
 #: the verdicts on a place of a call, as the comparison has them
 VERDICTS = (
     "", "same", "equal numbers", "other bits", "close", "near zero", "differs", "shape", "one side", "unknown",
@@ -131,7 +141,15 @@ _CODES = {verdict: code for code, verdict in enumerate(VERDICTS)}
 _VALUE = 300
 #: key of an entry -> the sentence about it
 _NOTES = {"raised": "report.raised", "pending": "report.pending", "error": "report.error"}
-CALL_COLUMNS = {"name": "i", "name_a": "i", "cell": "i", "how": "B", "state": "B", "stack": "i", "rows": "i"}
+CALL_COLUMNS = {
+    "name": "i",
+    "name_a": "i",
+    "cell": "i",
+    "how": "B",
+    "state": "B",
+    "stack": "i",
+    "rows": "i",
+}
 ROW_COLUMNS = {
     "place": "i", "verdict": "B", "type_a": "i", "type_b": "i", "value_a": "i", "value_b": "i", "producer": "i",
     "exact": "B",
@@ -162,7 +180,9 @@ class Extras:
 class StepNumbers:
     """The numbers of one step that lines show."""
 
-    losses: dict[str, tuple[str, float]] = field(default_factory=dict)  # side -> (name of the call, the number)
+    losses: dict[str, tuple[str, float]] = field(
+        default_factory=dict
+    )  # side -> (name of the call, the number)
     #: side -> tensor -> norm, of the gradients of parameters
     norms: dict[str, dict[str, float]] = field(default_factory=dict)
     #: side -> number of the first update of an optimizer -> value: learning rate and global norm
@@ -180,7 +200,9 @@ class Part:
     tables: dict[str, list[str]] = field(default_factory=dict)  # name of a table -> its texts
     parents: dict[str, str] = field(default_factory=dict)  # Cell -> the Cell around it
     extras: Extras = field(default_factory=Extras)  # remarks on calls, and histograms of rows
-    series: StepNumbers = field(default_factory=StepNumbers)  # the numbers of this step that lines show
+    series: StepNumbers = field(
+        default_factory=StepNumbers
+    )  # the numbers of this step that lines show
     summary: UnitSummary | None = None  # the summary of the comparison, of two runs
     found: Found | None = None  # where NaN or Inf is made, of one run
     digest: Digest | None = None  # what must be equal on other ranks
@@ -194,7 +216,9 @@ class Part:
     @property
     def error(self) -> str:
         """Why the dump could not be read, or ""."""
-        return (self.summary.error if self.summary else "") or (self.found.error if self.found else "")
+        return (self.summary.error if self.summary else "") or (
+            self.found.error if self.found else ""
+        )
 
 
 class PartMaker:
@@ -208,7 +232,14 @@ class PartMaker:
         self._stacks: dict[int, int] = {}
 
     def add_call(
-        self, dump: Dump, flow: Flow, place: int, state: int, before: int, how: str = "", name_a: str | None = None
+        self,
+        dump: Dump,
+        flow: Flow,
+        place: int,
+        state: int,
+        before: int,
+        how: str = "",
+        name_a: str | None = None,
     ) -> None:
         """Add a call after its rows, of which ``before`` are not its own; ``name_a`` is its name in A, if another."""
         name, texts, stacks = flow.names[place], self._texts, dump.stacks
@@ -217,11 +248,17 @@ class PartMaker:
         if keys:
             said = [say(_NOTES[key], text=shorten(safe(entry[key]), _VALUE)) for key in keys]
             self._part.extras.notes[len(self._calls)] = clauses(*said)
-        self._calls.append((
-            texts["names"].number(safe(name)), texts["names"].number(name_a and safe(name_a)),
-            texts["cells"].number(safe(own_cell(flow, place))), texts["hows"].number(how), state, self._stack(frames),
-            len(self.rows) - before,
-        ))  # fmt: skip
+        self._calls.append(
+            (
+                texts["names"].number(safe(name)),
+                texts["names"].number(name_a and safe(name_a)),
+                texts["cells"].number(safe(own_cell(flow, place))),
+                texts["hows"].number(how),
+                state,
+                self._stack(frames),
+                len(self.rows) - before,
+            )
+        )
 
     def add_row(self, where: str, a: Any, b: Any, producer: int, slot: Slot | None = None) -> None:
         """Add a value of a call in A and B, None where a side has none; ``producer`` is -1 where no call made it."""
@@ -230,10 +267,19 @@ class PartMaker:
         type_b = type_a if _same_type(a, b) else types.number(type_text(b))
         distance = slot.distance if slot else UNKNOWN_DISTANCE
         judged = distance.exact, distance.rel_l2, distance.max_abs
-        self.rows.append((
-            self._texts["places"].number(safe(where)), _CODES.get(slot.verdict, 0) if slot else 0, type_a, type_b,
-            self._value(a), self._value(b), producer, *judged, *numbers(a, b),
-        ))  # fmt: skip
+        self.rows.append(
+            (
+                self._texts["places"].number(safe(where)),
+                _CODES.get(slot.verdict, 0) if slot else 0,
+                type_a,
+                type_b,
+                self._value(a),
+                self._value(b),
+                producer,
+                *judged,
+                *numbers(a, b),
+            )
+        )
 
     def _value(self, value: Any) -> int:
         """Return the number of a plain value's text; -1 for tensors and for nothing."""
@@ -252,9 +298,13 @@ class PartMaker:
         """Turn what was collected into columns; the names are equal on all ranks that make the same calls."""
         part = self._part
         columns = list(zip(*self._calls)) or [()] * len(CALL_COLUMNS)
-        part.calls = {name: array(code, column) for (name, code), column in zip(CALL_COLUMNS.items(), columns)}
+        part.calls = {
+            name: array(code, column) for (name, code), column in zip(CALL_COLUMNS.items(), columns)
+        }
         whole = list(zip(*self.rows)) or [()] * (len(ROW_COLUMNS) + len(ROW_NUMBERS))
-        part.rows = {name: array(code, column) for (name, code), column in zip(ROW_COLUMNS.items(), whole)}
+        part.rows = {
+            name: array(code, column) for (name, code), column in zip(ROW_COLUMNS.items(), whole)
+        }
         for name, column in zip(ROW_NUMBERS, whole[len(ROW_COLUMNS) :]):
             part.rows[name] = single(column)
         part.tables = {table: list(texts) for table, texts in self._texts.items()}
@@ -275,8 +325,13 @@ def cell_parents(*constructs: dict[str, str | None]) -> dict[str, str]:
     found: dict[str, str] = {}
     for construct in constructs:
         cells = {parent for parent in construct.values() if parent}
-        for name in (*cells, *(name for name in construct if name.startswith(("Cell.", "Module.")))):
-            found.setdefault(safe(cell_label(name) or ""), safe(cell_label(construct.get(name)) or ""))
+        for name in (
+            *cells,
+            *(name for name in construct if name.startswith(("Cell.", "Module."))),
+        ):
+            found.setdefault(
+                safe(cell_label(name) or ""), safe(cell_label(construct.get(name)) or "")
+            )
     return found
 
 
@@ -285,9 +340,14 @@ def producer_of(flow: Flow, place: int, where: str, record: Any, calls: dict[int
     if where.startswith("output"):
         return NONE
     if flow.parts[place].direction == FORWARD:
-        return next((calls.get(link.producer, NONE) for link in flow.links[place] if link.place == where), NONE)
+        return next(
+            (calls.get(link.producer, NONE) for link in flow.links[place] if link.place == where),
+            NONE,
+        )
     name = flow.producer(flow.names[place], where, record)
-    return NONE if name is None or name == flow.names[place] else calls.get(flow.position[name], NONE)
+    return (
+        NONE if name is None or name == flow.names[place] else calls.get(flow.position[name], NONE)
+    )
 
 
 def _same_type(a: Any, b: Any) -> bool:
@@ -343,7 +403,11 @@ def loss(dump: Dump) -> tuple[str, float] | None:
 
 def _scalar(part: Any) -> float | None:
     given = [record for _, record in tensors("", part)]
-    if len(given) == 1 and element_count(given[0].get("shape")) == 1 and "Float" in str(given[0].get("dtype")):
+    if (
+        len(given) == 1
+        and element_count(given[0].get("shape")) == 1
+        and "Float" in str(given[0].get("dtype"))
+    ):
         return real(given[0].get("Mean", given[0].get("Max")))
     return None
 
@@ -351,7 +415,11 @@ def _scalar(part: Any) -> float | None:
 def update_numbers(dump: Dump) -> dict[str, float]:
     """Return learning rate and global norm of the first update of an optimizer; {} where there is none."""
     found: dict[str, float] = {}
-    updates = (name for name, parts in zip(dump.flow.names, dump.flow.parts) if is_update(parts, dump.data[name]))
+    updates = (
+        name
+        for name, parts in zip(dump.flow.names, dump.flow.parts)
+        if is_update(parts, dump.data[name])
+    )
     for name in itertools.islice(updates, 1):
         for key, value in series(name, dump.data[name]):
             found.setdefault(key[len(name) + 1 :].partition(".")[0], value)

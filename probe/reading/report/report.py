@@ -33,13 +33,26 @@ from probe.reading.dumps.values import Record, has_nonfinite, is_tensor, leaves,
 from probe.reading.dumps.work import Workers, run_units
 from probe.reading.one_run.coverage import looked_at
 from probe.reading.one_run.health.rows import Rows, gaps_of as gaps_of_rows, read_rows, said_of
-from probe.reading.one_run.health.run_check import findings_of, gaps_of, look_into as look_into_step, trends_of
+from probe.reading.one_run.health.run_check import (
+    findings_of,
+    gaps_of,
+    look_into as look_into_step,
+    trends_of,
+)
 from probe.reading.one_run.nan import LARGEST, NEAR, Found, look_into
 from probe.reading.one_run.rank_digest import digest_of
 from probe.reading.report import part as kinds
 from probe.reading.report.content import Content, ContentMaker, Sources
 from probe.reading.report.headline import OneRun
-from probe.reading.report.part import CALL_COLUMNS, ROW_COLUMNS, ROW_NUMBERS, Part, PartMaker, add_numbers, producer_of
+from probe.reading.report.part import (
+    CALL_COLUMNS,
+    ROW_COLUMNS,
+    ROW_NUMBERS,
+    Part,
+    PartMaker,
+    add_numbers,
+    producer_of,
+)
 from probe.series.file import RankSeries
 
 _PLAIN = {"input_args": "input", "input_kwargs": "kwargs"}
@@ -94,15 +107,25 @@ def _tensor_state(record: Record) -> int:
     if has_nonfinite(record):
         return kinds.NAN
     largest = LARGEST.get(str(record.get("dtype")))
-    if largest and max(abs(real(record.get(key)) or 0.0) for key in ("Max", "Min")) > NEAR * largest:
+    if (
+        largest
+        and max(abs(real(record.get(key)) or 0.0) for key in ("Max", "Min")) > NEAR * largest
+    ):
         return kinds.NEAR
     return kinds.OK
 
 
-def pair_part(folder_a: DumpFolder, folder_b: DumpFolder, options: Options, snapshots: Snapshots | None = None) -> Part:
+def pair_part(
+    folder_a: DumpFolder, folder_b: DumpFolder, options: Options, snapshots: Snapshots | None = None
+) -> Part:
     """Compare one step of one rank, and return its part of the report; ``snapshots`` are those of B."""
-    part, snapshot = Part(folder_b.step, folder_b.rank), snapshots.of_rank(folder_b.rank) if snapshots else None
-    part.summary = compare_unit(folder_a, folder_b, options, lambda comparing: _fill(part, comparing, snapshot))
+    part, snapshot = (
+        Part(folder_b.step, folder_b.rank),
+        snapshots.of_rank(folder_b.rank) if snapshots else None,
+    )
+    part.summary = compare_unit(
+        folder_a, folder_b, options, lambda comparing: _fill(part, comparing, snapshot)
+    )
     return part
 
 
@@ -125,13 +148,17 @@ def read_pairs(part: Part, comparing: JudgedPairs) -> None:
     """Turn a comparison into columns."""
     maker, flows = PartMaker(part), comparing.alignment.flows
     sides = ([pair[:2][side] for pair in comparing.pairs] for side in (0, 1))
-    calls = [{place: number for number, place in enumerate(places) if place != NONE} for places in sides]
+    calls = [
+        {place: number for number, place in enumerate(places) if place != NONE} for places in sides
+    ]
     for pair, slots in zip(comparing.pairs, comparing.slots):
         before = len(maker.rows)
         side, dump, place = (0, comparing.a, pair.a) if pair.b == NONE else (1, comparing.b, pair.b)
         for slot in slots:
             is_given = slot.is_input and is_tensor(slot.b)
-            producer = producer_of(flows[1], pair.b, slot.place, slot.b, calls[1]) if is_given else NONE
+            producer = (
+                producer_of(flows[1], pair.b, slot.place, slot.b, calls[1]) if is_given else NONE
+            )
             maker.add_row(slot.place, slot.a, slot.b, producer, slot)
         if not slots and NONE in (pair.a, pair.b):  # a call without a partner
             for tensor in dump[flows[side].names[place]].tensors():
@@ -149,8 +176,12 @@ def _pair_state(pair: Pair, slots: list[Slot]) -> int:
         return kinds.ONLY_A
     if pair.a == NONE:
         return kinds.ONLY_B
-    given = [slot.distance.rel_l2 or 0.0 for slot in slots if slot.is_input and slot.verdict in HARD]
-    made = [slot.distance.rel_l2 or 0.0 for slot in slots if not slot.is_input and slot.verdict in HARD]
+    given = [
+        slot.distance.rel_l2 or 0.0 for slot in slots if slot.is_input and slot.verdict in HARD
+    ]
+    made = [
+        slot.distance.rel_l2 or 0.0 for slot in slots if not slot.is_input and slot.verdict in HARD
+    ]
     if made and max(made) > _GROWN * max(max(given, default=0.0), _FLOOR):
         return kinds.GROWN
     if made or given:
@@ -202,11 +233,20 @@ def histogram(a: Any, b: Any) -> list[int] | None:
     """
     import numpy as np
 
-    if a.size != b.size or not 0 < a.size <= _MOST_ELEMENTS or a.dtype.kind == "c" or b.dtype.kind == "c":
+    if (
+        a.size != b.size
+        or not 0 < a.size <= _MOST_ELEMENTS
+        or a.dtype.kind == "c"
+        or b.dtype.kind == "c"
+    ):
         return None
     x, y = a.reshape(-1).astype(np.float64), b.reshape(-1).astype(np.float64)
     with np.errstate(all="ignore"):
-        scale = float(np.sqrt(np.nanmean(np.square(x[np.isfinite(x)])))) if np.isfinite(x).any() else 0.0
+        scale = (
+            float(np.sqrt(np.nanmean(np.square(x[np.isfinite(x)]))))
+            if np.isfinite(x).any()
+            else 0.0
+        )
         error = np.log10(np.abs(y - x) / (scale or 1.0))
     error = np.where(np.isnan(error), _HIGHEST, error)
     places = np.clip((error - _LOWEST) * BINS / (_HIGHEST - _LOWEST), 0, BINS - 1).astype(int)
@@ -220,7 +260,9 @@ LARGE = 30_000_000
 class Wishes(NamedTuple):
     """The wishes of the user for a report."""
 
-    request: Request = Request()  # which steps and ranks, the processes that work, and the settings of the comparison
+    request: Request = (
+        Request()
+    )  # which steps and ranks, the processes that work, and the settings of the comparison
     with_code: bool = True  # whether source lines and folders of the code are kept
     everything: bool = False  # whether all rows are kept, however many there are
     language: str = ""  # "en", "zh", or "" for that of the browser
@@ -238,10 +280,15 @@ class Outcome(NamedTuple):
 
 
 def report(
-    a: str | os.PathLike[str] | Run, b: str | os.PathLike[str] | Run | None = None,
-    path: str | os.PathLike[str] = "report.html", step: str = "", rank: str = "", jobs: int = 1, scheduler: str = "",
+    a: str | os.PathLike[str] | Run,
+    b: str | os.PathLike[str] | Run | None = None,
+    path: str | os.PathLike[str] = "report.html",
+    step: str = "",
+    rank: str = "",
+    jobs: int = 1,
+    scheduler: str = "",
     lang: str = "",
-) -> Outcome:  # fmt: skip
+) -> Outcome:
     """Write one HTML page about one run, or about two and where they begin to differ.
 
     Args:
@@ -262,7 +309,11 @@ def report(
         outcome = probe.report("golden", "mine", path="report.html")
         print(outcome.status, outcome.calls)
     """
-    sides = [side.path if isinstance(side, Run) else os.fspath(side) for side in (a, b) if side is not None]
+    sides = [
+        side.path if isinstance(side, Run) else os.fspath(side)
+        for side in (a, b)
+        if side is not None
+    ]
     if lang not in ("", "en", "zh"):
         raise UsageError(f'lang: {lang!r} is not "en", "zh" or ""')
     wishes = Wishes(Request(step=step, rank=rank, workers=Workers(jobs, scheduler)), language=lang)
@@ -283,17 +334,24 @@ def make_content(path: str, golden: str = "", wishes: Wishes | None = None) -> C
         read = [pair[1] for pair in pairs]
     else:
         read = [] if rows[1].ranks and not run.folders else folders(run, step, rank)
-        parts = list(run_units(run_part, [(folder, snapshots) for folder in read], workers, "reading"))
+        parts = list(
+            run_units(run_part, [(folder, snapshots) for folder in read], workers, "reading")
+        )
     if parts and all(part.error for part in parts):
         raise UsageError(parts[0].error)
     if not parts and not rows[1].ranks:
         raise UsageError(rows[1].unread[0])
-    maker = ContentMaker(Sources((golden, path), parts, alone, rows), wishes.with_code, wishes.everything)
+    maker = ContentMaker(
+        Sources((golden, path), parts, alone, rows), wishes.with_code, wishes.everything
+    )
     return maker.content(_answers(parts, read, snapshots, rows[1].ranks))
 
 
 def _answers(
-    parts: Sequence[Part], read: Sequence[DumpFolder], snapshots: Snapshots, ranks: Sequence[RankSeries]
+    parts: Sequence[Part],
+    read: Sequence[DumpFolder],
+    snapshots: Snapshots,
+    ranks: Sequence[RankSeries],
 ) -> OneRun:
     """Return the answers about one run alone: of its dumps, and of its rows of the monitor."""
     looked = [part.extras.looked for part in parts if part.extras.looked]
@@ -301,16 +359,22 @@ def _answers(
     gaps = gaps_of(scope, snapshots) if parts else []
     gaps += gaps_of_rows(ranks) if ranks else []
     rows = said_of(ranks) if ranks else NOTHING
-    return OneRun(findings_of(looked, snapshots, read), scope, gaps, rows, trends_of(looked, snapshots))
+    return OneRun(
+        findings_of(looked, snapshots, read), scope, gaps, rows, trends_of(looked, snapshots)
+    )
 
 
-def make_report(output: str | os.PathLike[str], path: str, golden: str = "", wishes: Wishes | None = None) -> Outcome:
+def make_report(
+    output: str | os.PathLike[str], path: str, golden: str = "", wishes: Wishes | None = None
+) -> Outcome:
     """Write the report of a run, beside ``golden`` if given; raise UsageError when it is empty or cannot be written."""
     wishes = wishes or Wishes()
     return save(output, make_content(path, golden, wishes), wishes.language)
 
 
-def save(output: str | os.PathLike[str], content: Content, language: str = "", follow: int = 0) -> Outcome:
+def save(
+    output: str | os.PathLike[str], content: Content, language: str = "", follow: int = 0
+) -> Outcome:
     """Write a page in the place of the one before; raise UsageError when it cannot be written.
 
     Args:
@@ -329,7 +393,9 @@ def save(output: str | os.PathLike[str], content: Content, language: str = "", f
             say("error.unwritable", path=os.fspath(output), reason=str(error.strerror or error))
         ) from error
     calls = content.description["counts"]["calls"]
-    return Outcome(content.head.status, size, calls, content.merged.dropped, content.unread, content.head.whole)
+    return Outcome(
+        content.head.status, size, calls, content.merged.dropped, content.unread, content.head.whole
+    )
 
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
@@ -363,7 +429,11 @@ def write(file: IO[str], content: Content, language: str = "") -> None:
     title = f"{description['a']} | {description['b']}" if description["two"] else description["b"]
     head, _, rest = read("page/page.html").partition("@DATA@")
     head = head.replace("@LANGUAGE@", language or "en")
-    head = head.replace("@STYLE_HASH@", _hash(style)).replace("@SCRIPT_HASH@", _hash(code)).replace("@STYLE@", style)
+    head = (
+        head.replace("@STYLE_HASH@", _hash(style))
+        .replace("@SCRIPT_HASH@", _hash(code))
+        .replace("@STYLE@", style)
+    )
     file.write(head.replace("@TITLE@", html.escape(title)))
     _column(file, "description", "json", kinds.packed_text(description))
     for group, columns, names in (
@@ -371,17 +441,25 @@ def write(file: IO[str], content: Content, language: str = "") -> None:
         ("row", content.merged.rows, (*ROW_COLUMNS, *ROW_NUMBERS)),
     ):
         for name in names:
-            base = columns.get(f"{name[:-1]}a") if name.endswith("_b") and description["two"] else None
+            base = (
+                columns.get(f"{name[:-1]}a") if name.endswith("_b") and description["two"] else None
+            )
             column = columns[name]
-            is_changed = base is not None and base.typecode == column.typecode and len(base) == len(column)
+            is_changed = (
+                base is not None and base.typecode == column.typecode and len(base) == len(column)
+            )
             kind = column.typecode + "^" * is_changed
             _column(file, f"{group}-{name}", kind, kinds.packed(column, base))
     file.write(rest.replace("@SCRIPT@", code))
 
 
 def _column(file: IO[str], name: str, kind: str, letters: str) -> None:
-    file.write(f'<script type="text/plain" id="data-{name}" data-kind="{kind}">{letters}</script>\n')
+    file.write(
+        f'<script type="text/plain" id="data-{name}" data-kind="{kind}">{letters}</script>\n'
+    )
 
 
 def _hash(text: str) -> str:
-    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode("ascii")
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode(
+        "ascii"
+    )

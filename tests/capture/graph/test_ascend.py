@@ -67,11 +67,15 @@ def test_the_documents_are_those_of_the_callbacks(debug, channel, name, monkeypa
     assert set(ours.data) == set(callbacks.data)
     assert ours.construct == callbacks.construct
     repeated = [
-        entry for entry in ours.data if entry.startswith(tuple(REPEATED.get(name, ["-"]))) and ".backw" in entry
+        entry
+        for entry in ours.data
+        if entry.startswith(tuple(REPEATED.get(name, ["-"]))) and ".backw" in entry
     ]
     assert all(ours.data[entry][way] == [None] for entry in repeated for way in ("input", "output"))
     others = set(ours.data) - set(repeated)
-    assert {entry: ours.data[entry] for entry in others} == {entry: callbacks.data[entry] for entry in others}
+    assert {entry: ours.data[entry] for entry in others} == {
+        entry: callbacks.data[entry] for entry in others
+    }
 
 
 def test_the_window_opens_and_closes(debug, channel):
@@ -82,7 +86,9 @@ def test_the_window_opens_and_closes(debug, channel):
     for step in (0, 2):
         dump = debug.dump(step)
         saved = dump.data["Cell.out.Dense.forward.0"]["output"][0]
-        assert abs(float(dump.array(saved["data_name"]).max()) - saved["Max"]) <= 1e-6 * abs(saved["Max"])
+        assert abs(float(dump.array(saved["data_name"]).max()) - saved["Max"]) <= 1e-6 * abs(
+            saved["Max"]
+        )
 
 
 def run_steps(debugger):
@@ -134,7 +140,10 @@ def test_files_that_arrive_after_the_graph_has_ended(debug, channel, monkeypatch
         channel.is_open.set()
     assert len(waits) >= 2
     assert "Cell.conv.Conv2d.backward.0" in debug.dump(1).data
-    assert all(record["Max"] is not None for record in debug.dump(1).data["Cell.out.Dense.forward.0"]["output"])
+    assert all(
+        record["Max"] is not None
+        for record in debug.dump(1).data["Cell.out.Dense.forward.0"]["output"]
+    )
 
 
 def errors_of(debug):
@@ -157,7 +166,9 @@ def test_files_that_get_lost_leave_null(debug, channel):
     assert "a file of ops.TensorDump is missing" in errors_of(debug)
 
 
-def test_files_that_never_arrive_are_named_and_the_training_goes_on(debug, channel, monkeypatch, caplog):
+def test_files_that_never_arrive_are_named_and_the_training_goes_on(
+    debug, channel, monkeypatch, caplog
+):
     from probe.capture.graph.operators import FileOperators
 
     monkeypatch.setattr(FileOperators.__init__, "__defaults__", (0.3,))
@@ -168,7 +179,9 @@ def test_files_that_never_arrive_are_named_and_the_training_goes_on(debug, chann
 
 def test_operators_that_this_device_lacks_harm_no_training(debug, monkeypatch, caplog):
     expected = train("digits")
-    monkeypatch.setattr(compiled_graphs, "device_target", lambda: "Ascend")  # and MindSpore's own operators
+    monkeypatch.setattr(
+        compiled_graphs, "device_target", lambda: "Ascend"
+    )  # and MindSpore's own operators
     assert train("digits", debug(level="L0")) == expected
     assert "could not be compiled with its Cells watched" in caplog.text
     assert "Unsupported op [TensorDump]" in errors_of(debug)

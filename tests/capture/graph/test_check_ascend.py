@@ -40,13 +40,17 @@ def test_dtypes_branch_and_pause(script, tmp_path):
     rows = script.dtypes(str(tmp_path / "dtypes"))["files"]
     named = {row[0].split("_")[1]: row[1] for row in rows if row[0].startswith("x_")}
     assert named == {"bfloat16": "float32", "float16": "float16", "int32": "int32", "bool": "bool"}
-    assert [row[0].split("_")[0] for row in script.branch(str(tmp_path / "branch"))["files"]] == ["positive"]
+    assert [row[0].split("_")[0] for row in script.branch(str(tmp_path / "branch"))["files"]] == [
+        "positive"
+    ]
     assert list(script.pause(str(tmp_path / "pause")).values()) == [[2, 2, 4]]
 
 
 def test_each_line_is_json_and_an_error_does_not_end_it():
     command = [sys.executable, str(SCRIPT), "--device", "CPU", "--only", "branch", "tool"]
-    done = processes.run(command, capture_output=True, text=True, check=True, cwd=ROOT, env=ENVIRONMENT, timeout=200)
+    done = processes.run(
+        command, capture_output=True, text=True, check=True, cwd=ROOT, env=ENVIRONMENT, timeout=200
+    )
     lines = {line["check"]: line for line in map(json.loads, done.stdout.splitlines())}
     assert list(lines) == ["versions", "branch", "tool"]
     assert "Unsupported op [TensorDump] on CPU" in lines["branch"]["error"]

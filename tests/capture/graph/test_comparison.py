@@ -35,7 +35,12 @@ def test_every_cell_is_paired_and_nothing_differs(debug, name, task, tmp_path, c
     for mode in ("graph", "pynative"):
         ms.set_context(mode=ms.GRAPH_MODE if mode == "graph" else ms.PYNATIVE_MODE)
         folders[mode] = tmp_path / mode
-        settings = {"level": "L0", "task": task, "step": [STEP], "optimizer": "off"}  # a graph shows no update
+        settings = {
+            "level": "L0",
+            "task": task,
+            "step": [STEP],
+            "optimizer": "off",
+        }  # a graph shows no update
         record(debug(**settings, dump_path=str(folders[mode])), name)
     graph, pynative = (Dump(folder / f"step{STEP}" / "rank") for folder in folders.values())
     found = probe.compare(folders["graph"], folders["pynative"])
@@ -45,8 +50,14 @@ def test_every_cell_is_paired_and_nothing_differs(debug, name, task, tmp_path, c
     assert len(calls) == len(pynative.construct) and set(graph.data) == set(pynative.data)
     assert sum(found.pairs.values()) == found.pairs["exact"] >= len(calls)
     rows = list(found.table())
-    assert {entry for entry in graph.data if tensors(graph.data[entry])} <= {row["call_a"] for row in rows}
-    assert [row for row in rows if row["rel_l2"] is None or row["rel_l2"] > 1e-5 or row["verdict"] == "differs"] == []
+    assert {entry for entry in graph.data if tensors(graph.data[entry])} <= {
+        row["call_a"] for row in rows
+    }
+    assert [
+        row
+        for row in rows
+        if row["rel_l2"] is None or row["rel_l2"] > 1e-5 or row["verdict"] == "differs"
+    ] == []
     assert main(["compare", str(folders["graph"]), str(folders["pynative"])]) == 0
     assert "no difference beyond tolerance" in capsys.readouterr().out
 

@@ -53,11 +53,15 @@ class Events:
         self.got, self.errors, self.calls = [], [], itertools.count(1)
 
     def enter(self, plan, arrays):
-        self.got.append(("enter", plan, [None if array is None else float(array.sum()) for array in arrays]))
+        self.got.append(
+            ("enter", plan, [None if array is None else float(array.sum()) for array in arrays])
+        )
         return next(self.calls)
 
     def leave(self, call, plan, arrays):
-        self.got.append(("leave", call, [None if array is None else float(array.sum()) for array in arrays]))
+        self.got.append(
+            ("leave", call, [None if array is None else float(array.sum()) for array in arrays])
+        )
 
     def gradient_of(self, calls, place, array):
         self.got.append(("gradient", list(calls), place))
@@ -134,7 +138,10 @@ def test_a_key_with_a_separator_and_a_very_long_one(folder):
         name = base_name(key, ENTER, 123, 4)
         assert "/" not in name and len(f"{name}_bfloat16_{2**40}.npy") < 255
         folder.write(ENTER, 123, 4, key=key)
-    assert [(file.plan, file.number) for file in list_files(str(folder.path))] == [(123, 4), (123, 4)]
+    assert [(file.plan, file.number) for file in list_files(str(folder.path))] == [
+        (123, 4),
+        (123, 4),
+    ]
 
 
 def test_files_of_two_steps(folder):
@@ -187,7 +194,11 @@ def test_bfloat16_is_stored_as_float32(tmp_path):
 
     leaf = Leaf((0, 0), "BFloat16", (2,), 0)
     value = leaf.value(np.array([1.5, 2.0], np.float32))
-    assert isinstance(value, HostValue) and str(value.array.dtype) == "bfloat16" and value.dtype == "BFloat16"
+    assert (
+        isinstance(value, HostValue)
+        and str(value.array.dtype) == "bfloat16"
+        and value.dtype == "BFloat16"
+    )
 
 
 def test_a_return_without_a_call_is_an_error_and_the_rest_is_taken(folder):

@@ -87,7 +87,9 @@ def tree(debug, name, step=1):
 
 
 @pytest.mark.parametrize("level", thorough_but(["mix"], ["L0", "mix"]))
-@pytest.mark.parametrize("task", thorough_but(["statistics"], ["statistics", "tensor", "structure"]))
+@pytest.mark.parametrize(
+    "task", thorough_but(["statistics"], ["statistics", "tensor", "structure"])
+)
 def test_the_two_trees_hold_every_cell_and_the_training_its_bits(debug, level, task, tmp_path):
     expected = train()
     assert train(debug(level=level, task=task, step=[1])) == expected
@@ -95,7 +97,9 @@ def test_the_two_trees_hold_every_cell_and_the_training_its_bits(debug, level, t
     graph, pynative = tree(debug, "graph"), tree(debug, "pynative")
     inside = {name for name in graph.construct if "Cell.part" in name}
     assert inside == set(graph.construct)
-    names = [f"Cell.part.inner.Inner.{way}.{n}" for way in ("forward", "backward") for n in range(3)]
+    names = [
+        f"Cell.part.inner.Inner.{way}.{n}" for way in ("forward", "backward") for n in range(3)
+    ]
     assert set(names) < inside and "Cell.part.last.Dense.backward.0" in inside
     outermost = {"Cell.part.Compiled.forward.0", "Cell.part.Compiled.backward.0"}
     assert outermost == {name for name in pynative.construct if "Cell.part" in name}
@@ -111,7 +115,10 @@ def test_the_two_trees_hold_every_cell_and_the_training_its_bits(debug, level, t
 
 
 def without_files(entry):
-    return json.loads(json.dumps(entry), object_hook=lambda item: {k: v for k, v in item.items() if k != "data_name"})
+    return json.loads(
+        json.dumps(entry),
+        object_hook=lambda item: {k: v for k, v in item.items() if k != "data_name"},
+    )
 
 
 def test_level_l1_has_one_tree(debug):
@@ -194,7 +201,9 @@ def test_gradients_stand_at_their_calls(debug, tmp_path):
         debugger.close()
         tree = "graph/step0" if kind is CompiledUnordered else "step0"
         dumps.append(Dump(tmp_path / kind.__name__ / tree / "rank").data)
-    plain = {name.replace("Unordered", "CompiledUnordered"): entry for name, entry in dumps[0].items()}
+    plain = {
+        name.replace("Unordered", "CompiledUnordered"): entry for name, entry in dumps[0].items()
+    }
     compiled = dumps[1]
     assert len([name for name in compiled if "inner.Inner.backward" in name]) == 12
     assert set(plain) == {name for name in compiled if "parameters_grad" not in name} | {
@@ -241,7 +250,9 @@ def train_odd(name, debugger=None):
                 debugger.stop()
 
 
-@pytest.mark.parametrize("name", thorough_but(["branches", "sizes", "unknown"], list(compiled_nets.NETS)))
+@pytest.mark.parametrize(
+    "name", thorough_but(["branches", "sizes", "unknown"], list(compiled_nets.NETS))
+)
 def test_odd_compiled_cells_keep_their_numbers_and_have_their_entries(debug, name, caplog):
     expected = train_odd(name)
     found = train_odd(name, debug(level="L0", step=[1]))
@@ -249,15 +260,26 @@ def test_odd_compiled_cells_keep_their_numbers_and_have_their_entries(debug, nam
     for step in range(STEPS):
         for mine, other in zip(found[step], expected[step]):
             if name == "sizes":  # the terms of a sum come in another order
-                np.testing.assert_allclose(mine, other, rtol=0, atol=1e-6 * float(np.abs(other).max()))
+                np.testing.assert_allclose(
+                    mine, other, rtol=0, atol=1e-6 * float(np.abs(other).max())
+                )
             else:
                 assert mine.tobytes() == other.tobytes()
     found = set(tree(debug, "graph").data)
     net = Odd(name)
-    keys = {f"Cell.{path}.{type(cell).__name__}" for path, cell in net.cells_and_names() if path.startswith("part")}
+    keys = {
+        f"Cell.{path}.{type(cell).__name__}"
+        for path, cell in net.cells_and_names()
+        if path.startswith("part")
+    }
     keys -= {"Cell.part.net.many.CellList"}  # it is never called
     keys -= {key for key in keys if ".no." in key}  # the branch that did not run
     keys -= {"Cell.part.net.up.To"} if name == "empties" else set()
     backward = keys - {"Cell.part.net.chosen.Chosen"}  # the size of its result is not known
     ways = [(keys, "forward"), (backward, "backward")]
-    assert [(key, way) for wanted, way in ways for key in wanted if not any(f"{key}.{way}." in n for n in found)] == []
+    assert [
+        (key, way)
+        for wanted, way in ways
+        for key in wanted
+        if not any(f"{key}.{way}." in n for n in found)
+    ] == []

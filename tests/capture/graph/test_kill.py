@@ -30,7 +30,9 @@ FILES = ["construct.json", "dump.json", "run.json", "run.jsonl", "stack.json"]
 def run(folder, when, kind="graph"):
     """Return the exit status of the training."""
     command = program("killed_graph", folder, when, kind)
-    return processes.run(command, capture_output=True, check=False, timeout=200, cwd=ROOT).returncode
+    return processes.run(
+        command, capture_output=True, check=False, timeout=200, cwd=ROOT
+    ).returncode
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +45,9 @@ def whole(tmp_path_factory):
 
 #: the Cells whose call goes on while the process dies
 OPEN = {"Cell.outer.Outer", "Cell.outer.deadly.Deadly"}
-FORWARD_BEFORE = {f"Cell.{cell}" for cell in ("first.Inner", "first.dense.Dense", "outer.inner.Inner")}
+FORWARD_BEFORE = {
+    f"Cell.{cell}" for cell in ("first.Inner", "first.dense.Dense", "outer.inner.Inner")
+}
 FORWARD_BEFORE.add("Cell.outer.inner.dense.Dense")
 
 
@@ -71,13 +75,19 @@ def test_every_value_whose_report_had_returned_is_recovered(whole, when, tmp_pat
     else:
         assert set(recovered.data) == forward | backward | begun
     for name in begun:  # its inputs, or the gradients of its outputs
-        expected = dict(complete.data[name], output=[None]) if when == "backward" else dict(complete.data[name])
+        expected = (
+            dict(complete.data[name], output=[None])
+            if when == "backward"
+            else dict(complete.data[name])
+        )
         if when == "forward":
             del expected["output"], expected["parameters"]
         assert json.dumps(recovered.data[name]) == json.dumps(expected)
     ended = [name for name in complete.data if name in recovered.data and name not in begun]
     assert list(recovered.data)[: len(ended)] == ended
-    assert [json.dumps(recovered.data[name]) for name in ended] == [json.dumps(complete.data[name]) for name in ended]
+    assert [json.dumps(recovered.data[name]) for name in ended] == [
+        json.dumps(complete.data[name]) for name in ended
+    ]
     assert {n for names, _ in recovered.stack.values() for n in names} == {
         n for n in recovered.data if ".forward." in n
     }
@@ -102,21 +112,29 @@ def test_a_compiled_cell_of_a_pynative_training_is_recovered(whole_jit, when, tm
     if when == "backward":
         ended |= {name.replace("backward", "forward") for name in begun}
         before = "Cell.last.Dense.backward.0"
-    complete, recovered = (Dump(folder / "graph" / "step1" / "rank").data for folder in (whole_jit, tmp_path))
+    complete, recovered = (
+        Dump(folder / "graph" / "step1" / "rank").data for folder in (whole_jit, tmp_path)
+    )
     assert set(recovered) == ended | begun
     for name in begun:
         expected = {**complete[name], "output": [None]}
         if when == "forward":
             del expected["output"], expected["parameters"]
         assert json.dumps(recovered[name]) == json.dumps(expected)
-    assert [json.dumps(recovered[name]) for name in ended] == [json.dumps(complete[name]) for name in ended]
-    complete, recovered = (Dump(folder / "pynative" / "step1" / "rank").data for folder in (whole_jit, tmp_path))
+    assert [json.dumps(recovered[name]) for name in ended] == [
+        json.dumps(complete[name]) for name in ended
+    ]
+    complete, recovered = (
+        Dump(folder / "pynative" / "step1" / "rank").data for folder in (whole_jit, tmp_path)
+    )
     assert before in recovered
     assert recovered == {name: complete[name] for name in recovered}
 
 
 @pytest.mark.usefixtures("graph_mode")
-@pytest.mark.parametrize("name", thorough_but(["many", "unknown"], ["digits", "many", "sizes", "brain", "unknown"]))
+@pytest.mark.parametrize(
+    "name", thorough_but(["many", "unknown"], ["digits", "many", "sizes", "brain", "unknown"])
+)
 def test_the_journal_has_each_value_when_its_report_returns(debug, name, tmp_path, monkeypatch):
     seen = []
 
@@ -148,7 +166,9 @@ def test_the_journal_has_each_value_when_its_report_returns(debug, name, tmp_pat
     def arrived(graphs, _, number, place, array):
         found = graphs._calls[number]
         way, index = ("input", place - OUTPUT) if place >= OUTPUT else ("output", place)
-        assert journal()[found.call.backward][way][index]["Max"] == pytest.approx(float(np.max(array)), rel=1e-2)
+        assert journal()[found.call.backward][way][index]["Max"] == pytest.approx(
+            float(np.max(array)), rel=1e-2
+        )
         seen.append("gradient" if found.outputs else "early gradient")
 
     after("enter", entered)

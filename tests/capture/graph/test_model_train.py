@@ -37,7 +37,9 @@ def train(callbacks, sink):
 def test_every_step_of_model_train_is_recorded(debug, sink):
     expected = train([], sink)
     assert train([MsprobeStep(debug(level="L0"))], sink) == expected
-    assert sorted(path.name for path in debug.dump_path.iterdir()) == [f"step{i}" for i in range(STEPS)]
+    assert sorted(path.name for path in debug.dump_path.iterdir()) == [
+        f"step{i}" for i in range(STEPS)
+    ]
     for step in range(STEPS):
         data = debug.dump(step).data
         for cell in ("conv.Conv2d", "norm.BatchNorm2d", "out.Dense", "loss_fn.CrossEntropyLoss"):

@@ -41,7 +41,9 @@ def train(name, debugger=None):
         if debugger:
             debugger.stop()
             debugger.step()
-        numbers.append([tensor.asnumpy().tobytes() for tensor in (loss, *gradients, *net.get_parameters())])
+        numbers.append(
+            [tensor.asnumpy().tobytes() for tensor in (loss, *gradients, *net.get_parameters())]
+        )
     return numbers
 
 
@@ -60,17 +62,25 @@ def bare():
 
 @pytest.mark.usefixtures("graph_mode")
 @pytest.mark.parametrize("name", thorough_but(OFTEN, [*OURS, *ODD]))
-def test_every_cell_has_the_entries_of_pynative_and_the_training_its_bits(debug, bare, name, tmp_path):
+def test_every_cell_has_the_entries_of_pynative_and_the_training_its_bits(
+    debug, bare, name, tmp_path
+):
     expected = bare(name)
     assert train(name, debug(level="L0", step=[1])) == expected
-    assert [path.name for path in debug.dump_path.glob("[!.]*")] == ["step1"]  # Ascend has a folder of files too
+    assert [path.name for path in debug.dump_path.glob("[!.]*")] == [
+        "step1"
+    ]  # Ascend has a folder of files too
     ms.set_context(mode=ms.PYNATIVE_MODE)
-    pynative = train(name, debug(level="L0", step=[1], optimizer="off", dump_path=str(tmp_path / "pynative")))
+    pynative = train(
+        name, debug(level="L0", step=[1], optimizer="off", dump_path=str(tmp_path / "pynative"))
+    )
     graph, other = debug.dump(1), Dump(tmp_path / "pynative" / "step1" / "rank")
     assert set(graph.data) == set(other.data)
     assert graph.construct == other.construct
     assert list(graph.stack) == [str(i) for i in range(len(graph.stack))]
-    assert {n for names, _ in graph.stack.values() for n in names} == {n for n in other.data if ".forward." in n}
+    assert {n for names, _ in graph.stack.values() for n in names} == {
+        n for n in other.data if ".forward." in n
+    }
     if name == "unknown":  # a size that depends on values is -1, and the numbers are null
         record = graph.data["Cell.chosen.Chosen.forward.0"]["output"][0]
         assert record["shape"] == [-1] and record["Max"] is None
@@ -115,7 +125,9 @@ def test_where_last_bits_change_they_are_those_of_mindspore_printing_the_gradien
         return gradient
 
     x = ms.Tensor(np.random.RandomState(0).randn(64).astype(np.float32))
-    bare, printed = (ms.grad(Sums(watch))(x).asnumpy() for watch in (None, ops.InsertGradientOf(seen)))
+    bare, printed = (
+        ms.grad(Sums(watch))(x).asnumpy() for watch in (None, ops.InsertGradientOf(seen))
+    )
     net = Sums()
     debugger = debug(level="L0")
     debugger.start(net)
@@ -137,16 +149,24 @@ def test_tasks_and_jit_levels(debug, task, level, tmp_path):
     finally:
         ms.set_context(jit_level="O0")
     ms.set_context(mode=ms.PYNATIVE_MODE)
-    train("digits", debug(level="L0", task=task, optimizer="off", dump_path=str(tmp_path / "pynative")))
+    train(
+        "digits",
+        debug(level="L0", task=task, optimizer="off", dump_path=str(tmp_path / "pynative")),
+    )
     for step in range(STEPS):
         graph, other = debug.dump(step), Dump(tmp_path / "pynative" / f"step{step}" / "rank")
         assert graph.construct == other.construct
         assert set(graph.data) == set(other.data)
         if task == "tensor":
             arrays = sorted(path.name for path in (other.folder / "dump_tensor_data").iterdir())
-            assert sorted(path.name for path in (graph.folder / "dump_tensor_data").iterdir()) == arrays
+            assert (
+                sorted(path.name for path in (graph.folder / "dump_tensor_data").iterdir())
+                == arrays
+            )
             for name in arrays:
-                np.testing.assert_allclose(graph.array(name), other.array(name), rtol=1e-2, atol=1e-4)
+                np.testing.assert_allclose(
+                    graph.array(name), other.array(name), rtol=1e-2, atol=1e-4
+                )
 
 
 @pytest.mark.thorough

@@ -15,8 +15,12 @@ from tests.support.thorough import thorough_but
 pytestmark = pytest.mark.slow
 
 TREES = {"GRAPH_MODE": [""], "PYNATIVE_MODE": ["graph", "pynative"]}
-COMPILED = {f"Cell.part.{cell}" for cell in ("Compiled", "inner.Inner", "inner.dense.Dense", "last.Dense")}
-PLAIN = {f"Cell.{cell}" for cell in ("first.Dense", "end.Inner", "end.dense.Dense", "part.Compiled")}
+COMPILED = {
+    f"Cell.part.{cell}" for cell in ("Compiled", "inner.Inner", "inner.dense.Dense", "last.Dense")
+}
+PLAIN = {
+    f"Cell.{cell}" for cell in ("first.Dense", "end.Inner", "end.dense.Dense", "part.Compiled")
+}
 
 
 @pytest.fixture(scope="module", params=thorough_but([], list(TREES)))
@@ -24,7 +28,11 @@ def trained(request, tmp_path_factory):
     """Return the mode, the folder, and the digests of each rank."""
     folder = tmp_path_factory.mktemp(request.param)
     launch("compiled.py", 2, folder, request.param)
-    return request.param, folder, [json.loads((folder / f"rank{rank}.json").read_text()) for rank in (0, 1)]
+    return (
+        request.param,
+        folder,
+        [json.loads((folder / f"rank{rank}.json").read_text()) for rank in (0, 1)],
+    )
 
 
 @pytest.mark.parametrize("case", ["statistics", "tensor", "one"])
@@ -45,9 +53,15 @@ def test_every_rank_has_its_trees_complete(trained, case):
         dumps = [Dump(step / f"rank{rank}") for rank in (0, 1)]
         assert dumps[0].construct == dumps[1].construct
         for rank, dump in enumerate(dumps):
-            names = {name for name in dump.construct if name.startswith("Cell.") and ".optimizer." not in name}
+            names = {
+                name
+                for name in dump.construct
+                if name.startswith("Cell.") and ".optimizer." not in name
+            }
             assert {name.rsplit(".", 2)[0] for name in names} == cells
-            assert {f"{cell}.{way}.0" for cell in cells for way in ("forward", "backward")} <= set(dump.data)
+            assert {f"{cell}.{way}.0" for cell in cells for way in ("forward", "backward")} <= set(
+                dump.data
+            )
             assert dump.header["run"]["rank"] == rank
             assert not [entry for entry in dump.data.values() if "error" in entry]
             assert sorted({*os.listdir(dump.folder)} - {"run.json", "run.jsonl"}) == [
@@ -64,7 +78,9 @@ def test_gradients_are_the_means_over_the_ranks_where_they_enter_the_optimizer(t
     mode, folder, _ = trained
     for tree in TREES[mode]:
         dumps = [Dump(folder / "statistics" / tree / "step1" / f"rank{rank}") for rank in (0, 1)]
-        gradients = [{n: e for n, e in dump.data.items() if ".parameters_grad." in n} for dump in dumps]
+        gradients = [
+            {n: e for n, e in dump.data.items() if ".parameters_grad." in n} for dump in dumps
+        ]
         assert set(gradients[0]) == set(gradients[1]) != set()
         is_mean = tree != "pynative"  # there each rank has its own, as they leave the backward
         assert {gradients[0][name] == gradients[1][name] for name in gradients[0]} == {is_mean}
@@ -74,5 +90,7 @@ def test_a_rank_that_is_left_out_writes_nothing(trained):
     mode, folder, _ = trained
     for tree in TREES[mode]:
         assert os.listdir(folder / "one" / tree / "step1") == ["rank1"]
-        recorded, whole = (Dump(folder / name / tree / "step1" / "rank1").data for name in ("one", "statistics"))
+        recorded, whole = (
+            Dump(folder / name / tree / "step1" / "rank1").data for name in ("one", "statistics")
+        )
         assert recorded == whole

@@ -17,9 +17,13 @@ pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("graph_mode"), pytest.ma
 X = Tensor(np.ones((2, 8), np.float32))
 
 
-@pytest.mark.parametrize("settings", [{"level": "L1"}, {"level": "mix"}, {"level": "L0", "task": "nan_check"}])
+@pytest.mark.parametrize(
+    "settings", [{"level": "L1"}, {"level": "mix"}, {"level": "L0", "task": "nan_check"}]
+)
 def test_levels_and_tasks_that_need_pynative(debug, settings):
-    with pytest.raises(UsageError, match=r'GRAPH_MODE supports level "L0".*"level": "L0"|.*another task'):
+    with pytest.raises(
+        UsageError, match=r'GRAPH_MODE supports level "L0".*"level": "L0"|.*another task'
+    ):
         debug(**settings).start(compiled_nets.Inner())
     assert compiled_nets.Inner()(X).shape == (2, 8)
 
@@ -94,7 +98,9 @@ def test_nothing_of_ours_stays(debug):
     before = [dict(vars(cell)) for _, cell in net.cells_and_names()]
     debugger = debug(level="L0")
     debugger.start(net)
-    assert [set(vars(cell)) for _, cell in net.cells_and_names()] == [set(names) for names in before]
+    assert [set(vars(cell)) for _, cell in net.cells_and_names()] == [
+        set(names) for names in before
+    ]
     net(X)
     debugger.stop()
     debugger.step()
@@ -102,7 +108,11 @@ def test_nothing_of_ours_stays(debug):
     debugger.close()
     from probe.executor import HOMES
 
-    compilers = [vars(module)["_CellGraphExecutor"] for module in map(__import__("sys").modules.get, HOMES) if module]
+    compilers = [
+        vars(module)["_CellGraphExecutor"]
+        for module in map(__import__("sys").modules.get, HOMES)
+        if module
+    ]
     assert all(compiler.compile.__module__.startswith("mindspore") for compiler in compilers)
     assert all("around" not in compiler.compile.__qualname__ for compiler in compilers)
 
@@ -129,5 +139,9 @@ def test_scope_list_and_data_mode(debug):
     assert [name for name in scoped.data if "many.0" in name or "backward" in name] == []
     assert "Cell.many.2.dense.Dense.forward.0" in scoped.data
     only = names(data_mode=["forward", "input"])
-    assert all(set(entry) <= {"input_args", "input_kwargs"} for name, entry in only.data.items() if "forward" in name)
+    assert all(
+        set(entry) <= {"input_args", "input_kwargs"}
+        for name, entry in only.data.items()
+        if "forward" in name
+    )
     assert not [name for name in only.data if "backward" in name]

@@ -32,7 +32,9 @@ STATISTICS = ["Max Value", "Min Value", "Avg Value", "L2Norm Value"]
 def run(**given):
     """Run the training program; return its JSON line, and all that it logged."""
     command = program("kernels", json.dumps(given))
-    done = processes.run(command, capture_output=True, text=True, check=False, timeout=300, cwd=ROOT)
+    done = processes.run(
+        command, capture_output=True, text=True, check=False, timeout=300, cwd=ROOT
+    )
     if done.returncode:
         raise RuntimeError(done.stderr[-4000:])
     return json.loads(done.stdout.splitlines()[-1]), done.stderr
@@ -52,7 +54,9 @@ def arrays(folder, step):
     """Return the parts of the names of all arrays of a step, parameters apart: (kernels, parameters)."""
     names = [parse(path.name) for path in Path(folder).glob(f"rank_0/Net/*/{step}/*.npy")]
     assert all(names)
-    return [name for name in names if not name.is_parameter], [name for name in names if name.is_parameter]
+    return [name for name in names if not name.is_parameter], [
+        name for name in names if name.is_parameter
+    ]
 
 
 _SLOT = re.compile(r"x\w+\[const vector\]")
@@ -85,7 +89,9 @@ def kernels_of(folder):
     found = {}
     for order in Path(folder).glob("rank_0/execution_order/ms_execution_order_graph_*.csv"):
         graph = order.stem.rpartition("_")[2]
-        text = (Path(folder) / "rank_0" / "graphs" / f"ms_output_trace_code_graph_{graph}.ir").read_text()
+        text = (
+            Path(folder) / "rank_0" / "graphs" / f"ms_output_trace_code_graph_{graph}.ir"
+        ).read_text()
         sides, node, device = {}, "", ""
         for line in text.splitlines():
             if re.match(r"  %\d+\(", line):
@@ -103,7 +109,9 @@ def kernels_of(folder):
         names = order.read_text().splitlines()[1:]
         assert names
         for name in names:
-            found.setdefault((graph, without_number(name.replace("/", "_"))), []).append(sides[name])
+            found.setdefault((graph, without_number(name.replace("/", "_"))), []).append(
+                sides[name]
+            )
     return found
 
 
@@ -113,7 +121,9 @@ def slots_of(folder, step):
     for path in Path(folder).glob(f"rank_0/Net/*/{step}/*.npy"):
         name = parse(path.name)
         if not name.is_parameter:
-            seen = slots.setdefault((path.parts[-3], without_number(name.op_name)), {}).setdefault(name.op_name, [])
+            seen = slots.setdefault((path.parts[-3], without_number(name.op_name)), {}).setdefault(
+                name.op_name, []
+            )
             assert (name.io, name.slot) not in seen
             seen.append((name.io, name.slot))
     return {key: list(named.values()) for key, named in slots.items()}
@@ -147,7 +157,9 @@ def found(kernels):
 @pytest.mark.parametrize("level", ["O0", "O1"])
 @pytest.mark.parametrize("loop", thorough_but(["own"], ["own", "model"]))
 @pytest.mark.parametrize("net", thorough_but(["lenet"], ["lenet", "gpt"]))
-def test_every_kernel_of_every_step_has_its_slots_and_the_training_keeps_its_bits(tmp_path, net, loop, level):
+def test_every_kernel_of_every_step_has_its_slots_and_the_training_keeps_its_bits(
+    tmp_path, net, loop, level
+):
     folder = tmp_path / "dump"
     seen, logged = run(net=net, loop=loop, level=level, settings=dump(folder))
     assert seen["seen"] == bare(net, loop, level)
@@ -172,10 +184,13 @@ def test_list_data_mode_and_step_reduce_the_files_exactly(tmp_path, net):
     chosen = {
         name
         for name in names
-        if "matmul" in name.rpartition("_")[2].lower() or (name.startswith("Gradients_") and "Add" in name)
+        if "matmul" in name.rpartition("_")[2].lower()
+        or (name.startswith("Gradients_") and "Add" in name)
     }
     assert 0 < len(chosen) < len(names)
-    assert found(arrays(some, 1)[0]) == Counter({key: 1 for key in wanted if key[0] in chosen and key[1] == "output"})
+    assert found(arrays(some, 1)[0]) == Counter(
+        {key: 1 for key in wanted if key[0] in chosen and key[1] == "output"}
+    )
     assert not arrays(some, 0)[0] and not arrays(some, 2)[0]
 
     one = sorted(name for name in names if name.startswith("Default_"))[0]
@@ -186,7 +201,10 @@ def test_list_data_mode_and_step_reduce_the_files_exactly(tmp_path, net):
         if line.replace("/", "_") == one
     )
     single = tmp_path / "single"
-    run(net=net, settings=dump(single, own={"list": [full_name], "data_mode": ["input"]}, step=["every 2"]))
+    run(
+        net=net,
+        settings=dump(single, own={"list": [full_name], "data_mode": ["input"]}, step=["every 2"]),
+    )
     inputs = Counter({key: 1 for key in wanted if key[:2] == (one, "input")})
     assert inputs
     assert [found(arrays(single, step)[0]) for step in range(3)] == [inputs, Counter(), inputs]
@@ -205,13 +223,17 @@ def test_statistics_are_ours_of_the_same_arrays(tmp_path, loop):
         files = {parse(path.name).key: path for path in table.parent.glob("*.npy")}
         assert len(rows) == len(files)
         for row in rows:
-            key = tuple(int(row[name]) if name in HEAD[2:5] or name == "Slot" else row[name] for name in HEAD[:7])
+            key = tuple(
+                int(row[name]) if name in HEAD[2:5] or name == "Slot" else row[name]
+                for name in HEAD[:7]
+            )
             array = np.load(files[key])
             ours = statistics(array)
             assert (row["Data Type"], int(row["Data Size"])) == (array.dtype.name, array.nbytes)
             assert row["Shape"] == f"({','.join(map(str, array.shape))})"
             assert [row[name] for name in STATISTICS] == [
-                "" if ours[name] is None else str(ours[name]) for name in ("Max", "Min", "Mean", "Norm")
+                "" if ours[name] is None else str(ours[name])
+                for name in ("Max", "Min", "Mean", "Norm")
             ]
             count += 1
     assert count > 1000
@@ -228,7 +250,9 @@ def test_statistics_of_50_steps_keep_the_disk_below_two_steps_and_pandas_reads_t
     assert seen["seen"] == bare("lenet", "model", "O0", 50)
     assert 0 < seen["most"] <= 2 * step_bytes
     assert not list(folder.rglob("*.npy"))
-    tables = sorted(folder.glob("rank_0/Net/0/*/statistic.csv"), key=lambda path: int(path.parent.name))
+    tables = sorted(
+        folder.glob("rank_0/Net/0/*/statistic.csv"), key=lambda path: int(path.parent.name)
+    )
     assert [int(path.parent.name) for path in tables] == list(range(50))
     wanted = len(arrays(one, 0)[0])
     for path in tables:
@@ -244,7 +268,9 @@ def test_max_disk_ends_the_dump_and_not_the_training(tmp_path, task):
     step_bytes = sum(path.stat().st_size for path in one.rglob("*.npy"))
     folder = tmp_path / "dump"
     seen, logged = run(
-        loop="model", steps=4, settings=dump(folder, task, keep_arrays=True, max_disk=int(2.5 * step_bytes))
+        loop="model",
+        steps=4,
+        settings=dump(folder, task, keep_arrays=True, max_disk=int(2.5 * step_bytes)),
     )
     assert seen["seen"] == bare("lenet", "model", "O0", 4)
     assert logged.count("no more kernels are dumped") == 1
@@ -294,7 +320,9 @@ def test_in_pynative_mode_compiled_parts_are_dumped_and_a_line_says_so(tmp_path)
     folder = tmp_path / "dump"
     seen, logged = run(loop="jit", settings=dump(folder))
     assert seen["seen"] == bare("lenet", "jit", "O0")
-    assert logged.count("MindSpore dumps the kernels of compiled functions and optimizers only") == 1
+    assert (
+        logged.count("MindSpore dumps the kernels of compiled functions and optimizers only") == 1
+    )
     kernels = kernels_of(folder)
     types = {name.op_type for name in arrays(folder, 0)[0]}
     assert {"ReLU", "Mul", "ApplyMomentum"} <= types
@@ -323,17 +351,22 @@ def test_the_users_own_configuration_is_respected_and_said(tmp_path, monkeypatch
 
 
 @pytest.mark.parametrize(
-    ("early", "reason"), [("graph", "a graph was compiled"), ("communication", "communication was initialised")]
+    ("early", "reason"),
+    [("graph", "a graph was compiled"), ("communication", "communication was initialised")],
 )
 def test_a_first_start_that_is_too_late_is_a_clear_error(tmp_path, early, reason):
-    with pytest.raises(RuntimeError, match=rf"UsageError: start\(\): too late for level L2, {reason} before\."):
+    with pytest.raises(
+        RuntimeError, match=rf"UsageError: start\(\): too late for level L2, {reason} before\."
+    ):
         run(early=early, settings=dump(tmp_path / "dump"))
 
 
 def test_a_killed_run_loses_no_array_and_recover_names_those_unmeasured(tmp_path, capsys):
     whole, folder = tmp_path / "whole", tmp_path / "dump"
     run(settings=dump(whole))
-    command = program("kernels", json.dumps({"trouble": "kill", "settings": dump(folder, "statistics")}))
+    command = program(
+        "kernels", json.dumps({"trouble": "kill", "settings": dump(folder, "statistics")})
+    )
     done = processes.run(command, capture_output=True, check=False, timeout=300, cwd=ROOT)
     assert done.returncode == -9
     left = {path.parent for path in folder.rglob("*.npy")}
@@ -401,7 +434,9 @@ def test_a_process_has_one_configuration(tmp_path):
     folder = tmp_path / "dump"
     (tmp_path / "another.py").write_text(ANOTHER)
     command = [sys.executable, str(tmp_path / "another.py"), str(folder)]
-    done = processes.run(command, check=True, env=environment(), timeout=200, capture_output=True, text=True)
+    done = processes.run(
+        command, check=True, env=environment(), timeout=200, capture_output=True, text=True
+    )
     assert f"start(): MindSpore already dumps kernels into {folder}." in done.stdout
     assert probe.open(folder).steps == [0, 1]
     assert not (tmp_path / "dump_other").exists()
@@ -477,7 +512,11 @@ def test_names_that_are_too_long_for_a_file_are_read_in_full(tmp_path, task):
     dump = probe.open(tmp_path / "dump")[0]
     relu, add = dump.calls(kind="Kernel")
     assert len(relu.name) > 255 and relu.name.endswith("-Leaf_ReLU-op0.0.forward")
-    assert relu.cell == add.cell == ".".join(["a_very_long_name_of_a_cell_that_goes_on" + "_and_on" * 4] * 4) + ".Leaf"
+    assert (
+        relu.cell
+        == add.cell
+        == ".".join(["a_very_long_name_of_a_cell_that_goes_on" + "_and_on" * 4] * 4) + ".Leaf"
+    )
     assert (relu.outputs["0"].max, add.outputs["0"].max) == (2.0, 3.0)
     if task == "tensor":
         np.testing.assert_array_equal(add.outputs["0"].array(), [[1.0, 3.0]])
@@ -500,11 +539,17 @@ def test_every_dtype_is_measured_and_read(tmp_path, task):
     assert set(outputs) == {"Float16", "BFloat16", "Float64", "Int64", "UInt8"}
     for dtype, tensor in outputs.items():
         wanted = [[1, 0, 3], [0, 2, 5]] if "Int" in dtype else [[1.5, 0, 3], [0, 2, 5]]
-        assert (tensor.max, tensor.min, tensor.mean) == (5, 0, pytest.approx(np.mean(wanted))), dtype
+        assert (tensor.max, tensor.min, tensor.mean) == (5, 0, pytest.approx(np.mean(wanted))), (
+            dtype
+        )
         if task == "tensor":
             np.testing.assert_array_equal(tensor.array().astype(np.float64), wanted)
     finding = probe.first_nan(probe.open(folder))
-    assert finding is not None and "makes NaN of finite inputs" in finding.sentence and "Div" in finding.name
+    assert (
+        finding is not None
+        and "makes NaN of finite inputs" in finding.sentence
+        and "Div" in finding.name
+    )
 
 
 def test_cells_of_kernels_are_found_by_their_scopes(tmp_path):
@@ -516,7 +561,9 @@ def test_cells_of_kernels_are_found_by_their_scopes(tmp_path):
     assert [cell for scope, cell in cells.items() if "optimizer-Momentum" in scope if cell] == []
     # MindSpore names the backward of equal Cells after one of them
     back = {
-        cell for scope, cell in cells.items() if scope.startswith("Gradients/") and "/0-Dense/Grad_MatMul/" in scope
+        cell
+        for scope, cell in cells.items()
+        if scope.startswith("Gradients/") and "/0-Dense/Grad_MatMul/" in scope
     }
     assert back == {"classifier.0.Dense"}
     assert cells[f"{below}/classifier-SequentialCell/4-Dense/BiasAdd-op0"] == "classifier.4.Dense"

@@ -8,7 +8,9 @@ from mindspore import nn
 #| from probe import PrecisionDebugger; debugger = PrecisionDebugger(level="mix", dump_path="dump")
 ms.set_seed(1)
 net = Net()
-train = nn.TrainOneStepCell(nn.WithLossCell(net, nn.CrossEntropyLoss()), nn.Momentum(net.trainable_params(), 0.1, 0.9))
+train = nn.TrainOneStepCell(
+    nn.WithLossCell(net, nn.CrossEntropyLoss()), nn.Momentum(net.trainable_params(), 0.1, 0.9)
+)
 train.set_train()
 for x, y in batches(3):
     #| debugger.start(net)

@@ -26,7 +26,10 @@ def batches(count, size=5, seed=0):
 
 def dataset(count, size=5):
     random = np.random.RandomState(0)
-    rows = [(random.randn(4).astype(np.float32), np.int32(random.randint(3))) for _ in range(count * size)]
+    rows = [
+        (random.randn(4).astype(np.float32), np.int32(random.randint(3)))
+        for _ in range(count * size)
+    ]
     return ms.dataset.GeneratorDataset(rows, ["x", "y"], shuffle=False).batch(size)
 
 

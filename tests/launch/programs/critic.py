@@ -12,7 +12,9 @@ class CriticLoss(nn.Cell):
         self.generator, self.critic = generator, critic
 
     def construct(self, x):
-        return ops.sub(self.critic(ops.stop_gradient(self.generator(x))).mean(), self.critic(x).mean())
+        return ops.sub(
+            self.critic(ops.stop_gradient(self.generator(x))).mean(), self.critic(x).mean()
+        )
 
 
 class GeneratorLoss(nn.Cell):
@@ -26,7 +28,10 @@ class GeneratorLoss(nn.Cell):
 
 ms.set_seed(1)
 generator, critic = nn.SequentialCell(nn.Dense(4, 4)), nn.SequentialCell(nn.Dense(4, 1))
-g_optimizer, c_optimizer = nn.RMSProp(generator.trainable_params()), nn.RMSProp(critic.trainable_params())
+g_optimizer, c_optimizer = (
+    nn.RMSProp(generator.trainable_params()),
+    nn.RMSProp(critic.trainable_params()),
+)
 train_critic = nn.TrainOneStepCell(CriticLoss(generator, critic), c_optimizer)
 train_generator = nn.TrainOneStepCell(GeneratorLoss(generator, critic), g_optimizer)
 for number, (x, _) in enumerate(batches(4)):

@@ -20,5 +20,12 @@ if __name__ == "__main__":
     parsed = parser.parse_args()
     print(sys.argv, parsed, sys.path[0] == os.path.dirname(os.path.realpath(__file__)), __file__)
     print(sorted(name for name in globals()), __spec__, __package__, __main__.__dict__ is globals())
-    print(type(pickle.loads(pickle.dumps(Thing()))) is Thing, Thing.__module__, type(__loader__).__name__)
-    print("mindspore" in sys.modules and "MINDSPORE_FRESH" in os.environ, type(sys.modules["__main__"]).__name__)
+    print(
+        type(pickle.loads(pickle.dumps(Thing()))) is Thing,
+        Thing.__module__,
+        type(__loader__).__name__,
+    )
+    print(
+        "mindspore" in sys.modules and "MINDSPORE_FRESH" in os.environ,
+        type(sys.modules["__main__"]).__name__,
+    )

@@ -9,7 +9,9 @@ from mindspore import nn
 ms.set_context(mode=ms.GRAPH_MODE)
 ms.set_seed(1)
 net = Net()
-train = nn.TrainOneStepCell(nn.WithLossCell(net, nn.CrossEntropyLoss()), nn.Momentum(net.trainable_params(), 0.1, 0.9))
+train = nn.TrainOneStepCell(
+    nn.WithLossCell(net, nn.CrossEntropyLoss()), nn.Momentum(net.trainable_params(), 0.1, 0.9)
+)
 train.set_train()
 for x, y in batches(3):
     #| debugger.start(net)

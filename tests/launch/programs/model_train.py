@@ -9,7 +9,9 @@ from mindspore import nn
 #| debugger = PrecisionDebugger(level="mix", dump_path="dump")
 ms.set_seed(1)
 net = Net()
-model = ms.Model(net, nn.CrossEntropyLoss(), nn.Adam(net.trainable_params(), 1e-2), metrics={"accuracy"})
+model = ms.Model(
+    net, nn.CrossEntropyLoss(), nn.Adam(net.trainable_params(), 1e-2), metrics={"accuracy"}
+)
 watch = [ms.LossMonitor(1)]
 #| watch.insert(0, MsprobeStep(debugger))
 model.train(1, dataset(2), callbacks=watch, dataset_sink_mode=False)

@@ -11,7 +11,9 @@ nets = [Net(8), Net(6)]
 optimizers = [nn.SGD(net.trainable_params(), 1e-2) for net in nets]
 loss_of = nn.CrossEntropyLoss()
 for net, optimizer in zip(nets, optimizers):
-    gradient = ms.value_and_grad(lambda x, y, net=net: loss_of(net(x), y), None, optimizer.parameters)
+    gradient = ms.value_and_grad(
+        lambda x, y, net=net: loss_of(net(x), y), None, optimizer.parameters
+    )
     for x, y in batches(2):
         #| debugger.start(nets)
         loss, gradients = gradient(x, y)

@@ -9,7 +9,9 @@ from mindspore import nn
 from msprobe.mindspore import TrainerMon
 
 with open("monitor.json", "w") as file:
-    json.dump({"targets": {}, "wg_distribution": True, "param_distribution": True, "ops": ["norm"]}, file)
+    json.dump(
+        {"targets": {}, "wg_distribution": True, "param_distribution": True, "ops": ["norm"]}, file
+    )
 net = Net()
 loss_of = nn.CrossEntropyLoss()
 optimizer = nn.Adam(net.trainable_params(), 1e-2)

@@ -37,11 +37,15 @@ def alarms(folder, values, op="mean", rules=(TURBULENCE,)):
 @pytest.mark.parametrize(
     ("values", "op", "steps"),
     [
-        ([1.0, 1.4, 1.0], "mean", []), ([1.0, 1.6, 1.0], "mean", [1]), ([1.0, -1.6], "mean", [1]),
+        ([1.0, 1.4, 1.0], "mean", []),
+        ([1.0, 1.6, 1.0], "mean", [1]),
+        ([1.0, -1.6], "mean", [1]),
         ([-1.0, -1.6], "norm", [1]),
-        ([1.0, 0.1], "mean", []), ([1.0, 9.0], "max", []), ([1.0, math.nan], "mean", []),
+        ([1.0, 0.1], "mean", []),
+        ([1.0, 9.0], "max", []),
+        ([1.0, math.nan], "mean", []),
     ],
-)  # fmt: skip
+)
 def test_a_number_far_above_its_mean_of_before_is_an_alarm(tmp_path, values, op, steps):
     assert alarms(tmp_path, values, op) == steps
 
@@ -80,7 +84,10 @@ class Net(nn.Cell):
     [
         ([], 8),
         (["head"], ["0:head.weight", "0:head.bias"]),
-        (["head", "layers.1.fc"], ["0:layers.1.fc.weight", "0:layers.1.fc.bias", "0:head.weight", "0:head.bias"]),
+        (
+            ["head", "layers.1.fc"],
+            ["0:layers.1.fc.weight", "0:layers.1.fc.bias", "0:head.weight", "0:head.bias"],
+        ),
         (["0:layers.0.gate"], ["0:layers.0.gate.weight"]),
         (["fc"], []),
     ],
@@ -97,7 +104,10 @@ def test_parameters_that_are_not_trained_are_left_out():
 
 
 def test_the_number_of_a_model_is_a_part_of_the_names():
-    assert list(chosen_parameters([nn.Dense(2, 1), nn.Dense(2, 1)], ["1:"])) == ["1:weight", "1:bias"]
+    assert list(chosen_parameters([nn.Dense(2, 1), nn.Dense(2, 1)], ["1:"])) == [
+        "1:weight",
+        "1:bias",
+    ]
 
 
 def test_cells_are_chosen_by_their_names():
@@ -109,17 +119,21 @@ def test_cells_are_chosen_by_their_names():
 @pytest.mark.parametrize(
     ("name", "short"),
     [
-        ("net.layers.0.fc", "layers.0.fc"), ("a.layer.0.b.layer.1", "layer.1"),
+        ("net.layers.0.fc", "layers.0.fc"),
+        ("a.layer.0.b.layer.1", "layer.1"),
         ("net.embedding.weight", "embedding.weight"),
-        ("net.final_norm", "final_norm"), ("fc.weight", "fc.weight"), ("layers.0.norm", "norm"),
+        ("net.final_norm", "final_norm"),
+        ("fc.weight", "fc.weight"),
+        ("layers.0.norm", "norm"),
     ],
-)  # fmt: skip
+)
 def test_a_name_without_what_wraps_the_model(name, short):
     assert shortened(name) == short
 
 
 @pytest.mark.parametrize(
-    ("accumulated", "parts"), [(1, ["0", "0", "0", "0"]), (2, ["0", "1", "0", "1"]), (4, ["0", "1", "2", "3"])]
+    ("accumulated", "parts"),
+    [(1, ["0", "0", "0", "0"]), (2, ["0", "1", "0", "1"]), (4, ["0", "1", "2", "3"])],
 )
 def test_calls_of_a_cell_belong_to_the_parts_of_a_step(tmp_path, accumulated, parts):
     net = nn.Dense(2, 2)
@@ -132,7 +146,9 @@ def test_calls_of_a_cell_belong_to_the_parts_of_a_step(tmp_path, accumulated, pa
     for _ in range(2):
         values.is_on = True
         for call in range(4):
-            values.note_cell(slot_of(f"Cell.0.Dense.forward.{call}.input.0"), Tensor(np.ones((1, 2), np.float32)))
+            values.note_cell(
+                slot_of(f"Cell.0.Dense.forward.{call}.input.0"), Tensor(np.ones((1, 2), np.float32))
+            )
         assert [part for _, part in values.end().tables["actv"]] == list(dict.fromkeys(parts))
 
 
@@ -141,7 +157,10 @@ def test_rows_of_several_steps_are_in_one_file(tmp_path):
     for step in range(3):
         rows = {(NAME, ""): {"norm": 1.23456 + step}, (NAME, "1"): {"norm": math.nan}}
         files.write(step, {"grad": rows if step else {(NAME, ""): {"norm": 1.0}}})
-    assert sorted(path.name for path in (tmp_path / "made").iterdir()) == ["grad_0-1.csv", "grad_2-3.csv"]
+    assert sorted(path.name for path in (tmp_path / "made").iterdir()) == [
+        "grad_0-1.csv",
+        "grad_2-3.csv",
+    ]
     with open(tmp_path / "made" / "grad_2-3.csv") as file:
         found = list(csv.reader(file))
     assert found[0] == ["vpp_stage", "name", "step", "micro_step", "norm"]

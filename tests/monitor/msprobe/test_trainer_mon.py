@@ -17,7 +17,12 @@ from probe.monitor.numbers import DeviceNumbers, HostNumbers
 
 pytestmark = pytest.mark.medium
 
-ALL = {"wg_distribution": True, "mv_distribution": True, "param_distribution": True, "xy_distribution": True}
+ALL = {
+    "wg_distribution": True,
+    "mv_distribution": True,
+    "param_distribution": True,
+    "xy_distribution": True,
+}
 OPS = ["min", "max", "norm", "zeros", "nans", "mean"]
 
 
@@ -53,7 +58,9 @@ class Loop:
         self.net = Net()
         self.net.set_train()
         self.optimizer = optimizer(self.net.trainable_params(), 0.01)
-        self.grad = ms.value_and_grad(lambda x, y: ((self.net(x) - y) ** 2).mean(), None, self.optimizer.parameters)
+        self.grad = ms.value_and_grad(
+            lambda x, y: ((self.net(x) - y) ** 2).mean(), None, self.optimizer.parameters
+        )
         self.path = folder / "monitor.json"
         self.path.write_text(json.dumps(config))
         self.monitor = None
@@ -71,10 +78,14 @@ class Loop:
                 loss, gradients = self.grad(ms.Tensor(x), ms.Tensor(x[:, :2] * 2))
                 self.losses.append(float(loss.asnumpy()))
                 self.gradients[-1].append([gradient.asnumpy().copy() for gradient in gradients])
-                total = gradients if total is None else tuple(a + b for a, b in zip(total, gradients))
+                total = (
+                    gradients if total is None else tuple(a + b for a, b in zip(total, gradients))
+                )
             total = change(step, total)
             self.entered.append([gradient.asnumpy().copy() for gradient in total])
-            self.before.append([parameter.asnumpy().copy() for parameter in self.net.trainable_params()])
+            self.before.append(
+                [parameter.asnumpy().copy() for parameter in self.net.trainable_params()]
+            )
             self.optimizer(total)
         self.after = [parameter.asnumpy().copy() for parameter in self.net.trainable_params()]
         return self
@@ -119,10 +130,21 @@ def norms(arrays, names):
 
 def test_the_files_have_the_names_and_columns_of_msprobe(loop):
     ran = loop({**ALL, "ops": OPS, "step_count_per_record": 2}).run(3)
-    kinds = {"grad_unreduced", "grad_reduced", "param_origin", "param_updated", "exp_avg", "exp_avg_sq"}
-    expected = {f"{kind}_{steps}.csv" for kind in (*kinds, "actv", "actv_grad") for steps in ("0-1", "2-3")}
+    kinds = {
+        "grad_unreduced",
+        "grad_reduced",
+        "param_origin",
+        "param_updated",
+        "exp_avg",
+        "exp_avg_sq",
+    }
+    expected = {
+        f"{kind}_{steps}.csv" for kind in (*kinds, "actv", "actv_grad") for steps in ("0-1", "2-3")
+    }
     assert {path.name for path in ran.files()} == expected
-    assert re.fullmatch(r"[A-Z]\w\w\d\d_\d\d-\d\d-\d\d-rank0-[0-9a-f]{8}", ran.files()[0].parent.name)
+    assert re.fullmatch(
+        r"[A-Z]\w\w\d\d_\d\d-\d\d-\d\d-rank0-[0-9a-f]{8}", ran.files()[0].parent.name
+    )
     for path in ran.files():
         head = path.read_text().splitlines()[0].split(",")
         part = ["micro_step"] if path.name.startswith("actv") else []
@@ -132,7 +154,10 @@ def test_the_files_have_the_names_and_columns_of_msprobe(loop):
         assert sorted(row["name"] for row in rows) == sorted(ran.names), kind
         assert {row["vpp_stage"] for row in rows} == {"0"}
     shapes = {row["name"]: (row["shape"], row["dtype"]) for row in ran.rows("param_origin")}
-    assert shapes["head.weight"] == ("(2, 4)", "Float32") and shapes["head.bias"] == ("(2,)", "Float32")
+    assert shapes["head.weight"] == ("(2, 4)", "Float32") and shapes["head.bias"] == (
+        "(2,)",
+        "Float32",
+    )
 
 
 def test_gradients_and_parameters_are_those_of_the_training(loop):
@@ -141,13 +166,27 @@ def test_gradients_and_parameters_are_those_of_the_training(loop):
     for step in range(3):
         arrived = norms(ran.gradients[step][0], ran.names)
         assert ran.column("grad_unreduced", "norm", step) == pytest.approx(arrived, rel=1e-5)
-        assert ran.column("grad_reduced", "norm", step) == pytest.approx(norms(ran.entered[step], ran.names), rel=1e-5)
-        assert ran.column("param_origin", "norm", step) == pytest.approx(norms(ran.before[step], ran.names), rel=1e-5)
+        assert ran.column("grad_reduced", "norm", step) == pytest.approx(
+            norms(ran.entered[step], ran.names), rel=1e-5
+        )
+        assert ran.column("param_origin", "norm", step) == pytest.approx(
+            norms(ran.before[step], ran.names), rel=1e-5
+        )
         later = ran.before[step + 1] if step < 2 else ran.after
-        assert ran.column("param_updated", "norm", step) == pytest.approx(norms(later, ran.names), rel=1e-5)
-        means = {name: float(gradient.mean()) for name, gradient in zip(ran.names, ran.gradients[step][0])}
-        assert ran.column("grad_unreduced", "mean", step) == pytest.approx(means, rel=1e-4, abs=1e-7)
-        zeros = {name: float((np.abs(g) < 1e-8).mean()) for name, g in zip(ran.names, ran.gradients[step][0])}
+        assert ran.column("param_updated", "norm", step) == pytest.approx(
+            norms(later, ran.names), rel=1e-5
+        )
+        means = {
+            name: float(gradient.mean())
+            for name, gradient in zip(ran.names, ran.gradients[step][0])
+        }
+        assert ran.column("grad_unreduced", "mean", step) == pytest.approx(
+            means, rel=1e-4, abs=1e-7
+        )
+        zeros = {
+            name: float((np.abs(g) < 1e-8).mean())
+            for name, g in zip(ran.names, ran.gradients[step][0])
+        }
         assert ran.column("grad_unreduced", "zeros", step) == pytest.approx(zeros)
     assert set(ran.column("exp_avg", "norm", 0).values()) == {0.0}  # before the first update
     first = norms([0.1 * gradient for gradient in ran.entered[0]], ran.names)
@@ -155,13 +194,23 @@ def test_gradients_and_parameters_are_those_of_the_training(loop):
 
 
 def test_cells_have_rows_for_inputs_outputs_and_gradients(loop):
-    ran = loop({"xy_distribution": True, "targets": {"layers.1": {}, "head": {}}, "ops": ["norm", "max"]}).run(2)
+    ran = loop(
+        {"xy_distribution": True, "targets": {"layers.1": {}, "head": {}}, "ops": ["norm", "max"]}
+    ).run(2)
     forward = {row["name"] for row in ran.rows("actv")}
-    assert forward == {"layers.1.input_0", "layers.1.input_1", "layers.1.output", "head.input", "head.output"}
+    assert forward == {
+        "layers.1.input_0",
+        "layers.1.input_1",
+        "layers.1.output",
+        "head.input",
+        "head.output",
+    }
     backward = {row["name"] for row in ran.rows("actv_grad")}
     assert backward == forward
     assert {row["micro_step"] for row in ran.rows("actv")} == {"0"}
-    wanted = [gradient for gradient, name in zip(ran.gradients[1][0], ran.names) if name == "head.bias"]
+    wanted = [
+        gradient for gradient, name in zip(ran.gradients[1][0], ran.names) if name == "head.bias"
+    ]
     assert wanted  # the gradient of the bias is the sum of the gradients of the output
     whole = loop({"xy_distribution": True, "ops": ["norm"]}).run(1)
     assert ".input" in {row["name"] for row in whole.rows("actv")}  # the model itself
@@ -177,15 +226,23 @@ def test_a_cell_that_is_called_in_a_validation_has_no_row(loop):
 
 
 def test_each_of_the_accumulated_gradients_may_have_a_row(loop):
-    ran = loop({"wg_distribution": True, "monitor_mbs_grad": True, "ndigits": 12}, accumulated=3).run(2)
+    ran = loop(
+        {"wg_distribution": True, "monitor_mbs_grad": True, "ndigits": 12}, accumulated=3
+    ).run(2)
     rows = [row for row in ran.rows("grad_unreduced") if row["name"] == "head.weight"]
-    assert [(row["step"], row["micro_step"]) for row in rows] == [(s, m) for s in "01" for m in "012"]
+    assert [(row["step"], row["micro_step"]) for row in rows] == [
+        (s, m) for s in "01" for m in "012"
+    ]
     place = ran.names.index("head.weight")
-    expected = [np.linalg.norm(ran.gradients[step][part][place]) for step in range(2) for part in range(3)]
+    expected = [
+        np.linalg.norm(ran.gradients[step][part][place]) for step in range(2) for part in range(3)
+    ]
     np.testing.assert_allclose([float(row["norm"]) for row in rows], expected, rtol=1e-5)
     last = loop({"wg_distribution": True, "ndigits": 12}, accumulated=3).run(1)
     np.testing.assert_allclose(
-        last.column("grad_unreduced", "norm", 0)["head.weight"], np.linalg.norm(last.gradients[0][2][place]), rtol=1e-5
+        last.column("grad_unreduced", "norm", 0)["head.weight"],
+        np.linalg.norm(last.gradients[0][2][place]),
+        rtol=1e-5,
     )
 
 
@@ -198,7 +255,9 @@ def test_the_steps_are_those_that_the_settings_select(loop):
 def test_targets_choose_parameters_by_their_beginning(loop):
     ran = loop({"wg_distribution": True, "targets": {"layers.0": {}, "0:head.bias": {}}}).run(1)
     names = {row["name"] for row in ran.rows("grad_reduced")}
-    assert names == {name for name in ran.names if name.startswith("layers.0") or name == "head.bias"}
+    assert names == {
+        name for name in ran.names if name.startswith("layers.0") or name == "head.bias"
+    }
 
 
 def test_other_ranks_write_nothing(loop):
@@ -206,7 +265,9 @@ def test_other_ranks_write_nothing(loop):
     assert ran.files() == []
 
 
-@pytest.mark.parametrize("optimizer", [nn.Adam, lambda p, lr: ms.experimental.optim.AdamW(p, lr=lr)])
+@pytest.mark.parametrize(
+    "optimizer", [nn.Adam, lambda p, lr: ms.experimental.optim.AdamW(p, lr=lr)]
+)
 def test_the_training_keeps_its_bits(loop, optimizer):
     bare = loop({}, watch=False, optimizer=optimizer).run(6)
     watched = loop({**ALL, "ops": OPS}, optimizer=optimizer).run(6)
@@ -232,7 +293,11 @@ def test_on_a_device_the_rows_have_the_same_numbers(loop, tmp_path, monkeypatch)
         assert [(row["name"], row["step"], row["shape"], row["dtype"]) for row in found] == keys
         for row, other in zip(rows, found):
             for op in OPS:
-                assert float(other[op]) == pytest.approx(float(row[op]), rel=1e-3, abs=2e-4), (kind, row, other)
+                assert float(other[op]) == pytest.approx(float(row[op]), rel=1e-3, abs=2e-4), (
+                    kind,
+                    row,
+                    other,
+                )
 
 
 @pytest.mark.parametrize(("eps", "zeros"), [(0.0, 0.0), (0.5, 0.25), (1.5, 0.5)])
@@ -241,7 +306,10 @@ def test_on_a_device_the_elements_below_eps_are_those_of_the_host(eps, zeros):
     numbers = DeviceNumbers(lambda: None, on_cpu=True)
     found = numbers.several(tensor, ["zeros", "nans"], eps)
     fetched = numbers.fetch(numbers.take())
-    assert {name: found[name].of(fetched) for name in ("zeros", "nans")} == {"zeros": zeros, "nans": 1}
+    assert {name: found[name].of(fetched) for name in ("zeros", "nans")} == {
+        "zeros": zeros,
+        "nans": 1,
+    }
     assert HostNumbers(lambda: None, on_cpu=True).several(tensor, ["zeros"], eps)["zeros"] == zeros
 
 
@@ -250,10 +318,18 @@ def test_alarms_are_on_the_log_and_in_anomaly_json(loop, tmp_path, caplog):
         return tuple(gradient * (1000 if step == 2 else 1) for gradient in gradients)
 
     rules = [{"rule_name": "AnomalyTurbulence", "args": {"threshold": 99}}]
-    loop({"wg_distribution": True, "ops": ["norm", "max"], "alert": {"rules": rules, "dump": True}}).run(3, change)
-    said = [record.getMessage() for record in caplog.records if "AnomalyTurbulence" in record.getMessage()]
+    loop(
+        {"wg_distribution": True, "ops": ["norm", "max"], "alert": {"rules": rules, "dump": True}}
+    ).run(3, change)
+    said = [
+        record.getMessage()
+        for record in caplog.records
+        if "AnomalyTurbulence" in record.getMessage()
+    ]
     assert said and all("/post_grad: norm" in line and "step 2" in line for line in said)
-    written = json.loads((tmp_path / "out" / "anomaly_detected" / "rank0" / "anomaly.json").read_text())
+    written = json.loads(
+        (tmp_path / "out" / "anomaly_detected" / "rank0" / "anomaly.json").read_text()
+    )
     assert len(written) == len(said)
     assert {item["step"] for item in written.values()} == {2}
     assert all(key.startswith(f"{item['tag_name']}_step_2_call_") for key, item in written.items())
@@ -263,8 +339,13 @@ def test_a_nan_raises_an_alarm_and_is_written(loop, caplog):
     def change(step, gradients):
         return tuple(gradient * (np.nan if step == 1 else 1) for gradient in gradients)
 
-    ran = loop({"wg_distribution": True, "alert": {"rules": [{"rule_name": "AnomalyNan"}]}}).run(2, change)
-    assert any("AnomalyNan: 0:head.weight/rank0/post_grad" in record.getMessage() for record in caplog.records)
+    ran = loop({"wg_distribution": True, "alert": {"rules": [{"rule_name": "AnomalyNan"}]}}).run(
+        2, change
+    )
+    assert any(
+        "AnomalyNan: 0:head.weight/rank0/post_grad" in record.getMessage()
+        for record in caplog.records
+    )
     assert {row["norm"] for row in ran.rows("grad_reduced") if row["step"] == "1"} == {"nan"}
 
 
@@ -272,11 +353,17 @@ def test_an_edit_begins_and_ends_measuring(loop, monkeypatch):
     monkeypatch.setenv("DYNAMIC_MONITOR", "True")
     ran = loop({"dynamic_on": False, "param_distribution": True}).run(2)
     assert ran.files() == []
-    ran.path.write_text(json.dumps({"dynamic_on": True, "param_distribution": True, "collect_times": 2}))
+    ran.path.write_text(
+        json.dumps({"dynamic_on": True, "param_distribution": True, "collect_times": 2})
+    )
     ran.run(4)
     assert sorted({int(row["step"]) for row in ran.rows("param_origin")}) == [3, 4]
     assert json.loads(ran.path.read_text())["dynamic_on"] is False
-    ran.path.write_text(json.dumps({"dynamic_on": True, "param_distribution": True, "collect_times": 1, "ndigits": 3}))
+    ran.path.write_text(
+        json.dumps(
+            {"dynamic_on": True, "param_distribution": True, "collect_times": 1, "ndigits": 3}
+        )
+    )
     ran.run(2)
     assert sorted({int(row["step"]) for row in ran.rows("param_origin")}) == [3, 4, 7]
     ran.path.write_text("{")
@@ -323,14 +410,25 @@ DOCUMENTED = {
     },
 }  # fmt: skip
 #: those that msprobe writes no csv for, or not on MindSpore
-SILENT = {"structure", "one target", "two targets", "everything", "features", "turbulence", "nan", "both"}
+SILENT = {
+    "structure",
+    "one target",
+    "two targets",
+    "everything",
+    "features",
+    "turbulence",
+    "nan",
+    "both",
+}
 
 
 @pytest.mark.parametrize("name", list(DOCUMENTED))
 def test_a_configuration_of_msprobes_documents_runs(loop, name, caplog):
     ran = loop(DOCUMENTED[name]).run(2)
     assert (ran.files() == []) == (name in SILENT)
-    assert not [record.getMessage() for record in caplog.records if "has no effect" in record.getMessage()]
+    assert not [
+        record.getMessage() for record in caplog.records if "has no effect" in record.getMessage()
+    ]
     assert not list(ran.folder.rglob("dump_error_info.log"))
 
 
@@ -414,7 +512,9 @@ def test_a_training_of_model_train_is_watched(loop):
     ms.Model(ran.net, nn.MSELoss(), ran.optimizer).train(1, data, dataset_sink_mode=False)
     for kind in ("grad_unreduced", "grad_reduced", "param_origin", "param_updated"):
         rows = [(row["step"], row["name"]) for row in ran.rows(kind)]
-        assert sorted(rows) == sorted((str(step), name) for step in range(3) for name in ran.names), kind
+        assert sorted(rows) == sorted(
+            (str(step), name) for step in range(3) for name in ran.names
+        ), kind
     arrived, entered = ran.rows("grad_unreduced"), ran.rows("grad_reduced")
     assert {(row["name"], row["step"], row["norm"]) for row in arrived} == {
         (row["name"], row["step"], row["norm"]) for row in entered
@@ -466,8 +566,16 @@ class Core(nn.Cell):
 
 HOOKS = {"attention_hook": ["core"], "moe_router_weight_hook": ["0:router"], "moe_router_logit_hook": ["0:router"],
          "linear_hook": ["0:qk", "0:core"]}  # fmt: skip
-EXTRA = {"recording_l2_features": True, "l2_targets": HOOKS, "ur_distribution": True, "mg_direction": True,
-         "stack_info": True, "print_struct": True, "ndigits": 12, "ops": OPS}  # fmt: skip
+EXTRA = {
+    "recording_l2_features": True,
+    "l2_targets": HOOKS,
+    "ur_distribution": True,
+    "mg_direction": True,
+    "stack_info": True,
+    "print_struct": True,
+    "ndigits": 12,
+    "ops": OPS,
+}
 
 
 @pytest.fixture
@@ -491,11 +599,17 @@ def test_features_of_cells_are_in_files_of_their_hooks(of_experts):
     assert (row["name"], row["micro_step"]) == ("qk.linear", "0")
     assert float(row["kernel_norm"]) == pytest.approx(np.linalg.norm(weight, 2), rel=1e-2)
     (row,) = [row for row in ran.rows("attention_hook") if row["step"] == "0"]
-    assert row["name"] == "core.attention" and 0 < float(row["entropy"]) < np.log(8) and float(row["softmax"]) < 1
+    assert (
+        row["name"] == "core.attention"
+        and 0 < float(row["entropy"]) < np.log(8)
+        and float(row["softmax"]) < 1
+    )
     (row,) = [row for row in ran.rows("moe_router_weight_hook") if row["step"] == "0"]
     rows = ran.before[0][ran.names.index("router.weight")]
     rows = rows / np.linalg.norm(rows, axis=1, keepdims=True)
-    assert float(row["router_weight_similarity"]) == pytest.approx((rows @ rows.T)[np.triu_indices(4, 1)].mean(), 1e-4)
+    assert float(row["router_weight_similarity"]) == pytest.approx(
+        (rows @ rows.T)[np.triu_indices(4, 1)].mean(), 1e-4
+    )
     tokens = [float(row["tokens"]) for row in ran.rows("tokens_per_expert") if row["step"] == "0"]
     assert len(tokens) == 4 and sum(tokens) == 8
 
@@ -504,9 +618,13 @@ def test_the_update_of_adam_and_the_direction_of_its_gradient(of_experts):
     ran = of_experts(EXTRA).run(3)
     updates = {row["name"]: row for row in ran.rows("ur_distribution") if row["step"] == "0"}
     assert {name.rpartition(".")[0] for name in updates} == set(ran.names)
-    for name, gradient in zip(ran.names, ran.entered[0]):  # in the first step the mean is the gradient
+    for name, gradient in zip(
+        ran.names, ran.entered[0]
+    ):  # in the first step the mean is the gradient
         expected = gradient / (np.abs(gradient) + 1e-8)
-        assert float(updates[f"{name}.update"]["norm"]) == pytest.approx(np.linalg.norm(expected), rel=1e-3)
+        assert float(updates[f"{name}.update"]["norm"]) == pytest.approx(
+            np.linalg.norm(expected), rel=1e-3
+        )
     found = ran.column("mg_direction", "mg_direction", 1)
     for name, first, second in zip(ran.names, *ran.entered[:2]):
         assert found[name] == pytest.approx(np.mean((np.sign(first * second) + 1) / 2), abs=1e-6)
@@ -519,7 +637,9 @@ def test_stacks_and_shapes_are_written_once(of_experts):
         stacks = {row["module_name"]: row["stack_info"] for row in csv.DictReader(file)}
     assert set(stacks) == {"0:", "0:qk", "0:core", "0:router"}
     assert "self.core(q, key=k)" in stacks["0:core"] and stacks["0:core"].startswith("File ")
-    shapes = json.loads((ran.folder / "out" / "module_struct" / "rank0" / "module_struct.json").read_text())
+    shapes = json.loads(
+        (ran.folder / "out" / "module_struct" / "rank0" / "module_struct.json").read_text()
+    )
     assert shapes["0:router"] == {
         "input": {"config": "list[1]", "0": "size=(8, 4), dtype=Float32"},
         "output": {"config": "tensor", "tensor": "size=(8, 4), dtype=Float32"},
@@ -533,12 +653,16 @@ def test_output_is_appended_to_a_folder_between_two_times(loop):
     first = loop(config).run(2)
     first.monitor.close()
     (before,) = first.files()[:1]
-    second = loop({**config, "append_output": ["Jan01_00-00-00", "Dec31_23-59-59"]}, start_iteration=2).run(2)
+    second = loop(
+        {**config, "append_output": ["Jan01_00-00-00", "Dec31_23-59-59"]}, start_iteration=2
+    ).run(2)
     assert {path.parent for path in second.files()} == {before.parent}
     assert sorted({int(row["step"]) for row in second.rows("grad_reduced")}) == [0, 1, 2, 3]
 
 
 def test_inputs_that_are_no_heads_are_told_once(of_experts, caplog):
     of_experts({"recording_l2_features": True, "l2_targets": {"attention_hook": ["0:qk"]}}).run(3)
-    said = [record.getMessage() for record in caplog.records if "attention_hook" in record.getMessage()]
+    said = [
+        record.getMessage() for record in caplog.records if "attention_hook" in record.getMessage()
+    ]
     assert said == ["attention_hook needs queries and keys of 4 dimensions: 0:qk has none"]

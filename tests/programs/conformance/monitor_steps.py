@@ -75,7 +75,11 @@ class Layer(nn.Cell):
 class Decoder(nn.Cell):
     def __init__(self):
         super().__init__()
-        self.embed, self.layers, self.head = nn.Dense(4, 8), nn.CellList([Layer(), Layer()]), nn.Dense(8, 3)
+        self.embed, self.layers, self.head = (
+            nn.Dense(4, 8),
+            nn.CellList([Layer(), Layer()]),
+            nn.Dense(8, 3),
+        )
 
     def construct(self, x):
         x = self.embed(x).reshape(4, 2, 8)

@@ -66,4 +66,8 @@ if debugger:
     debugger.stop()
     debugger.step()
 os.makedirs(args.out, exist_ok=True)
-np.savez(os.path.join(args.out, "numbers.npz"), loss.asnumpy(), *[gradient.asnumpy() for gradient in gradients])
+np.savez(
+    os.path.join(args.out, "numbers.npz"),
+    loss.asnumpy(),
+    *[gradient.asnumpy() for gradient in gradients],
+)

@@ -32,7 +32,15 @@ if args.tool != "probe":  # mint.norm has no kernel on CPU
 os.makedirs(args.out, mode=0o750)
 config = os.path.join(args.out, "config.json")
 with open(config, "w") as file:
-    json.dump({"task": args.task, "level": "debug", "dump_path": os.path.join(args.out, "dump"), args.task: {}}, file)
+    json.dump(
+        {
+            "task": args.task,
+            "level": "debug",
+            "dump_path": os.path.join(args.out, "dump"),
+            args.task: {},
+        },
+        file,
+    )
 os.chmod(config, 0o640)
 module = {"probe": "probe", "msprobe": "msprobe.mindspore"}[args.tool]
 debugger = importlib.import_module(module).PrecisionDebugger(config_path=config)

@@ -56,9 +56,29 @@ def _everything(path: str) -> int:
     try:
         for dump in probe.open(path):
             for call in dump:
-                str((call, call.cell, call.parent, call.stack, call.inputs, call.outputs, call.parameters, call.raised))
+                str(
+                    (
+                        call,
+                        call.cell,
+                        call.parent,
+                        call.stack,
+                        call.inputs,
+                        call.outputs,
+                        call.parameters,
+                        call.raised,
+                    )
+                )
                 for tensor in call.tensors():
-                    str((tensor, tensor.shape, tensor.stats, tensor.max, tensor.nan_count, tensor.md5))
+                    str(
+                        (
+                            tensor,
+                            tensor.shape,
+                            tensor.stats,
+                            tensor.max,
+                            tensor.nan_count,
+                            tensor.md5,
+                        )
+                    )
                     str((tensor.producer, tensor.users))
                     if tensor.path:
                         _quietly(tensor.array)
@@ -84,10 +104,14 @@ def commands(kind: str, seed: str, path: str) -> dict[str, list[str]]:
     """Return the commands for a kind of seed: name -> words. ``load`` has no words but the path."""
     if kind == "checkpoints":
         file = next(
-            (it for it in sorted(Path(path).iterdir()) if it.name.startswith("changed.")), Path(path) / "x.ckpt"
+            (it for it in sorted(Path(path).iterdir()) if it.name.startswith("changed.")),
+            Path(path) / "x.ckpt",
         )
         whole = str(Path(seed) / file.name.replace("changed", "x"))
-        return {"check": ["check", whole, str(file)], "check alone": ["check", str(file), str(file)]}
+        return {
+            "check": ["check", whole, str(file)],
+            "check alone": ["check", str(file), str(file)],
+        }
     if kind == "summaries":
         files = sorted(str(it) for it in Path(path).iterdir() if it.name.startswith("changed"))
         return {"merge": ["merge", *files]}
@@ -164,12 +188,18 @@ _REASONS = {
     "loop": "Too many levels",
 }  # fmt: skip
 #: control characters and marks of direction; a cell of a table that a spreadsheet would run
-_HARMFUL, _FORMULA = re.compile("[\x00-\x08\x0b-\x1f\x7f\u202a-\u202e]"), re.compile(r'(?:^|,)"?[=@]', re.MULTILINE)
+_HARMFUL, _FORMULA = (
+    re.compile("[\x00-\x08\x0b-\x1f\x7f\u202a-\u202e]"),
+    re.compile(r'(?:^|,)"?[=@]', re.MULTILINE),
+)
 #: fields of records and headers -> types that they never have
 _WRONG = {
-    **dict.fromkeys(mutations.NUMBERS, (list, dict)), "dtype": (list, dict, int, float),
-    "shape": (dict, str, int, float), "framework": (list, dict, int, float), "task": (list, dict, int, float),
-}  # fmt: skip
+    **dict.fromkeys(mutations.NUMBERS, (list, dict)),
+    "dtype": (list, dict, int, float),
+    "shape": (dict, str, int, float),
+    "framework": (list, dict, int, float),
+    "task": (list, dict, int, float),
+}
 #: commands whose answer needs all numbers, so that they name what is lost
 _NAME_LOST = ("show", "nan", "ranks", "trend", "compare", "compare back", "report", "report of two")
 #: ends of the last resort: something passed the door
@@ -216,11 +246,19 @@ def one(number: int, given: argparse.Namespace, made: Path, folder: Path) -> Fai
     name = chosen.choice(wanted)
     status, output = run(names[name], name == "load", folder)
     told = f"{name} {kind}/{file.relative_to(path)} ({how})"
-    is_needed = file.name in _NEEDED and (file.name != "series.bin" or name in ("watch", "trend", "show"))
+    is_needed = file.name in _NEEDED and (
+        file.name != "series.bin" or name in ("watch", "trend", "show")
+    )
     is_lost = is_needed and how in ("fifo", "device", "dangling", "loop") and name not in _NEED_NONE
-    is_lost |= name in _NAME_LOST and how == "json_change" and _has_lost_field(made / kind, path, file)
+    is_lost |= (
+        name in _NAME_LOST and how == "json_change" and _has_lost_field(made / kind, path, file)
+    )
     reason = judge(status, output, silent=is_lost and file.name not in output)
-    if not reason and f"{file.name} cannot be read" in output and _REASONS.get(how, "") not in output:
+    if (
+        not reason
+        and f"{file.name} cannot be read" in output
+        and _REASONS.get(how, "") not in output
+    ):
         reason = f"another reason than {_REASONS[how]}"
     if not reason and name != "load" and _HARMFUL.search(output):
         reason = "control characters on the terminal"
@@ -238,16 +276,22 @@ def _has_lost_field(seed: Path, path: Path, file: Path) -> bool:
     if file.name != "dump.json":
         return False
     try:
-        before, after = (json.loads((top / file.relative_to(path)).read_text()) for top in (seed, path))
+        before, after = (
+            json.loads((top / file.relative_to(path)).read_text()) for top in (seed, path)
+        )
     except (OSError, ValueError, RecursionError):
         return False
     waiting = [(before, after)]
     while waiting:
         old, new = waiting.pop()
         if isinstance(old, dict) and isinstance(new, dict) and old.get("type") == new.get("type"):
-            if any(name in old and isinstance(new.get(name), wrong) for name, wrong in _WRONG.items()):
+            if any(
+                name in old and isinstance(new.get(name), wrong) for name, wrong in _WRONG.items()
+            ):
                 return True
-            if isinstance(new.get("shape"), list) and not all(type(item) is int for item in new["shape"]):
+            if isinstance(new.get("shape"), list) and not all(
+                type(item) is int for item in new["shape"]
+            ):
                 return True
             waiting += [(old[key], new[key]) for key in old.keys() & new.keys()]
         elif isinstance(old, list) and isinstance(new, list):
@@ -275,7 +319,9 @@ def work(first: int, given: argparse.Namespace, made: Path, output: int) -> int:
             failure = one(number, given, made, Path(place))
             count += 1
             if failure:
-                os.write(output, f"case {failure.case}\t{failure.told}\t{failure.reason}\n".encode())
+                os.write(
+                    output, f"case {failure.case}\t{failure.told}\t{failure.reason}\n".encode()
+                )
                 if given.until_first:
                     break
     os.write(output, f"count\t{count}\t\n".encode())
@@ -292,11 +338,19 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=0)
     parser.add_argument("--only", type=int)
     parser.add_argument("--commands", default="", help="only these, as show,nan")
-    parser.add_argument("--kinds", default="", help="only changes of these seeds, as statistics,monitor")
-    parser.add_argument("--files", default="", help="only changes of files whose name this regular expression finds")
-    parser.add_argument("--only-places", action="store_true", help="only put FIFOs, links, … in the place of files")
+    parser.add_argument(
+        "--kinds", default="", help="only changes of these seeds, as statistics,monitor"
+    )
+    parser.add_argument(
+        "--files", default="", help="only changes of files whose name this regular expression finds"
+    )
+    parser.add_argument(
+        "--only-places", action="store_true", help="only put FIFOs, links, … in the place of files"
+    )
     parser.add_argument("--until-first", action="store_true", help="end with the first failure")
-    parser.add_argument("--seeds", type=Path, default=Path(tempfile.gettempdir()) / "probe_fuzz_seeds")
+    parser.add_argument(
+        "--seeds", type=Path, default=Path(tempfile.gettempdir()) / "probe_fuzz_seeds"
+    )
     given = parser.parse_args()
     made = seeds.make(given.seeds)
     if given.only is not None:

@@ -18,36 +18,107 @@ from probe.store.journal import FRAME, MAGIC
 
 #: texts of JSON that stand in place of a value
 VALUES = [
-    "null", "true", "false", "0", "-1", "1.5", "NaN", "Infinity", "-Infinity", "1e400", "-1e-400",
-    "9" * 30, "9" * 400, "-" + "9" * 400, "9" * 5000,
-    '""', '"x"', '"nan"', '"\\u202e\\u001b[2J"', '"=cmd()"', '"../../../etc/passwd"',
-    '"\\ud800"', '"a\\u0000b"', '"<script>"',
-    '"Functional.relu.0.forward"', '"mindspore.Tensor"', '"BFloat16"',
-    "[]", "[null]", "[[1]]", '["x", 3000000000]',
-    "[-1]", "[2.5]", "[true]", "[1000000000000000000, 1000000000000000000]",
-    "{}", '{"type": []}', '{"type": "mindspore.Tensor"}', '{"type": "slice", "value": [1, 2]}',
+    "null",
+    "true",
+    "false",
+    "0",
+    "-1",
+    "1.5",
+    "NaN",
+    "Infinity",
+    "-Infinity",
+    "1e400",
+    "-1e-400",
+    "9" * 30,
+    "9" * 400,
+    "-" + "9" * 400,
+    "9" * 5000,
+    '""',
+    '"x"',
+    '"nan"',
+    '"\\u202e\\u001b[2J"',
+    '"=cmd()"',
+    '"../../../etc/passwd"',
+    '"\\ud800"',
+    '"a\\u0000b"',
+    '"<script>"',
+    '"Functional.relu.0.forward"',
+    '"mindspore.Tensor"',
+    '"BFloat16"',
+    "[]",
+    "[null]",
+    "[[1]]",
+    '["x", 3000000000]',
+    "[-1]",
+    "[2.5]",
+    "[true]",
+    "[1000000000000000000, 1000000000000000000]",
+    "{}",
+    '{"type": []}',
+    '{"type": "mindspore.Tensor"}',
+    '{"type": "slice", "value": [1, 2]}',
     '{"type": "int", "value": {}}',
     '{"type": "mindspore.Tensor", "dtype": "Float32", "shape": [2], "Max": [], "Min": {}, "Mean": "a", "Norm": null}',
     f'{{"type": "int", "value": {"9" * 400}}}',
-    "[" * 3000 + "]" * 3000, '{"a":' * 3000 + "1" + "}" * 3000,
-]  # fmt: skip
+    "[" * 3000 + "]" * 3000,
+    '{"a":' * 3000 + "1" + "}" * 3000,
+]
 #: names of keys
 KEYS = [
-    "type", "shape", "dtype", "Max", "Norm", "data", "md5", "", "\u202e", "a\x00", "Functional.x.0.forward", "Cell",
-    "Cell.a.B.forward.0", "Parameter.x", "..", "output", "input_args", "x" * 5000,
-]  # fmt: skip
+    "type",
+    "shape",
+    "dtype",
+    "Max",
+    "Norm",
+    "data",
+    "md5",
+    "",
+    "\u202e",
+    "a\x00",
+    "Functional.x.0.forward",
+    "Cell",
+    "Cell.a.B.forward.0",
+    "Parameter.x",
+    "..",
+    "output",
+    "input_args",
+    "x" * 5000,
+]
 #: parts of the header of an array -> what stands in their places
 HEADERS = [
-    ("(?<='descr': )'[^']*'", [
-        "'|S0'", "'|O'", "'q9'", "3", "[('a','<f4')]", "'<E2'", "'<U1000000000'", "'>f8'", "'<V2'",
-    ]),
-    ("(?<='shape': )\\([^)]*\\)", [
-        "(-1,)", "(10**12,)", "(1000000000000,)", "(True,)", "3", "('a',)", "(" + "-" * 9000 + "1,)", "()", "(0,)",
-        "(" + "1," * 100 + ")", "(" + "9" * 400 + ",)",
-    ]),
+    (
+        "(?<='descr': )'[^']*'",
+        [
+            "'|S0'",
+            "'|O'",
+            "'q9'",
+            "3",
+            "[('a','<f4')]",
+            "'<E2'",
+            "'<U1000000000'",
+            "'>f8'",
+            "'<V2'",
+        ],
+    ),
+    (
+        "(?<='shape': )\\([^)]*\\)",
+        [
+            "(-1,)",
+            "(10**12,)",
+            "(1000000000000,)",
+            "(True,)",
+            "3",
+            "('a',)",
+            "(" + "-" * 9000 + "1,)",
+            "()",
+            "(0,)",
+            "(" + "1," * 100 + ")",
+            "(" + "9" * 400 + ",)",
+        ],
+    ),
     ("False", ["True", "3", "None"]),
     ("'shape'", ["'shapes'", "3"]),
-]  # fmt: skip
+]
 CELLS = [
     "",
     "x",
@@ -116,7 +187,9 @@ def changed(chosen: random.Random, document: Any) -> str:
         raw[mark] = chosen.choice(VALUES if count < 3 else VALUES[:-2])
         if key == "value":
             raw[mark] = chosen.choice(VALUES[:15])  # a plain number stays one
-        if isinstance(owner, dict) and chosen.random() < 0.15:  # a name of another item there: circles
+        if (
+            isinstance(owner, dict) and chosen.random() < 0.15
+        ):  # a name of another item there: circles
             raw[mark] = json.dumps(chosen.choice(list(owner)))
         kind = chosen.randrange(10 if count < 3 else 40)
         if owner is None:
@@ -141,12 +214,18 @@ def _place(chosen: random.Random, document: Any, ends: float) -> tuple[Any, Any]
     """Return a container and a key in it. The way down ends at each depth in this part of all cases."""
     owner, key, value = None, None, document
     while isinstance(value, (dict, list)) and value and (owner is None or chosen.random() > ends):
-        key = chosen.choice(list(value)) if isinstance(value, dict) else chosen.randrange(len(value))
+        key = (
+            chosen.choice(list(value)) if isinstance(value, dict) else chosen.randrange(len(value))
+        )
         items = value if type(value) is list else []
         plain = [at for at, item in enumerate(items) if type(item) is dict and "value" in item]
         if plain and chosen.random() < 0.7:
             key = chosen.choice(plain)
-        inner = [it for it in ("data", "parameters") if owner is None and type(value) is dict and value.get(it)]
+        inner = [
+            it
+            for it in ("data", "parameters")
+            if owner is None and type(value) is dict and value.get(it)
+        ]
         if inner and chosen.random() < 0.7:
             key = inner[0]
         owner, value = value, value[key]
@@ -195,12 +274,16 @@ def series_change(chosen: random.Random, content: bytes) -> bytes:
     line, _, rows = content.partition(b"\n")
     if chosen.random() < 0.5:
         document = json.loads(line)
-        document["names"] = chosen.choice([[], 3, ["step"], [1, 2], document["names"] * 2, [[]], "step", None, [""]])
+        document["names"] = chosen.choice(
+            [[], 3, ["step"], [1, 2], document["names"] * 2, [[]], "step", None, [""]]
+        )
         text = json.dumps(document).encode()
         return (text if text.startswith(MARK) else MARK + text) + b"\n" + rows
     numbers = bytearray(rows)
     at = 4 * chosen.randrange(max(len(numbers) // 4, 1))
-    numbers[at : at + 4] = struct.pack("<f", chosen.choice([float("nan"), float("inf"), -1.0, 3e38, 1e-40]))
+    numbers[at : at + 4] = struct.pack(
+        "<f", chosen.choice([float("nan"), float("inf"), -1.0, 3e38, 1e-40])
+    )
     return line + b"\n" + bytes(numbers)
 
 
@@ -208,7 +291,11 @@ def safetensors_change(chosen: random.Random, content: bytes) -> bytes:
     """Change the header."""
     size = int.from_bytes(content[:8], "little")
     head = json_change(chosen, content[8 : 8 + size])
-    return struct.pack("<Q", chosen.choice([len(head), len(head), 1 << 60])) + head + content[8 + size :]
+    return (
+        struct.pack("<Q", chosen.choice([len(head), len(head), 1 << 60]))
+        + head
+        + content[8 + size :]
+    )
 
 
 def bytes_change(chosen: random.Random, content: bytes) -> bytes:
@@ -218,23 +305,30 @@ def bytes_change(chosen: random.Random, content: bytes) -> bytes:
     flipped = bytearray(content)
     for _ in range(3 if size else 0):
         flipped[chosen.randrange(size)] ^= 1 << chosen.randrange(8)
-    return chosen.choice([
-        content[:at],
-        content + content,
-        content[:at] + content[at // 2 :],
-        b"",
-        content.decode("latin1").encode("utf-16"),
-        b"\xef\xbb\xbf" + content,
-        content[:at] + b"\x00\xff\xfe" + content[at + 3 :],
-        chosen.randbytes(200),
-        bytes(flipped),
-    ])  # fmt: skip
+    return chosen.choice(
+        [
+            content[:at],
+            content + content,
+            content[:at] + content[at // 2 :],
+            b"",
+            content.decode("latin1").encode("utf-16"),
+            b"\xef\xbb\xbf" + content,
+            content[:at] + b"\x00\xff\xfe" + content[at + 3 :],
+            chosen.randbytes(200),
+            bytes(flipped),
+        ]
+    )
 
 
 GRAMMARS: dict[str, Change] = {
-    ".json": json_change, ".jsonl": json_change, ".npy": npy_change, ".csv": csv_change, ".journal": journal_change,
-    ".bin": series_change, ".safetensors": safetensors_change,
-}  # fmt: skip
+    ".json": json_change,
+    ".jsonl": json_change,
+    ".npy": npy_change,
+    ".csv": csv_change,
+    ".journal": journal_change,
+    ".bin": series_change,
+    ".safetensors": safetensors_change,
+}
 #: what stands in place of a file
 PLACES: dict[str, Callable[[Path], Any]] = {
     "fifo": os.mkfifo,

@@ -41,7 +41,9 @@ def record(folder: Path) -> None:
         debugger = PrecisionDebugger(config_path=str(config))
         net = nn.SequentialCell(nn.Dense(3, 2), nn.ReLU())
         optimizer = nn.SGD(net.trainable_params(), 0.1)
-        gradient = ms.value_and_grad(lambda x, net=net: net(x * x).sum(1, True).sum(), None, optimizer.parameters)
+        gradient = ms.value_and_grad(
+            lambda x, net=net: net(x * x).sum(1, True).sum(), None, optimizer.parameters
+        )
         x = Tensor(np.full((2, 3), 1e20 if kind == "nan_check" else 1, np.float32))
         for _ in range(2):
             debugger.start(net)
@@ -66,7 +68,9 @@ def add_others(folder: Path) -> None:
         getattr(layouts, name)(folder / f"kernels_{name}")
     document = json.loads((folder / "statistics/step0/rank/dump.json").read_text())
     data = document.pop("data")
-    journal = Journal(str(folder / "journal/step0/rank"), json.dumps({"header": document, "extra_info": True}))
+    journal = Journal(
+        str(folder / "journal/step0/rank"), json.dumps({"header": document, "extra_info": True})
+    )
     for number, (name, entry) in enumerate(data.items()):
         around = {"stack": number, "lines": ["File a.py, line 1"], "construct": {name: None}}
         journal.append(json.dumps({"name": name, "entry": entry, **around}))
@@ -78,12 +82,28 @@ def add_others(folder: Path) -> None:
         write_msprobe_csv([rank], str(folder / "csv"))
     (folder / "summaries").mkdir()
     a, infinite, out = str(folder / "statistics"), str(folder / "nan_check"), folder / "summaries"
-    for words in (["compare", a, infinite], ["nan", infinite], ["ranks", str(folder / "ranks")], ["trend", a]):
-        command = [sys.executable, "-m", "probe", *words, "--only-summaries", "-o", str(out / f"{words[0]}.jsonl")]
+    for words in (
+        ["compare", a, infinite],
+        ["nan", infinite],
+        ["ranks", str(folder / "ranks")],
+        ["trend", a],
+    ):
+        command = [
+            sys.executable,
+            "-m",
+            "probe",
+            *words,
+            "--only-summaries",
+            "-o",
+            str(out / f"{words[0]}.jsonl"),
+        ]
         subprocess.run(command, check=True, capture_output=True)
     files = folder / "checkpoints"
     files.mkdir()
-    weights = {"a.weight": np.arange(6, dtype=np.float32).reshape(2, 3), "b.bias": np.ones(2, np.float16)}
+    weights = {
+        "a.weight": np.arange(6, dtype=np.float32).reshape(2, 3),
+        "b.bias": np.ones(2, np.float16),
+    }
     checkpoints.write_ckpt(files / "x.ckpt", weights)
     checkpoints.write_safetensors(files / "x.safetensors", weights)
     checkpoints.write_npz(files / "x.npz", weights)
@@ -95,7 +115,9 @@ def make(folder: Path) -> Path:
     if not (folder / "ready").exists():
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
-        subprocess.run([sys.executable, "-m", __name__, str(folder)], check=True, capture_output=True)
+        subprocess.run(
+            [sys.executable, "-m", __name__, str(folder)], check=True, capture_output=True
+        )
         (folder / "ready").touch()
     return folder
 

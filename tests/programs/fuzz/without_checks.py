@@ -51,10 +51,27 @@ REMOVED = [
         _ARRAYS,
     ),
     Removed(READING + "load.py", "type(shape) is not tuple", "False", _ARRAYS),
-    Removed(READING + "load.py", "except (TypeError, ValueError, SyntaxError):", "except ValueError:", _ARRAYS),
-    Removed(READING + "load.py", 'or found.keys() != {"descr", "fortran_order", "shape"}', "", _ARRAYS),
-    Removed(READING + "load.py", "if lengths(list(shape)) or len(shape) > _MOST_DIMENSIONS:", "if False:", _ARRAYS),
-    Removed(READING + "load.py", "except (OSError, ValueError) as error:", "except OSError as error:", _ARRAYS),
+    Removed(
+        READING + "load.py",
+        "except (TypeError, ValueError, SyntaxError):",
+        "except ValueError:",
+        _ARRAYS,
+    ),
+    Removed(
+        READING + "load.py", 'or found.keys() != {"descr", "fortran_order", "shape"}', "", _ARRAYS
+    ),
+    Removed(
+        READING + "load.py",
+        "if lengths(list(shape)) or len(shape) > _MOST_DIMENSIONS:",
+        "if False:",
+        _ARRAYS,
+    ),
+    Removed(
+        READING + "load.py",
+        "except (OSError, ValueError) as error:",
+        "except OSError as error:",
+        _ARRAYS,
+    ),
     Removed(
         READING + "load.py",
         "except (OSError, ValueError) as error:",
@@ -73,7 +90,9 @@ REMOVED = [
         '"shape": lengths, "data_name": text',
         _DOCUMENTS,
     ),
-    Removed(READING + "shapes.py", '("Max", "Min", "Mean", "Norm", *_COUNTS)', "_COUNTS", _DOCUMENTS),
+    Removed(
+        READING + "shapes.py", '("Max", "Min", "Mean", "Norm", *_COUNTS)', "_COUNTS", _DOCUMENTS
+    ),
     Removed(
         READING + "shapes.py",
         'HEADER: Shape = {"task": text, "level": text, "framework": text,',
@@ -87,11 +106,26 @@ REMOVED = [
         [*_DOCUMENTS, "--commands", "compare,compare back"],
     ),
     Removed(
-        READING + "values.py", "return type(kind) is str and kind in TENSORS", "return kind in TENSORS", _DOCUMENTS
+        READING + "values.py",
+        "return type(kind) is str and kind in TENSORS",
+        "return kind in TENSORS",
+        _DOCUMENTS,
     ),
-    Removed(READING + "document.py", "    except RecursionError:\n", "    except KeyError:\n", _DOCUMENTS),
-    Removed(READING + "document.py", "    if not isinstance(document, dict):", "    if False:", _DOCUMENTS),
-    Removed(READING + "folders.py", "    if not isinstance(data, dict):", "    if False:", _DOCUMENTS),
+    Removed(
+        READING + "document.py",
+        "    except RecursionError:\n",
+        "    except KeyError:\n",
+        _DOCUMENTS,
+    ),
+    Removed(
+        READING + "document.py",
+        "    if not isinstance(document, dict):",
+        "    if False:",
+        _DOCUMENTS,
+    ),
+    Removed(
+        READING + "folders.py", "    if not isinstance(data, dict):", "    if False:", _DOCUMENTS
+    ),
     Removed(
         READING + "folders.py",
         "        if not isinstance(item, list):\n            continue\n",
@@ -104,8 +138,15 @@ REMOVED = [
         "        if True:",
         ["--kinds", "statistics", "--files", "construct"],
     ),
-    Removed(READING + "journal_reader.py", "        if not isinstance(record, dict):", "        if False:", _JOURNAL),
-    Removed(READING + "journal_reader.py", "bool(wrong_fields(record, JOURNAL_ENTRY)) or", "", _JOURNAL),
+    Removed(
+        READING + "journal_reader.py",
+        "        if not isinstance(record, dict):",
+        "        if False:",
+        _JOURNAL,
+    ),
+    Removed(
+        READING + "journal_reader.py", "bool(wrong_fields(record, JOURNAL_ENTRY)) or", "", _JOURNAL
+    ),
     Removed(
         "series/file.py",
         "type(names) is not list or not names or any(type(name) is not str for name in names)",
@@ -119,14 +160,24 @@ REMOVED = [
         _SERIES,
     ),
     Removed("reading/commands/summary_file.py", "misfit([head, settings, *found]) or ", "", _MERGE),
-    Removed("reading/commands/summary_file.py", " or kinds - {_OF_COMMANDS.get(head.command)}", "", _MERGE),
+    Removed(
+        "reading/commands/summary_file.py",
+        " or kinds - {_OF_COMMANDS.get(head.command)}",
+        "",
+        _MERGE,
+    ),
     Removed(
         "reading/commands/summary_file.py",
         "        [made.text(language) for language in LANGUAGES]",
         "        pass",
         _MERGE,
     ),
-    Removed("reading/check/snapshot.py", "sieve.header(read_document(path), RUN)", "read_document(path)", _RUN),
+    Removed(
+        "reading/check/snapshot.py",
+        "sieve.header(read_document(path), RUN)",
+        "read_document(path)",
+        _RUN,
+    ),
     Removed(
         "reading/check/snapshot.py",
         'parameters = sieve.objects(run["parameters"], PARAMETER)',
@@ -164,11 +215,15 @@ REMOVED = [
 def _found(removed: Removed, cases: int, made: Path) -> tuple[bool, str]:
     """Run the fuzzer on a copy of the package without a check; return whether it fails, and its answer."""
     with tempfile.TemporaryDirectory() as place:
-        shutil.copytree(ROOT / "probe", Path(place) / "probe", ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(
+            ROOT / "probe", Path(place) / "probe", ignore=shutil.ignore_patterns("__pycache__")
+        )
         file = Path(place) / "probe" / removed.file
         text = file.read_text()
         if text.count(removed.text) != 1:
-            raise SystemExit(f"{removed.file} has {removed.text!r} {text.count(removed.text)} times")
+            raise SystemExit(
+                f"{removed.file} has {removed.text!r} {text.count(removed.text)} times"
+            )
         file.write_text(text.replace(removed.text, removed.instead))
         words = [
             sys.executable,
@@ -182,7 +237,12 @@ def _found(removed: Removed, cases: int, made: Path) -> tuple[bool, str]:
         ]
         variables = {**environment(), "PYTHONPATH": f"{place}:{ROOT}"}
         done = subprocess.run(
-            [*words, *removed.where], cwd=place, env=variables, capture_output=True, text=True, check=False
+            [*words, *removed.where],
+            cwd=place,
+            env=variables,
+            capture_output=True,
+            text=True,
+            check=False,
         )
         if done.stderr and "Traceback" in done.stderr:
             raise SystemExit(done.stderr)
@@ -194,7 +254,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--cases", type=int, default=600, help="the most changed files for each")
     parser.add_argument("--only", default="", help="the numbers of some")
-    parser.add_argument("--seeds", type=Path, default=Path(tempfile.gettempdir()) / "probe_fuzz_seeds")
+    parser.add_argument(
+        "--seeds", type=Path, default=Path(tempfile.gettempdir()) / "probe_fuzz_seeds"
+    )
     given = parser.parse_args()
     made, count = seeds.make(given.seeds), 0
     chosen = [int(word) for word in given.only.split(",") if word] or range(len(REMOVED))
@@ -202,8 +264,13 @@ def main() -> int:
         began = time.monotonic()
         is_found, answer = _found(REMOVED[number], given.cases, made)
         count += is_found
-        told = f"{number:3} {'found' if is_found else 'NOT FOUND':9} {time.monotonic() - began:4.0f} s"
-        print(f"{told}  {REMOVED[number].file}: {REMOVED[number].text.strip()[:60]}  {answer[:120]}", flush=True)
+        told = (
+            f"{number:3} {'found' if is_found else 'NOT FOUND':9} {time.monotonic() - began:4.0f} s"
+        )
+        print(
+            f"{told}  {REMOVED[number].file}: {REMOVED[number].text.strip()[:60]}  {answer[:120]}",
+            flush=True,
+        )
     print(f"{count} of {len(chosen)} found")
     return int(count < len(chosen))
 

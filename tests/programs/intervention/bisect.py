@@ -30,9 +30,23 @@ CASES = (
 def bisect(folder, kind, cells):
     """Return the answer of the command."""
     until = "finite" if kind == "overflow" else f"close to {folder}/golden within 0.0003"
-    command = [sys.executable, "-m", "probe", "bisect", "--float32", "--until", until, "--steps", "2", "--json", "-"]
+    command = [
+        sys.executable,
+        "-m",
+        "probe",
+        "bisect",
+        "--float32",
+        "--until",
+        until,
+        "--steps",
+        "2",
+        "--json",
+        "-",
+    ]
     command += ["-o", str(folder / "-".join(cells)), "-m", PROGRAM, f"--{kind}", ",".join(cells)]
-    done = subprocess.run(command, check=False, cwd=ROOT, env=environment(), capture_output=True, text=True)
+    done = subprocess.run(
+        command, check=False, cwd=ROOT, env=environment(), capture_output=True, text=True
+    )
     if done.returncode == 2:
         raise SystemExit(done.stderr)
     return json.loads(done.stdout)
@@ -44,9 +58,24 @@ def main():
     given, failed = parser.parse_args(), 0
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
-        golden = [sys.executable, "-m", "probe", "try", "--seed", "1", "-o", f"{folder}/golden", "--steps", "2"]
+        golden = [
+            sys.executable,
+            "-m",
+            "probe",
+            "try",
+            "--seed",
+            "1",
+            "-o",
+            f"{folder}/golden",
+            "--steps",
+            "2",
+        ]
         subprocess.run(
-            [*golden, "-m", PROGRAM, "--single"], check=True, cwd=ROOT, env=environment(), capture_output=True
+            [*golden, "-m", PROGRAM, "--single"],
+            check=True,
+            cwd=ROOT,
+            env=environment(),
+            capture_output=True,
         )
         for kind, cells in CASES:
             if given.only not in f"{kind} {cells}":

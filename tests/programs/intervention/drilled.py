@@ -42,9 +42,25 @@ def main():
             if given.only not in name:
                 continue
             folder, begin = Path(given.keep or scratch) / name, time.monotonic()
-            command = [sys.executable, "-m", "probe", "drill", "-o", str(folder), "--jobs", given.jobs, "--json", "-"]
+            command = [
+                sys.executable,
+                "-m",
+                "probe",
+                "drill",
+                "-o",
+                str(folder),
+                "--jobs",
+                given.jobs,
+                "--json",
+                "-",
+            ]
             done = subprocess.run(
-                [*command, *words], check=False, cwd=ROOT, env=environment(), capture_output=True, text=True
+                [*command, *words],
+                check=False,
+                cwd=ROOT,
+                env=environment(),
+                capture_output=True,
+                text=True,
             )
             if done.returncode == 2:
                 print(f"{name}: {done.stderr[-500:]}", flush=True)
@@ -56,9 +72,14 @@ def main():
             print(
                 f"{name}: {named} of {len(answer['faults'])} named, largest missed: {answer['missed']}, "
                 f"alarms on the clean run: {len(answer['false'])}, {time.monotonic() - begin:.0f} s",
-                *(f"    {one['fault']} {one['size']:g}: {one['by']}, {one['after']}" for one in answer["faults"]),
-                *answer["false"], sep="\n", flush=True,
-            )  # fmt: skip
+                *(
+                    f"    {one['fault']} {one['size']:g}: {one['by']}, {one['after']}"
+                    for one in answer["faults"]
+                ),
+                *answer["false"],
+                sep="\n",
+                flush=True,
+            )
     return int(failed > 0)
 
 

@@ -25,14 +25,27 @@ TRAINING = "tests.programs.intervention.planted_training"
 UPDATE = "Cell.optimizer.AdamWeightDecay"
 #: change -> the calls whose output becomes the golden's
 CALLS = {
-    "epsilon": ["blocks.1.norm1"], "mask": ["blocks.1.attention"], "q and k swapped": ["blocks.1.attention"],
-    "scale": ["blocks.1.attention"], "axis": ["Functional.softmax.1"], "bfloat16 cast": ["blocks.1.attention"],
-    "other activation": ["blocks.1"], "stop_gradient": [UPDATE], "wrong bprop": [UPDATE], "loss scale": [UPDATE],
-    "other batch": ["tokens"], "labels are the inputs": ["Functional.cross_entropy.0"],
-    "one weight": ["blocks.1.norm2"], "weight transposed": ["blocks.1.attention.v"], "learning rate": [UPDATE],
-    "no clipping": [UPDATE], "BatchNorm epsilon": ["norm"], "dropout seed": ["drop"], "normalisation": ["conv"],
+    "epsilon": ["blocks.1.norm1"],
+    "mask": ["blocks.1.attention"],
+    "q and k swapped": ["blocks.1.attention"],
+    "scale": ["blocks.1.attention"],
+    "axis": ["Functional.softmax.1"],
+    "bfloat16 cast": ["blocks.1.attention"],
+    "other activation": ["blocks.1"],
+    "stop_gradient": [UPDATE],
+    "wrong bprop": [UPDATE],
+    "loss scale": [UPDATE],
+    "other batch": ["tokens"],
+    "labels are the inputs": ["Functional.cross_entropy.0"],
+    "one weight": ["blocks.1.norm2"],
+    "weight transposed": ["blocks.1.attention.v"],
+    "learning rate": [UPDATE],
+    "no clipping": [UPDATE],
+    "BatchNorm epsilon": ["norm"],
+    "dropout seed": ["drop"],
+    "normalisation": ["conv"],
     "other pooling": ["pool"],
-}  # fmt: skip
+}
 
 
 def losses_of(folder, kind, change):
@@ -52,7 +65,12 @@ def losses_of(folder, kind, change):
     for call in CALLS[change]:
         words += ["--from", str(folder / kind), call]
     done = subprocess.run(
-        [*words, "-m", TRAINING, kind, change], check=False, cwd=ROOT, env=environment(), capture_output=True, text=True
+        [*words, "-m", TRAINING, kind, change],
+        check=False,
+        cwd=ROOT,
+        env=environment(),
+        capture_output=True,
+        text=True,
     )
     if done.returncode:
         raise SystemExit(done.stderr)
@@ -70,11 +88,16 @@ def main():
     parser.add_argument("--keep", default="")
     given, count = parser.parse_args(), 0
     with tempfile.TemporaryDirectory() as scratch:
-        folder, wanted = Path(given.keep or scratch), [name for name in given.only.split(",") if name]
+        folder, wanted = (
+            Path(given.keep or scratch),
+            [name for name in given.only.split(",") if name],
+        )
         for kind in ("gpt", "digits"):
             if not (folder / kind).exists():
                 command = [sys.executable, "-m", TRAINING, kind, "", str(folder / kind)]
-                subprocess.run(command, check=True, cwd=ROOT, env=environment(), capture_output=True)
+                subprocess.run(
+                    command, check=True, cwd=ROOT, env=environment(), capture_output=True
+                )
         for fault in FAULTS:
             if fault.change not in CALLS or (wanted and fault.change not in wanted):
                 continue

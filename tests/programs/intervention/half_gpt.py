@@ -41,7 +41,10 @@ def build(arguments):
     if not arguments.single:
         net.to_float(ms.float16)
     rng = np.random.RandomState(0)
-    x, y = rng.randint(0, 64, (5, 4, 16)).astype(np.int32), rng.randint(0, 64, (5, 64)).astype(np.int32)
+    x, y = (
+        rng.randint(0, 64, (5, 4, 16)).astype(np.int32),
+        rng.randint(0, 64, (5, 64)).astype(np.int32),
+    )
     entropy = nn.CrossEntropyLoss()
     optimizer = nn.Adam(net.trainable_params(), 1e-3)
     return optimizer, lambda a, b: entropy(net(a).astype(ms.float32), b), list(zip(x, y))

@@ -21,9 +21,22 @@ def main():
     ms.set_context(mode=ms.PYNATIVE_MODE)
     ms.set_device("CPU")
     with tempfile.NamedTemporaryFile("w", suffix=".json") as config:
-        json.dump({"task": "tensor", "level": "mix", "optimizer": "states", "dump_path": (dump or ["none"])[0]}, config)
+        json.dump(
+            {
+                "task": "tensor",
+                "level": "mix",
+                "optimizer": "states",
+                "dump_path": (dump or ["none"])[0],
+            },
+            config,
+        )
         config.flush()
-        train(kind, change, PrecisionDebugger(config_path=config.name), steps=4 if kind == "gpt" else STEPS)
+        train(
+            kind,
+            change,
+            PrecisionDebugger(config_path=config.name),
+            steps=4 if kind == "gpt" else STEPS,
+        )
 
 
 if __name__ == "__main__":

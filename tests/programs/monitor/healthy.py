@@ -24,7 +24,10 @@ from tests.monitor.trainings import HEALTHY, Scaled, Training
 
 
 def _cosine(steps):
-    return [1e-3 * min((step + 1) / 100, 0.5 * (1 + math.cos(math.pi * step / steps))) for step in range(steps + 1)]
+    return [
+        1e-3 * min((step + 1) / 100, 0.5 * (1 + math.cos(math.pi * step / steps)))
+        for step in range(steps + 1)
+    ]
 
 
 def _small_batches(steps):
@@ -46,7 +49,9 @@ class _Scaling(Scaled):
 
 
 TRAININGS = {
-    "warm-up and cosine": lambda steps: Training(1, lambda p: nn.AdamWeightDecay(p, _cosine(steps), weight_decay=0.01)),
+    "warm-up and cosine": lambda steps: Training(
+        1, lambda p: nn.AdamWeightDecay(p, _cosine(steps), weight_decay=0.01)
+    ),
     "dropout and augmentation": lambda steps: HEALTHY["dropout and augmentation"](),
     "batches of two": _small_batches,
     "dynamic loss scaling": lambda steps: _Scaling(4),
@@ -67,7 +72,9 @@ def main():
         training = make(given.steps)
         with tempfile.TemporaryDirectory() as folder:
             config = Path(folder) / "config.json"
-            config.write_text(json.dumps({"task": "monitor", "dump_path": f"{folder}/watched", "snapshot": False}))
+            config.write_text(
+                json.dumps({"task": "monitor", "dump_path": f"{folder}/watched", "snapshot": False})
+            )
             debugger = PrecisionDebugger(config_path=str(config))
             alarms = []
             debugger.on_alarm(alarms.append)

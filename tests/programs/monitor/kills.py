@@ -40,7 +40,9 @@ def child(folder, told):
     optimizer = nn.Adam(net.trainable_params(), 0.01)
     gradient = ms.value_and_grad(lambda x: (net(x) ** 2).mean(), None, optimizer.parameters)
     config = Path(folder) / "config.json"
-    config.write_text(json.dumps({"task": "monitor", "dump_path": folder, "monitor": {"interval": 3}}))
+    config.write_text(
+        json.dumps({"task": "monitor", "dump_path": folder, "monitor": {"interval": 3}})
+    )
     debugger = PrecisionDebugger(config_path=str(config))
     x = ms.Tensor(np.ones((5, 3), np.float32))
     for step in range(STEPS):
@@ -99,7 +101,9 @@ def repeating_child(folder, told):
     optimizer = nn.SGD(net.trainable_params(), 0.001)
     gradient = ms.value_and_grad(lambda x: (net(x) ** 2).mean(), None, optimizer.parameters)
     config = Path(folder) / "config.json"
-    config.write_text(json.dumps({"task": "monitor", "dump_path": folder, "monitor": {"on_alarm": "again"}}))
+    config.write_text(
+        json.dumps({"task": "monitor", "dump_path": folder, "monitor": {"on_alarm": "again"}})
+    )
     debugger = PrecisionDebugger(config_path=str(config))
     debugger.on_alarm(lambda alarm: os.write(told, b"!"))
     for step in range(8):
@@ -138,8 +142,13 @@ def kill_in_repeat(generator):
     entries = [len(open_run(str(dump)).dump()) for dump in dumps]
     left = list(Path(folder).rglob("dump.journal"))
     shutil.rmtree(folder)
-    return {"alarm": "NaN/Inf" in rules, "answered": "again" in rules, "rows": len(series.steps) >= 4,
-            "readable": not left, "entries": entries}  # fmt: skip
+    return {
+        "alarm": "NaN/Inf" in rules,
+        "answered": "again" in rules,
+        "rows": len(series.steps) >= 4,
+        "readable": not left,
+        "entries": entries,
+    }
 
 
 def main():
@@ -150,7 +159,14 @@ def main():
     parser.add_argument("--in-repeat", action="store_true", help="kill while a step is made again")
     given = parser.parse_args()
     generator = random.Random(given.seed)
-    print(json.dumps([(kill_in_repeat if given.in_repeat else kill_one)(generator) for _ in range(given.kills)]))
+    print(
+        json.dumps(
+            [
+                (kill_in_repeat if given.in_repeat else kill_one)(generator)
+                for _ in range(given.kills)
+            ]
+        )
+    )
 
 
 if __name__ == "__main__":

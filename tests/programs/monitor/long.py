@@ -34,7 +34,9 @@ ms.set_device("CPU")
 ms.set_seed(1)
 net = nn.SequentialCell(nn.Dense(8, 16), nn.ReLU(), nn.Dense(16, 4))
 optimizer = nn.Adam(net.trainable_params(), 0.001)
-gradient = ms.value_and_grad(lambda x: ((net(x) - x[:, :4]) ** 2).mean(), None, optimizer.parameters)
+gradient = ms.value_and_grad(
+    lambda x: ((net(x) - x[:, :4]) ** 2).mean(), None, optimizer.parameters
+)
 random = np.random.default_rng(0)
 data = [ms.Tensor(random.normal(size=(8, 8)).astype(np.float32)) for _ in range(16)]
 
@@ -76,9 +78,13 @@ content = Path(series.path).read_bytes()
 head = content.partition(b"\n")[0]
 names = json.loads(head)["names"]
 result = {
-    "bare": bare, "watched": watched, "python": python, "rows": len(series.steps),
-    "sections": content.count(head[:17]), "length": len(content),
+    "bare": bare,
+    "watched": watched,
+    "python": python,
+    "rows": len(series.steps),
+    "sections": content.count(head[:17]),
+    "length": len(content),
     "computed": len(head) + 1 + 4 * len(names) * given.steps,
-}  # fmt: skip
+}
 shutil.rmtree(folder)
 print(json.dumps(result))

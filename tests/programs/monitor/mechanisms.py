@@ -26,7 +26,14 @@ from probe.series.series import open_series
 from tests.support import nets
 from tests.support.paths import ROOT
 
-MECHANISMS = ("attention entropy", "attention logits", "expert", "expert takes all", "stable rank", "table update")
+MECHANISMS = (
+    "attention entropy",
+    "attention logits",
+    "expert",
+    "expert takes all",
+    "stable rank",
+    "table update",
+)
 #: rules that look at the loss
 OF_LOSS = ("loss",)
 VOCABULARY, LENGTH, BATCH = 64, 16, 8
@@ -35,7 +42,9 @@ VOCABULARY, LENGTH, BATCH = 64, 16, 8
 def text():
     """Return the documents as numbers of letters below the size of the vocabulary."""
     written = "".join(path.read_text("utf-8") for path in sorted((ROOT / "docs").glob("*.md")))
-    letters = {letter: place for place, letter in enumerate(sorted(set(written), key=written.count)[::-1])}
+    letters = {
+        letter: place for place, letter in enumerate(sorted(set(written), key=written.count)[::-1])
+    }
     return np.array([min(letters[letter], VOCABULARY - 1) for letter in written], np.int32)
 
 
@@ -45,7 +54,9 @@ class Float8Attention(nets.Attention):
     def construct(self, x, mask):
         batch, length, width = x.shape
         split = (batch, length, self.heads, self.size)
-        q, k, v = (layer(x).reshape(split).transpose(0, 2, 1, 3) for layer in (self.q, self.k, self.v))
+        q, k, v = (
+            layer(x).reshape(split).transpose(0, 2, 1, 3) for layer in (self.q, self.k, self.v)
+        )
         scores = ops.matmul(q, k.swapaxes(-1, -2)) * self.size**-0.5
         step = ops.exp2(ops.floor(ops.log2(ops.abs(scores) + 1e-9)) - 3)
         rounded = ops.round(scores / step) * step
@@ -73,7 +84,10 @@ class Experts(nn.Cell):
         chosen = ops.stop_gradient((gates >= least).astype(ms.float32))
         tokens, shares = (part.reshape(-1, self.count).mean(axis=0) for part in (chosen, gates))
         self.balance = (tokens * shares).sum() * self.count
-        parts = [expert(x) * (gates * chosen)[..., place : place + 1] for place, expert in enumerate(self.experts)]
+        parts = [
+            expert(x) * (gates * chosen)[..., place : place + 1]
+            for place, expert in enumerate(self.experts)
+        ]
         return x + sum(parts[1:], parts[0])
 
 
@@ -111,7 +125,15 @@ class Training:
     """
 
     def __init__(
-        self, steps, rate=1e-3, attention=nets.Attention, experts=0, balance=0.0, half=False, decay=True, seed=1
+        self,
+        steps,
+        rate=1e-3,
+        attention=nets.Attention,
+        experts=0,
+        balance=0.0,
+        half=False,
+        decay=True,
+        seed=1,
     ):
         ms.set_seed(seed)
         self.random, self.text = np.random.default_rng(seed), text()
@@ -120,13 +142,20 @@ class Training:
         if half:
             table = self.net.tokens.embedding_table
             self.net.tokens.embedding_table = Parameter(table.astype(ms.float16), name=table.name)
-        rates = [rate * min((step + 1) / 100, self._cosine(step, steps) if decay else 1) for step in range(steps + 1)]
+        rates = [
+            rate * min((step + 1) / 100, self._cosine(step, steps) if decay else 1)
+            for step in range(steps + 1)
+        ]
         self.optimizer = nn.Adam(self.net.trainable_params(), rates)
         cross = nn.CrossEntropyLoss()
 
         def loss(x, y):
             found = cross(self.net(x).astype(ms.float32), y.reshape(-1))
-            return found + self.balance * sum(layer.balance for layer in self.experts) if self.balance else found
+            return (
+                found + self.balance * sum(layer.balance for layer in self.experts)
+                if self.balance
+                else found
+            )
 
         self.grad = ms.value_and_grad(loss, None, self.optimizer.parameters)
 
@@ -143,7 +172,9 @@ class Training:
 
 
 FAULTS = {
-    "scores of attention in float8": lambda n: Training(n, 5e-2, attention=Float8Attention, decay=False),
+    "scores of attention in float8": lambda n: Training(
+        n, 5e-2, attention=Float8Attention, decay=False
+    ),
     "learning rate too large": lambda n: Training(n, 5e-1, decay=False),
     "router without balance loss": lambda n: Training(n, 3e-3, experts=1),
     "embedding in half precision": lambda n: Training(n, 3e-3, half=True),
@@ -161,7 +192,9 @@ def train(make, steps, until_loss, shows_series, keep):
     with tempfile.TemporaryDirectory() as made:
         folder = keep or made
         config = Path(folder) / "config.json"
-        config.write_text(json.dumps({"task": "monitor", "dump_path": f"{folder}/watched", "snapshot": False}))
+        config.write_text(
+            json.dumps({"task": "monitor", "dump_path": f"{folder}/watched", "snapshot": False})
+        )
         debugger = PrecisionDebugger(config_path=str(config))
         debugger.on_alarm(alarms.append)
         for _ in range(steps):
@@ -195,7 +228,12 @@ def main():
     parser.add_argument("--keep", default="", help="a folder for what the monitor writes")
     given = parser.parse_args()
     # one thread, and nothing asynchronous: threads that wait for each other take ten times as long on a busy machine
-    ms.set_context(mode=ms.PYNATIVE_MODE, pynative_synchronize=True, inter_op_parallel_num=1, runtime_num_threads=1)
+    ms.set_context(
+        mode=ms.PYNATIVE_MODE,
+        pynative_synchronize=True,
+        inter_op_parallel_num=1,
+        runtime_num_threads=1,
+    )
     ms.set_device("CPU")
     wrong = 0
     for name, make in {**FAULTS, **HEALTHY}.items():

@@ -53,8 +53,16 @@ class Net(nn.Cell):
 
     def __init__(self, fault, on_device):
         super().__init__()
-        self.first, self.second, self.last = nn.Dense(8, WIDTH), nn.Dense(WIDTH, WIDTH), nn.Dense(WIDTH, 4)
-        self.norm, self.relu, self.backward = nn.BatchNorm1d(WIDTH), nn.ReLU(), Backward(self.factor)
+        self.first, self.second, self.last = (
+            nn.Dense(8, WIDTH),
+            nn.Dense(WIDTH, WIDTH),
+            nn.Dense(WIDTH, 4),
+        )
+        self.norm, self.relu, self.backward = (
+            nn.BatchNorm1d(WIDTH),
+            nn.ReLU(),
+            Backward(self.factor),
+        )
         self.fault, self.on_device, self.scale, self.calls = fault, on_device, 1.0, 0
 
     def factor(self, place):
@@ -62,7 +70,9 @@ class Net(nn.Cell):
 
     def construct(self, x):
         self.calls += 1
-        noise = ms.Tensor(np.random.normal(size=(1, WIDTH)).astype(np.float32) * 0.01 + random.random() * 0.01)
+        noise = ms.Tensor(
+            np.random.normal(size=(1, WIDTH)).astype(np.float32) * 0.01 + random.random() * 0.01
+        )
         x = self.first(x)
         x = (self.norm(x) + x * 0.1) * self.factor("activation") * self.scale
         x = self.backward(self.relu(x + noise))
@@ -82,7 +92,9 @@ class Training:
         SEEDS.clear()  # set_seed() keeps the names of seeds
         self.data = np.random.default_rng(5)
         happens = fault() if fault else None
-        self.net = Net(happens and (lambda place: happens(self, place)), device != "CPU").set_train()
+        self.net = Net(
+            happens and (lambda place: happens(self, place)), device != "CPU"
+        ).set_train()
         make = optimizer or (lambda parameters: nn.Momentum(parameters, 0.05, 0.9))
         self.optimizer = make(self.net.trainable_params())
         self.loss = nn.CrossEntropyLoss()
@@ -105,7 +117,9 @@ class Training:
                 if self.change and self.step >= BAD:
                     x, y = self.change(self, x, y)
                 loss, gradients = self.grad(ms.Tensor(x), ms.Tensor(y))
-                total = gradients if total is None else tuple(a + b for a, b in zip(total, gradients))
+                total = (
+                    gradients if total is None else tuple(a + b for a, b in zip(total, gradients))
+                )
             self.optimizer(total)
             if debugger is not None:
                 debugger.stop()
@@ -122,8 +136,19 @@ class Training:
         tensors = [*self.net.get_parameters(), *self.optimizer.get_parameters()]
         values = [tensor.asnumpy().tobytes() for tensor in tensors]
         drawn = ms.mint.rand(3) if self.net.on_device else ops.rand(3)
-        numbers = ms.get_rng_state().asnumpy().tobytes(), sorted(SEEDS.items()), drawn.asnumpy().tobytes()
-        return values, numbers, np.random.random(), random.random(), self.data.random(), self.net.scale
+        numbers = (
+            ms.get_rng_state().asnumpy().tobytes(),
+            sorted(SEEDS.items()),
+            drawn.asnumpy().tobytes(),
+        )
+        return (
+            values,
+            numbers,
+            np.random.random(),
+            random.random(),
+            self.data.random(),
+            self.net.scale,
+        )
 
 
 def once(place, column, power):
@@ -151,7 +176,11 @@ def _fault(place, column, number):
 
 def _with(**parts):
     def make(device):
-        own = {name: value for name, value in parts.items() if name not in ("fault", "optimizer", "accumulate")}
+        own = {
+            name: value
+            for name, value in parts.items()
+            if name not in ("fault", "optimizer", "accumulate")
+        }
         training = Training(**{k: v for k, v in parts.items() if k not in own}, device=device)
         for name, value in own.items():
             setattr(training, name, value)
@@ -196,16 +225,31 @@ def _jumping(rate):
 
 #: name -> (what must be told, the training, further settings)
 CASES = {
-    **{f"flip {place} {column} {power}": ("flip", _with(fault=once(place, column, power)), more)
-       for place, column, power, more in (
-           ("activation", 1, 30, {}), ("activation", 5, 60, {}), ("activation", 3, 40, {"keep_steps": 1}),
-           ("activation", 0, 90, {"times": 2}), ("gradient", 2, 30, {}), ("gradient", 7, 60, {}),
-           ("gradient", 4, 40, {"keep_steps": 1}), ("weight", 3, 30, {}), ("weight", 8, 60, {}),
-           ("weight", 6, 40, {"keep_steps": 2}))},
-    **{f"race {place} {column}": ("race", _with(fault=always(place, column, power)), more)
-       for place, column, power, more in (
-           ("activation", 1, 30, {}), ("activation", 6, 60, {"keep_steps": 1}), ("gradient", 2, 30, {}),
-           ("gradient", 9, 60, {}), ("weight", 4, 40, {}))},
+    **{
+        f"flip {place} {column} {power}": ("flip", _with(fault=once(place, column, power)), more)
+        for place, column, power, more in (
+            ("activation", 1, 30, {}),
+            ("activation", 5, 60, {}),
+            ("activation", 3, 40, {"keep_steps": 1}),
+            ("activation", 0, 90, {"times": 2}),
+            ("gradient", 2, 30, {}),
+            ("gradient", 7, 60, {}),
+            ("gradient", 4, 40, {"keep_steps": 1}),
+            ("weight", 3, 30, {}),
+            ("weight", 8, 60, {}),
+            ("weight", 6, 40, {"keep_steps": 2}),
+        )
+    },
+    **{
+        f"race {place} {column}": ("race", _with(fault=always(place, column, power)), more)
+        for place, column, power, more in (
+            ("activation", 1, 30, {}),
+            ("activation", 6, 60, {"keep_steps": 1}),
+            ("gradient", 2, 30, {}),
+            ("gradient", 9, 60, {}),
+            ("weight", 4, 40, {}),
+        )
+    },
     "large batch": ("repeats", _with(change=_scaled(1000)), {}),
     "large batch, kept": ("repeats", _with(change=_scaled(1000)), {"keep_steps": 1}),
     "large batch, Adam": ("repeats", _with(change=_scaled(1e6), optimizer=_adam), {}),
@@ -213,15 +257,27 @@ CASES = {
     "NaN in a batch, four micro-batches": ("repeats", _with(change=_nan, accumulate=4), {}),
     "Inf in a batch": ("repeats", _with(change=_scaled(np.inf)), {}),
     "learning rate": ("repeats", _with(optimizer=_jumping(5.0)), {}),
-    "learning rate of zero layers": ("repeats", _with(optimizer=_jumping(50.0)), {"alarm_level": "L0"}),
-    "scale of a layer": ("repeats", _with(after=lambda training: _set(training, 1e4)), {"alarm_level": "L1"}),
+    "learning rate of zero layers": (
+        "repeats",
+        _with(optimizer=_jumping(50.0)),
+        {"alarm_level": "L0"},
+    ),
+    "scale of a layer": (
+        "repeats",
+        _with(after=lambda training: _set(training, 1e4)),
+        {"alarm_level": "L1"},
+    ),
     "weights multiplied": ("repeats", _with(after=_weights), {}),
     "healthy": ("repeats", _with(note=_flags), {}),
     "healthy, Adam": ("repeats", _with(note=_flags, optimizer=_adam), {}),
-    "healthy, AdamW of experimental": ("repeats", _with(note=_flags, optimizer=_adamw), {"keep_steps": 1}),
+    "healthy, AdamW of experimental": (
+        "repeats",
+        _with(note=_flags, optimizer=_adamw),
+        {"keep_steps": 1},
+    ),
     "healthy, micro-batches": ("repeats", _with(note=_flags, accumulate=3), {}),
     "healthy, once": ("repeats", _with(note=_flags), {"times": 1}),
-}  # fmt: skip
+}
 
 
 def run(name, device, folder):
@@ -231,7 +287,11 @@ def run(name, device, folder):
     losses, after = bare.run(), bare.state()
     config = Path(folder) / "config.json"
     monitor = {"on_alarm": "again", **more}
-    config.write_text(json.dumps({"task": "monitor", "dump_path": f"{folder}/dump", "quiet": True, "monitor": monitor}))
+    config.write_text(
+        json.dumps(
+            {"task": "monitor", "dump_path": f"{folder}/dump", "quiet": True, "monitor": monitor}
+        )
+    )
     debugger, watched = PrecisionDebugger(config_path=str(config)), make(device)
     own = watched.run(debugger)
     debugger.close()
@@ -241,10 +301,14 @@ def run(name, device, folder):
     key = answers[0]["key"].partition(".")[2] if answers else ""
     errors = [path.read_text() for path in Path(folder).rglob("dump_error_info.log")]
     return {
-        "case": name, "wanted": wanted, "told": TOLD.get(key, key), "answers": len(answers),
+        "case": name,
+        "wanted": wanted,
+        "told": TOLD.get(key, key),
+        "answers": len(answers),
         "equal": own == losses and after == watched.state() and bare.net.calls == watched.net.calls,
-        "said": answers[0]["sentence"].replace(str(folder), "") if answers else "", "errors": errors,
-    }  # fmt: skip
+        "said": answers[0]["sentence"].replace(str(folder), "") if answers else "",
+        "errors": errors,
+    }
 
 
 def main():
@@ -252,7 +316,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--device", default="CPU")
     parser.add_argument("--only", default="")
-    parser.add_argument("--every", type=int, default=1, help="each so many cases, beginning with the first")
+    parser.add_argument(
+        "--every", type=int, default=1, help="each so many cases, beginning with the first"
+    )
     given = parser.parse_args()
     ms.set_context(mode=ms.PYNATIVE_MODE, pynative_synchronize=given.device == "CPU")
     ms.set_device(given.device)

@@ -31,8 +31,13 @@ from tests.programs.mutants.recording import HERE, NETS, is_edit, record, source
 
 def choices(name, ran, rng):
     """Return the changes of a net in a random order, of each class by turns: faults, and harmless ones."""
-    found = [("net", edit) for edit in edits.find(source_of(NETS[name].module).read_text(), set(ran["net"]))]
-    found += [("loop", edit) for edit in edits.find((HERE / "loop.py").read_text(), set(ran["loop"]))]
+    found = [
+        ("net", edit)
+        for edit in edits.find(source_of(NETS[name].module).read_text(), set(ran["net"]))
+    ]
+    found += [
+        ("loop", edit) for edit in edits.find((HERE / "loop.py").read_text(), set(ran["loop"]))
+    ]
     found += [
         ("net", edit)
         for edit in spots.find_spots(source_of(NETS[name].module).read_text())
@@ -83,13 +88,25 @@ def is_named(origin, change, truth, module):  # noqa: PLR0911, PLR0912 - a list 
             f"{file}, line {edit.line}," in frame for frame in origin.stack
         ):
             return True  # a call inside of the one that was left out
-        if edit.kind in ("values exchanged", "names exchanged") and cell.endswith(f".{edit.owner}."):
+        if edit.kind in ("values exchanged", "names exchanged") and cell.endswith(
+            f".{edit.owner}."
+        ):
             return True  # the values are exchanged in one line, and used in others
         if edit.kind == "names exchanged" and origin.kind == "wiring":
-            return any(path.endswith(file) and 0 < line - edit.end <= 8 for path, line in lines)  # likewise
-        if edit.owner == "OwnAdam" and origin.kind == "argument" and "self.count" in (origin.source or ""):
+            return any(
+                path.endswith(file) and 0 < line - edit.end <= 8 for path, line in lines
+            )  # likewise
+        if (
+            edit.owner == "OwnAdam"
+            and origin.kind == "argument"
+            and "self.count" in (origin.source or "")
+        ):
             return True  # a number of Python: it is seen where calls are given it
-        if edit.kind == "epsilon" and edit.method == "__init__" and origin.place == "attributes.epsilon":
+        if (
+            edit.kind == "epsilon"
+            and edit.method == "__init__"
+            and origin.place == "attributes.epsilon"
+        ):
             return True
         if edit.method == "__init__":
             return bool(edit.owner) and cell.endswith(f".{edit.owner}.")
@@ -98,7 +115,9 @@ def is_named(origin, change, truth, module):  # noqa: PLR0911, PLR0912 - a list 
         return where == "loop" and "label_smoothing" in edit.kind and "cross_entropy" in origin.name
     kind = change.kind
     if kind in ("learning rate", "optimizer momentum", "weight decay"):
-        own = origin.kind == "argument" and "self.rate" in (origin.source or "")  # of an optimizer of one's own
+        own = origin.kind == "argument" and "self.rate" in (
+            origin.source or ""
+        )  # of an optimizer of one's own
         return origin.kind == "optimizer" or (own and kind == "learning rate")
     if kind in PERMUTATIONS and "summary_mode md5" in origin.sentence:
         return True  # statistics cannot tell a permutation, and the sentence says so
@@ -106,7 +125,9 @@ def is_named(origin, change, truth, module):  # noqa: PLR0911, PLR0912 - a list 
         return origin.kind == "data"
     place = f".{origin.name}.{origin.place}."
     above, _, last = (truth or "").rpartition(".")
-    near = ".".join(above.split(".")[-2:])  # mindcv names the parameters of some Cells without their whole path
+    near = ".".join(
+        above.split(".")[-2:]
+    )  # mindcv names the parameters of some Cells without their whole path
     in_cell = f".{near}." in cell if above else True
     if kind.startswith(("BatchNorm", "LayerNorm")):
         return cell.startswith(f".{truth}.")
@@ -114,7 +135,9 @@ def is_named(origin, change, truth, module):  # noqa: PLR0911, PLR0912 - a list 
         if truth and origin.kind == "optimizer" and origin.place.endswith(f".{truth}"):
             return True  # the optimizer that is made of the trainable parameters lacks it
         return (f".{last}." in place and in_cell) or (in_cell and origin.kind == "gradient")
-    return (f".{last}." in place and in_cell) or (bool(above) and in_cell and origin.kind == "computation")
+    return (f".{last}." in place and in_cell) or (
+        bool(above) and in_cell and origin.kind == "computation"
+    )
 
 
 #: changes of an optimizer, which the next step shows
@@ -155,7 +178,9 @@ class Bench:
         folder = self.folder / name / f"m{number}"
         found = record(name, change, folder, self.task)
         golden = self.golden[name]
-        found["effect"] = "skip" in found or found["losses"] != golden["losses"] or found["end"] != golden["end"]
+        found["effect"] = (
+            "skip" in found or found["losses"] != golden["losses"] or found["end"] != golden["end"]
+        )
         (folder.parent / f"m{number}.known").write_bytes(pickle.dumps((change, found)))
         if "skip" not in found:
             without_crc(folder, self.folder / name / f"m{number}.statistics")
@@ -164,7 +189,9 @@ class Bench:
     def judge(self, name, number, change, found, mode):
         """Return (well, comparison) of a recorded mutant."""
         end = ".statistics" if mode == "statistics" else ""
-        comparison = probe.compare(self.folder / name / f"golden{end}", self.folder / name / f"m{number}{end}")
+        comparison = probe.compare(
+            self.folder / name / f"golden{end}", self.folder / name / f"m{number}{end}"
+        )
         harmless = change[1].harmless if is_edit(change) else change.harmless
         if harmless:
             return comparison.ok, comparison
@@ -181,7 +208,9 @@ def main():
     parser.add_argument("--nets", default=",".join(NETS))
     parser.add_argument("--keep", default="")
     parser.add_argument("--reuse", action="store_true", help="judge the dumps that are in --keep")
-    parser.add_argument("--only", default="", help="judge only classes with this text in their name")
+    parser.add_argument(
+        "--only", default="", help="judge only classes with this text in their name"
+    )
     parser.add_argument("--modes", default="statistics,md5")
     parser.add_argument("--task", default="statistics", choices=("statistics", "tensor"))
     given = parser.parse_args()
@@ -201,7 +230,9 @@ def run(given, folder):
     for name in names:
         bench.record_golden(name, given.reuse)
         if given.reuse:
-            known = sorted((Path(folder) / name).glob("m*.known"), key=lambda path: int(path.stem[1:]))
+            known = sorted(
+                (Path(folder) / name).glob("m*.known"), key=lambda path: int(path.stem[1:])
+            )
             items = [(int(path.stem[1:]), *pickle.loads(path.read_bytes())) for path in known]
         else:
             items = record_all(bench, name, per_net, random.Random(f"{given.seed} {name}"))
@@ -226,7 +257,11 @@ def record_all(bench, name, wanted, rng):
             found = bench.record(name, number, change)
             items.append((number, change, found))
             count += "skip" not in found and (found["effect"] or changes is harmless)
-    print(f"# {name}: {len(items)} recorded in {time.time() - begin:.0f} s", file=sys.stderr, flush=True)
+    print(
+        f"# {name}: {len(items)} recorded in {time.time() - begin:.0f} s",
+        file=sys.stderr,
+        flush=True,
+    )
     return items
 
 
@@ -245,10 +280,15 @@ def judged(bench, name, number, change, found, modes):
         try:
             well, comparison = bench.judge(name, number, change, found, mode)
         except Exception as error:
-            print(f"{name} m{number} {label(change)}: {mode}: {type(error).__name__}: {error}", flush=True)
+            print(
+                f"{name} m{number} {label(change)}: {mode}: {type(error).__name__}: {error}",
+                flush=True,
+            )
             rows.append((kind, harmless, mode, False))
             continue
-        if not harmless and not (found["effect"] if kind not in LATE else is_visible(found, golden)):
+        if not harmless and not (
+            found["effect"] if kind not in LATE else is_visible(found, golden)
+        ):
             continue  # the training is the same, as far as it was recorded
         if kind == "lines exchanged" and found["effect"]:
             continue  # the lines share a state, such as that of BatchNorm: their order matters
@@ -261,7 +301,9 @@ def judged(bench, name, number, change, found, modes):
                 if first
                 else f"nothing, status {comparison.status}"
             )
-            truth = found.get("truth") or (f"{change[1].owner}.{change[1].attribute}" if is_edit(change) else "")
+            truth = found.get("truth") or (
+                f"{change[1].owner}.{change[1].attribute}" if is_edit(change) else ""
+            )
             print(f"{name} m{number} {label(change)} [{truth}] {mode}: {said}", flush=True)
     return rows
 
@@ -280,13 +322,17 @@ def report(rows):
         for kind in kinds:
             counts = [table[harmless, kind, mode] for mode in modes]
             print(
-                f"| {kind}{' (harmless)' if harmless else ''} | " + " | ".join(f"{a} of {b}" for a, b in counts) + " |"
+                f"| {kind}{' (harmless)' if harmless else ''} | "
+                + " | ".join(f"{a} of {b}" for a, b in counts)
+                + " |"
             )
         for mode in modes:
             well = sum(table[harmless, kind, mode][0] for kind in kinds)
             count = sum(table[harmless, kind, mode][1] for kind in kinds)
             word = "harmless changes not blamed" if harmless else "faults named first"
-            print(f"{mode}: {well} of {count} {word}{f' ({100 * well / count:.1f} %)' if count else ''}")
+            print(
+                f"{mode}: {well} of {count} {word}{f' ({100 * well / count:.1f} %)' if count else ''}"
+            )
             status |= well < (count if harmless else 0.97 * count)
     return status
 

@@ -39,7 +39,13 @@ class Edit(NamedTuple):
         return source[: self.start] + self.text + source[self.stop :]
 
 
-_ACTIVATIONS = {"relu": "gelu", "gelu": "relu", "tanh": "sigmoid", "sigmoid": "tanh", "leaky_relu": "elu"}
+_ACTIVATIONS = {
+    "relu": "gelu",
+    "gelu": "relu",
+    "tanh": "sigmoid",
+    "sigmoid": "tanh",
+    "leaky_relu": "elu",
+}
 _TURNS = {"mean": "sum", "softmax": "log_softmax", "triu": "tril"}
 
 
@@ -64,7 +70,9 @@ class Finder(ast.NodeVisitor):
         return len(data.decode())
 
     def span(self, node):
-        return self._offset(node.lineno, node.col_offset), self._offset(node.end_lineno, node.end_col_offset)
+        return self._offset(node.lineno, node.col_offset), self._offset(
+            node.end_lineno, node.end_col_offset
+        )
 
     def text(self, node):
         start, stop = self.span(node)
@@ -93,7 +101,11 @@ class Finder(ast.NodeVisitor):
 
     def _attribute(self, statement):
         for node in ast.walk(statement):
-            is_own = isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self"
+            is_own = (
+                isinstance(node, ast.Attribute)
+                and isinstance(node.value, ast.Name)
+                and node.value.id == "self"
+            )
             if is_own and (self._method != "__init__" or isinstance(node.ctx, ast.Store)):
                 return node.attr
         return ""
@@ -142,12 +154,18 @@ class Finder(ast.NodeVisitor):
             if isinstance(statement, ast.AugAssign) and isinstance(statement.op, ast.Add):
                 left, right = self.text(statement.target), self.text(statement.value)
                 self.add("residual left out", statement, f"{left} = {left}")
-                self.add("stop_gradient", statement, f"{left} = {left} + ops.stop_gradient({right})")
+                self.add(
+                    "stop_gradient", statement, f"{left} = {left} + ops.stop_gradient({right})"
+                )
                 self.add("minus for plus", statement, f"{left} = {left} - {right}")
-                self.add("operands exchanged", statement, f"{left} = {right} + {left}", harmless=True)
+                self.add(
+                    "operands exchanged", statement, f"{left} = {right} + {left}", harmless=True
+                )
 
     def _call(self, node, in_init):
-        name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+        name = (
+            node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+        )
         for keyword in node.keywords:
             value = keyword.value
             if isinstance(value, ast.Constant) and keyword.arg:
@@ -167,17 +185,33 @@ class Finder(ast.NodeVisitor):
             self._transpose(node)
         if name in ("softmax", "mean", "concat", "sum"):
             self._axis(node)
-        if name == "concat" and node.args and isinstance(node.args[0], ast.Tuple) and len(node.args[0].elts) == 2:
+        if (
+            name == "concat"
+            and node.args
+            and isinstance(node.args[0], ast.Tuple)
+            and len(node.args[0].elts) == 2
+        ):
             a, b = map(self.text, node.args[0].elts)
             self.add("order of a list", node.args[0], f"({b}, {a})")
-        if isinstance(node.func, ast.Attribute) and self.text(node.func.value) == "self" and len(node.args) == 1:
+        if (
+            isinstance(node.func, ast.Attribute)
+            and self.text(node.func.value) == "self"
+            and len(node.args) == 1
+        ):
             self.add("stop_gradient", node, f"ops.stop_gradient({self.text(node)})")
             self.add("call left out", node, self.text(node.args[0]))
             self.add("cast", node, f"ops.cast(ops.cast({self.text(node)}, ms.float16), ms.float32)")
             self.add("factor", node, f"(1.1 * {self.text(node)})")
             self.add("identity", node, f"(1.0 * {self.text(node)})", harmless=True)
-            self.add("cast to its dtype", node, f"ops.cast({self.text(node)}, ms.float32)", harmless=True)
-            self.add("unused call", node, f"({self.text(node)}, ops.ones((2, 3), ms.float32))[0]", harmless=True)
+            self.add(
+                "cast to its dtype", node, f"ops.cast({self.text(node)}, ms.float32)", harmless=True
+            )
+            self.add(
+                "unused call",
+                node,
+                f"({self.text(node)}, ops.ones((2, 3), ms.float32))[0]",
+                harmless=True,
+            )
 
     def _keyword(self, name, value):
         number = value.value
@@ -196,7 +230,8 @@ class Finder(ast.NodeVisitor):
     def _transpose(self, node):
         places = (
             node.args
-            if len(node.args) > 1 and all(isinstance(a, (ast.Constant, ast.UnaryOp)) for a in node.args)
+            if len(node.args) > 1
+            and all(isinstance(a, (ast.Constant, ast.UnaryOp)) for a in node.args)
             else None
         )
         if places is None:
@@ -263,16 +298,28 @@ class Finder(ast.NodeVisitor):
         elif text == "0" and "shape" not in self.text(node.value):
             self.add("element", node.slice, "-1")
         elif text in (":, -1", ":, 0"):
-            self.add("element", node, f"{self.text(node.value)}[{':, 0' if text.endswith('-1') else ':, -1'}]")
+            self.add(
+                "element",
+                node,
+                f"{self.text(node.value)}[{':, 0' if text.endswith('-1') else ':, -1'}]",
+            )
 
     def _assignment(self, statement, following):
         if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
             return
         target = statement.targets[0]
-        if isinstance(target, ast.Tuple) and len(target.elts) >= 2 and isinstance(statement.value, ast.Call):
+        if (
+            isinstance(target, ast.Tuple)
+            and len(target.elts) >= 2
+            and isinstance(statement.value, ast.Call)
+        ):
             names = list(map(self.text, target.elts))
             self.add("names exchanged", target, ", ".join([names[1], names[0], *names[2:]]))
-        if isinstance(following, ast.Assign) and following.lineno in self.ran and isinstance(target, ast.Name):
+        if (
+            isinstance(following, ast.Assign)
+            and following.lineno in self.ran
+            and isinstance(target, ast.Name)
+        ):
             other = following.targets[0]
             if not isinstance(other, ast.Name):
                 return
@@ -283,9 +330,8 @@ class Finder(ast.NodeVisitor):
                 text = self.text(following) + between + self.text(statement)
                 self.add("lines exchanged", statement, text, harmless=True, stop=following)
                 if "self." in self.text(statement.value) and isinstance(statement.value, ast.Call):
-                    text = (
-                        f"{target.id} = {self.text(following.value)}{between}{other.id} = {self.text(statement.value)}"
-                    )
+                    first = f"{target.id} = {self.text(following.value)}"
+                    text = f"{first}{between}{other.id} = {self.text(statement.value)}"
                     self.add("values exchanged", statement, text, stop=following)
 
 

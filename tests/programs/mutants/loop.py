@@ -13,7 +13,9 @@ STEPS = 2
 
 def make_optimizer(name, parameters):
     if name == "adam":
-        return nn.Adam(parameters, learning_rate=1e-3, beta1=0.9, beta2=0.999, eps=1e-8, weight_decay=0.01)
+        return nn.Adam(
+            parameters, learning_rate=1e-3, beta1=0.9, beta2=0.999, eps=1e-8, weight_decay=0.01
+        )
     if name == "own":
         return OwnAdam(parameters)
     return nn.Momentum(parameters, learning_rate=0.05, momentum=0.9, weight_decay=1e-4)

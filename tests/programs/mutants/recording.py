@@ -41,18 +41,24 @@ class Net(NamedTuple):
 _OWN, _DECODERS = "tests.programs.mutants.nets", "tests.programs.mutants.decoders"
 NETS = {
     "resnet": Net("mindcv.models.resnet", "m.ResNet(m.BasicBlock, [1, 1, 1, 1], num_classes=5)"),
-    "mobilenet": Net("mindcv.models.mobilenetv3", "m.MobileNetV3('small', alpha=0.35, num_classes=5)"),
+    "mobilenet": Net(
+        "mindcv.models.mobilenetv3", "m.MobileNetV3('small', alpha=0.35, num_classes=5)"
+    ),
     "vit": Net(
         "mindcv.models.vit",
         "m.VisionTransformer(image_size=32, patch_size=8, embed_dim=24, depth=2, num_heads=3, num_classes=5)",
-        "image", "adam",
+        "image",
+        "adam",
     ),
     "swin": Net(
         "mindcv.models.swintransformer",
         "m.SwinTransformer(32, 2, 3, 5, 12, [2, 1], [2, 4], window_size=4, drop_path_rate=0.0)",
-        "image", "adam",
+        "image",
+        "adam",
     ),
-    "convnext": Net("mindcv.models.convnext", "m.ConvNeXt(3, 5, [1, 1, 1, 1], [8, 12, 16, 24])", "image", "adam"),
+    "convnext": Net(
+        "mindcv.models.convnext", "m.ConvNeXt(3, 5, [1, 1, 1, 1], [8, 12, 16, 24])", "image", "adam"
+    ),
     "mixer": Net(
         "mindcv.models.mlpmixer",
         "m.MLPMixer(2, 8, 16, 16, 8, 24, num_classes=5)",
@@ -63,7 +69,7 @@ NETS = {
     "dcgan": Net(_OWN, "m.Dcgan()", "pair"),
     "llama": Net(_DECODERS, "m.Decoder()", "text", "adam"),
     "experts": Net(_DECODERS, "m.Decoder(experts=4, layers=1)", "text", "own"),
-}  # fmt: skip
+}
 
 
 def data_of(kind):
@@ -74,7 +80,9 @@ def data_of(kind):
         if kind == "text":
             x = rng.randint(0, 40, (4, 8)).astype(np.int32)  # with 0, the padding of the decoders
         else:
-            x = rng.randn(4, 8 if kind == "pair" else 3, *((16, 16) if kind == "pair" else (32, 32))).astype(np.float32)
+            x = rng.randn(
+                4, 8 if kind == "pair" else 3, *((16, 16) if kind == "pair" else (32, 32))
+            ).astype(np.float32)
         made.append((x, rng.permutation(5)[:4].astype(np.int32)))
     return made
 
@@ -128,7 +136,9 @@ def _train(name, change, folder, task):
     in_loop = edit is not None and edit[0] == "loop"
     own = edit[1] if edit is not None else None
     module, path = _load(net_of.module, f"{folder}.source", None if in_loop else own)
-    loop, loop_path = _load("tests.programs.mutants.loop", f"{folder}.source", own if in_loop else None)
+    loop, loop_path = _load(
+        "tests.programs.mutants.loop", f"{folder}.source", own if in_loop else None
+    )
     ran = {path: set(), loop_path: set()}
     if change is None:
         _trace(ran, ran)
@@ -143,20 +153,31 @@ def _train(name, change, folder, task):
         rng = np.random.RandomState(training.seed)
         for parameter in net.trainable_params():
             value = parameter.asnumpy()
-            parameter.set_data(ms.Tensor(value * (1 + 1e-7 * rng.randn(*value.shape)).astype(np.float32)))
+            parameter.set_data(
+                ms.Tensor(value * (1 + 1e-7 * rng.randn(*value.shape)).astype(np.float32))
+            )
     loop.make_optimizer = trainings.of_optimizer(training, loop.make_optimizer)
     between, touched = trainings.between(training)
-    settings = {"task": task, "level": "mix", "dump_path": str(folder), task: {"summary_mode": "md5"}}
+    settings = {
+        "task": task,
+        "level": "mix",
+        "dump_path": str(folder),
+        task: {"summary_mode": "md5"},
+    }
     config = Path(f"{folder}.json")
     config.write_text(json.dumps(settings))
     debugger = PrecisionDebugger(config_path=str(config))
-    losses = loop.train(net, net_of.optimizer, trainings.of_data(training, data_of(net_of.data)), debugger, between)
+    losses = loop.train(
+        net, net_of.optimizer, trainings.of_data(training, data_of(net_of.data)), debugger, between
+    )
     sys.settrace(None)
     end = [parameter.asnumpy().tobytes() for parameter in net.get_parameters()]
     return {
-        "truth": touched[0] if touched else truth, "losses": losses, "end": hash(tuple(end)),
+        "truth": touched[0] if touched else truth,
+        "losses": losses,
+        "end": hash(tuple(end)),
         "ran": {"net": sorted(ran[path]), "loop": sorted(ran[loop_path])},
-    }  # fmt: skip
+    }
 
 
 def record(name, change, folder, task="statistics", limit=60):

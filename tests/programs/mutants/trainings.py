@@ -65,18 +65,24 @@ def of_net(change, net):  # noqa: PLR0911, PLR0912 - a list of changes
     kind = change.kind
     weights = [p for p in net.trainable_params() if p.ndim >= 2 and min(p.shape[:2]) > 1]
     if kind == "weight transposed":
-        parameter = _choose([p for p in weights if p.ndim == 2 and p.shape[0] == p.shape[1]], change.seed)
+        parameter = _choose(
+            [p for p in weights if p.ndim == 2 and p.shape[0] == p.shape[1]], change.seed
+        )
         if parameter is None:
             return None
         parameter.set_data(ms.Tensor(np.ascontiguousarray(parameter.asnumpy().T)))
         return parameter.name
     if kind in ("weight scaled", "other init", "rows exchanged", "one weight"):
-        parameter = _choose(net.trainable_params() if kind == "one weight" else weights, change.seed)
+        parameter = _choose(
+            net.trainable_params() if kind == "one weight" else weights, change.seed
+        )
         value = parameter.asnumpy().copy()
         if kind == "weight scaled":
             value *= 1.05
         elif kind == "other init":
-            value = (np.random.RandomState(5).randn(*value.shape) * (value.std() + 1e-3)).astype(value.dtype)
+            value = (np.random.RandomState(5).randn(*value.shape) * (value.std() + 1e-3)).astype(
+                value.dtype
+            )
         elif kind == "rows exchanged":
             value = value[::-1].copy()
         else:
@@ -90,7 +96,9 @@ def of_net(change, net):  # noqa: PLR0911, PLR0912 - a list of changes
         return parameter.name
     normal = (nn.BatchNorm2d, nn.BatchNorm1d)
     if kind.startswith("BatchNorm"):
-        found = _choose([(n, c) for n, c in net.cells_and_names() if isinstance(c, normal)], change.seed)
+        found = _choose(
+            [(n, c) for n, c in net.cells_and_names() if isinstance(c, normal)], change.seed
+        )
         if found is None:
             return None
         path, cell = found
@@ -102,12 +110,16 @@ def of_net(change, net):  # noqa: PLR0911, PLR0912 - a list of changes
         cell.bn_train = ops.BatchNorm(is_training=True, epsilon=epsilon, momentum=momentum)
         return path
     if kind == "LayerNorm epsilon":
-        found = _choose([(n, c) for n, c in net.cells_and_names() if type(c) is nn.LayerNorm], change.seed)
+        found = _choose(
+            [(n, c) for n, c in net.cells_and_names() if type(c) is nn.LayerNorm], change.seed
+        )
         if found is None:
             return None
         path, cell = found
         cell.layer_norm = ops.LayerNorm(
-            begin_norm_axis=cell.begin_norm_axis, begin_params_axis=cell.begin_params_axis, epsilon=1e-2
+            begin_norm_axis=cell.begin_norm_axis,
+            begin_params_axis=cell.begin_params_axis,
+            epsilon=1e-2,
         )
         return path
     if kind == "state between steps":
@@ -127,7 +139,11 @@ def of_optimizer(change, make):
             own.decay *= 5.0 if change.kind == "weight decay" else 1.0
             return own
         if change.kind == "learning rate":
-            return nn.Adam(parameters, 1.5e-3, weight_decay=0.01) if adam else nn.Momentum(parameters, 0.06, 0.9, 1e-4)
+            return (
+                nn.Adam(parameters, 1.5e-3, weight_decay=0.01)
+                if adam
+                else nn.Momentum(parameters, 0.06, 0.9, 1e-4)
+            )
         if change.kind == "optimizer momentum":
             return (
                 nn.Adam(parameters, 1e-3, 0.8, weight_decay=0.01)
@@ -157,7 +173,11 @@ def between(change):
             parameter.set_data(ms.Tensor(value))
             touched.append(parameter.name)
         elif change.kind == "state between steps":
-            cells = [c for _, c in net.cells_and_names() if isinstance(c, (nn.BatchNorm2d, nn.BatchNorm1d))]
+            cells = [
+                c
+                for _, c in net.cells_and_names()
+                if isinstance(c, (nn.BatchNorm2d, nn.BatchNorm1d))
+            ]
             cell = _choose(cells, change.seed)
             cell.moving_mean.set_data(ms.Tensor(cell.moving_mean.asnumpy() + np.float32(0.5)))
             touched.append(cell.moving_mean.name)

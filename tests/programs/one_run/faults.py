@@ -145,7 +145,9 @@ def _lstm(change, **around):
 
 
 def _regression(change, loss=None, data=None, **around):
-    return lambda debugger: _train(debugger, Regression(change), data or loop.points(), loss or nn.MSELoss(), **around)
+    return lambda debugger: _train(
+        debugger, Regression(change), data or loop.points(), loss or nn.MSELoss(), **around
+    )
 
 
 def forgotten_in_optimizer(debugger):
@@ -157,7 +159,9 @@ def forgotten_in_optimizer(debugger):
         loop.sentences(),
         optimizer=nn.Adam(held, 1e-3),
         weights=ms.ParameterTuple(net.trainable_params()),
-        edit=lambda gradients: tuple(g for g, p in zip(gradients, net.trainable_params()) if "positions" not in p.name),
+        edit=lambda gradients: tuple(
+            g for g, p in zip(gradients, net.trainable_params()) if "positions" not in p.name
+        ),
     )
 
 
@@ -219,7 +223,12 @@ def loss_of_zero(debugger):
 
 def all_ignored(debugger):
     data = [(x, Tensor(np.full(y.shape, -100, np.int32))) for x, y in loop.sentences()]
-    _train(debugger, Gpt(), data, lambda x, y: ops.cross_entropy(x, y, ignore_index=-100, reduction="sum") / 64)
+    _train(
+        debugger,
+        Gpt(),
+        data,
+        lambda x, y: ops.cross_entropy(x, y, ignore_index=-100, reduction="sum") / 64,
+    )
 
 
 def binary_logits(debugger):
@@ -234,7 +243,14 @@ def labels_without_an_axis(debugger):
 def scale_kept(debugger):
     net = Gpt()
     optimizer = nn.SGD(net.trainable_params(), 1e-3)
-    _train(debugger, net, loop.sentences(), optimizer=optimizer, scaler=amp.StaticLossScaler(1024.0), keep_scale=True)
+    _train(
+        debugger,
+        net,
+        loop.sentences(),
+        optimizer=optimizer,
+        scaler=amp.StaticLossScaler(1024.0),
+        keep_scale=True,
+    )
 
 
 def scale_taken_twice(debugger):
@@ -262,7 +278,10 @@ def buffer_changed(debugger):
 def decayed_norms(debugger):
     net = Gpt()
     _train(
-        debugger, net, loop.sentences(), optimizer=nn.AdamWeightDecay(net.trainable_params(), 1e-3, weight_decay=0.1)
+        debugger,
+        net,
+        loop.sentences(),
+        optimizer=nn.AdamWeightDecay(net.trainable_params(), 1e-3, weight_decay=0.1),
     )
 
 

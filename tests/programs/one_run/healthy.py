@@ -52,9 +52,12 @@ def gpt(debugger):
 def gpt_float16(debugger):
     net = models.Gpt("").to_float(ms.float16)
     _classify(
-        debugger, net, loop.sentences(), scaler=amp.DynamicLossScaler(2.0**10, 2, 50),
+        debugger,
+        net,
+        loop.sentences(),
+        scaler=amp.DynamicLossScaler(2.0**10, 2, 50),
         loss=lambda x, y: _ENTROPY(x.astype(ms.float32), y),
-    )  # fmt: skip
+    )
 
 
 def gpt_recompute(debugger):
@@ -74,7 +77,9 @@ def gpt_padded(debugger):
         labels = y.asnumpy().copy()
         labels[::3] = -100
         data.append((x, Tensor(labels)))
-    _classify(debugger, models.Gpt(""), data, loss=lambda x, y: ops.cross_entropy(x, y, ignore_index=-100))
+    _classify(
+        debugger, models.Gpt(""), data, loss=lambda x, y: ops.cross_entropy(x, y, ignore_index=-100)
+    )
 
 
 def gpt_groups(debugger):
@@ -113,7 +118,9 @@ def bert(debugger):
 
 
 def llama(debugger):
-    _classify(debugger, decoders.Decoder(), loop.tokens(), loss=nn.CrossEntropyLoss(label_smoothing=0.1))
+    _classify(
+        debugger, decoders.Decoder(), loop.tokens(), loss=nn.CrossEntropyLoss(label_smoothing=0.1)
+    )
 
 
 def experts(debugger):
@@ -125,7 +132,10 @@ def joint_gan(debugger):
     net = zoo.Dcgan()
     source = loop.rng(2)
     data = [
-        (Tensor(source.randn(4, 8, 16, 16).astype(np.float32)), Tensor(source.randint(0, 5, 4).astype(np.int32)))
+        (
+            Tensor(source.randn(4, 8, 16, 16).astype(np.float32)),
+            Tensor(source.randint(0, 5, 4).astype(np.int32)),
+        )
         for _ in range(4)
     ]
     _classify(debugger, net, data, _momentum(net))
@@ -134,7 +144,9 @@ def joint_gan(debugger):
 class _Gan(nn.Cell):
     def __init__(self):
         super().__init__()
-        self.generator = nn.SequentialCell(nn.Dense(6, 24), nn.BatchNorm1d(24), nn.ReLU(), nn.Dense(24, 10), nn.Tanh())
+        self.generator = nn.SequentialCell(
+            nn.Dense(6, 24), nn.BatchNorm1d(24), nn.ReLU(), nn.Dense(24, 10), nn.Tanh()
+        )
         self.critic = nn.SequentialCell(nn.Dense(10, 24), nn.LeakyReLU(0.2), nn.Dense(24, 1))
 
 
@@ -223,7 +235,10 @@ def variational(debugger):
     def loss(x, _):
         made, mean, spread = net(x)
         divergence = -0.5 * (1 + spread - mean**2 - ops.exp(spread)).sum(1).mean()
-        return ops.binary_cross_entropy_with_logits(made, x, ops.ones_like(x), ops.ones_like(x)) * 64 + divergence
+        return (
+            ops.binary_cross_entropy_with_logits(made, x, ops.ones_like(x), ops.ones_like(x)) * 64
+            + divergence
+        )
 
     net.set_train()
     loop.run(debugger, net, loss, _adam(net), _flat_digits())
@@ -250,7 +265,14 @@ def regression_huber(debugger):
 
 def regression_clipped(debugger):
     net = _Regression()
-    _classify(debugger, net, loop.points(), nn.RMSProp(net.trainable_params(), 1e-3), nn.L1Loss(), edit=loop.clip(0.1))
+    _classify(
+        debugger,
+        net,
+        loop.points(),
+        nn.RMSProp(net.trainable_params(), 1e-3),
+        nn.L1Loss(),
+        edit=loop.clip(0.1),
+    )
 
 
 def _next(x):
@@ -338,7 +360,9 @@ class _LowRank(nn.Cell):
     def __init__(self, dense):
         super().__init__()
         self.dense, rows, width = dense, *dense.weight.shape
-        self.a = Parameter(Tensor(loop.rng(4).randn(2, width).astype(np.float32) * 0.1), name="lora_a")
+        self.a = Parameter(
+            Tensor(loop.rng(4).randn(2, width).astype(np.float32) * 0.1), name="lora_a"
+        )
         self.b = Parameter(Tensor(np.zeros((rows, 2), np.float32)), name="lora_b")
 
     def construct(self, x):
@@ -364,7 +388,10 @@ def _model_train(debugger, net, loss, optimizer, data, **more):
     rows = [(x.asnumpy(), y.asnumpy()) for x, y in data[:3]]
     model = ms.Model(net, loss, optimizer, **more)
     model.train(
-        1, GeneratorDataset(rows, ["x", "y"], shuffle=False), callbacks=[MsprobeStep(debugger)], dataset_sink_mode=False
+        1,
+        GeneratorDataset(rows, ["x", "y"], shuffle=False),
+        callbacks=[MsprobeStep(debugger)],
+        dataset_sink_mode=False,
     )
 
 
@@ -381,15 +408,21 @@ def model_gpt(debugger):
 def model_mixed(debugger):
     net = models.Digits("")
     _model_train(
-        debugger, net, _ENTROPY, nn.Momentum(net.trainable_params(), 0.01, 0.9, loss_scale=1024.0), loop.digits(),
+        debugger,
+        net,
+        _ENTROPY,
+        nn.Momentum(net.trainable_params(), 0.01, 0.9, loss_scale=1024.0),
+        loop.digits(),
         amp_level="O2",
         loss_scale_manager=amp.FixedLossScaleManager(1024.0, drop_overflow_update=False),
-    )  # fmt: skip
+    )
 
 
 def mixed(debugger):
     net = amp.auto_mixed_precision(models.Digits(""), "O2")
-    _classify(debugger, net, loop.digits(), _momentum(net, 0.01), scaler=amp.StaticLossScaler(1024.0))
+    _classify(
+        debugger, net, loop.digits(), _momentum(net, 0.01), scaler=amp.StaticLossScaler(1024.0)
+    )
 
 
 def evaluated(debugger):
@@ -490,11 +523,45 @@ def _of_mindcv(name):
 TRAININGS = {
     function.__name__: function
     for function in (
-        digits, digits_momentum, lenet, gpt, gpt_float16, gpt_recompute, gpt_accumulated, gpt_padded,
-        gpt_groups, gpt_tied, lstm, bert, llama, experts, joint_gan, gan, wasserstein, autoencoder, autoencoder_entropy,
-        variational, regression, regression_huber, regression_clipped, siamese, triplet, teacher, frozen, head_only,
-        frozen_norm, low_rank, model_digits, model_gpt, model_mixed, mixed, evaluated, segmentation, policy,
-        unused_on_purpose, warm_up,
+        digits,
+        digits_momentum,
+        lenet,
+        gpt,
+        gpt_float16,
+        gpt_recompute,
+        gpt_accumulated,
+        gpt_padded,
+        gpt_groups,
+        gpt_tied,
+        lstm,
+        bert,
+        llama,
+        experts,
+        joint_gan,
+        gan,
+        wasserstein,
+        autoencoder,
+        autoencoder_entropy,
+        variational,
+        regression,
+        regression_huber,
+        regression_clipped,
+        siamese,
+        triplet,
+        teacher,
+        frozen,
+        head_only,
+        frozen_norm,
+        low_rank,
+        model_digits,
+        model_gpt,
+        model_mixed,
+        mixed,
+        evaluated,
+        segmentation,
+        policy,
+        unused_on_purpose,
+        warm_up,
     )
-}  # fmt: skip
+}
 TRAININGS.update({f"mindcv_{name}": _of_mindcv(name) for name in MINDCV})

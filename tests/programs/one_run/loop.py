@@ -20,23 +20,34 @@ def _integers(source, end, shape):
 
 def digits():
     """Return batches of the handwritten digits, shuffled: every batch has every class."""
-    images, labels = (np.concatenate([part.asnumpy() for part in parts]) for parts in zip(*support.digits()))
+    images, labels = (
+        np.concatenate([part.asnumpy() for part in parts]) for parts in zip(*support.digits())
+    )
     order = rng().permutation(len(images))
     images, labels = images[order], labels[order]
-    return [(Tensor(images[i : i + 32]), Tensor(labels[i : i + 32])) for i in range(0, len(images) - 31, 32)]
+    return [
+        (Tensor(images[i : i + 32]), Tensor(labels[i : i + 32]))
+        for i in range(0, len(images) - 31, 32)
+    ]
 
 
 def pictures(classes=5, size=32, count=8):
     """Return batches of noise with labels, three channels."""
     source = rng(11)
     shape = count, 3, size, size
-    return [(Tensor(source.randn(*shape).astype(np.float32)), _integers(source, classes, count)) for _ in range(8)]
+    return [
+        (Tensor(source.randn(*shape).astype(np.float32)), _integers(source, classes, count))
+        for _ in range(8)
+    ]
 
 
 def tokens(classes=5, vocabulary=40, length=8, count=4):
     """Return batches of tokens with one label each."""
     source = rng(5)
-    return [(_integers(source, vocabulary, (count, length)), _integers(source, classes, count)) for _ in range(8)]
+    return [
+        (_integers(source, vocabulary, (count, length)), _integers(source, classes, count))
+        for _ in range(8)
+    ]
 
 
 def sentences(vocabulary=64, length=16, count=4):

@@ -60,7 +60,9 @@ def record(train, folder, level="mix", limit=300):
 
 def is_named(fault, findings):
     """Return whether one of the first two findings has the fault's rule and place."""
-    return any(item.rule == fault.rule and re.search(fault.names, str(item.whole)) for item in findings[:2])
+    return any(
+        item.rule == fault.rule and re.search(fault.names, str(item.whole)) for item in findings[:2]
+    )
 
 
 def main():
@@ -89,10 +91,16 @@ def look(folder, level, only):
         found = probe.check(path).findings
         well = is_named(fault, found)
         named, count = named + well, count + 1
-        print(f"{'named    ' if well else 'NOT NAMED'} {name}", *[f"    {item.whole}" for item in found[:3]], sep="\n")
+        print(
+            f"{'named    ' if well else 'NOT NAMED'} {name}",
+            *[f"    {item.whole}" for item in found[:3]],
+            sep="\n",
+        )
     trainings = 0
     for name, train in TRAININGS.items():
-        if (only and name not in only) or (name.startswith("mindcv") and not importlib.util.find_spec("mindcv")):
+        if (only and name not in only) or (
+            name.startswith("mindcv") and not importlib.util.find_spec("mindcv")
+        ):
             continue
         record(train, folder / name, level)
         trainings += 1
@@ -101,7 +109,10 @@ def look(folder, level, only):
             if item.weight != "note":
                 print(f"healthy {name}: {item.whole}")
     print(f"{named} of {count} faults named in the first two lines")
-    print(f"{trainings} healthy trainings: " + ", ".join(f"{number} {weight}" for weight, number in weights.items()))
+    print(
+        f"{trainings} healthy trainings: "
+        + ", ".join(f"{number} {weight}" for weight, number in weights.items())
+    )
     return int(named < count or bool(weights["fault"]) or weights["suspicious"] > SUSPICIOUS_LINES)
 
 

@@ -71,18 +71,22 @@ FAULTS = {
         r"optimizer the gradients that entered have Norm \S+ / \S+ in step 0, .*only A has \S*clip_by_global_norm",
     ),
     "averaged twice": Fault(
-        "late average", r"optimizer the gradients that entered have Norm \S+ / \S+ in step 0, .*only B has \S*div"
+        "late average",
+        r"optimizer the gradients that entered have Norm \S+ / \S+ in step 0, .*only B has \S*div",
     ),
     "unscale missing": Fault(
-        "no clip", r"optimizer the gradients that entered have Norm \S+ / \S+ in step 0, .*only A has \S*mul"
+        "no clip",
+        r"optimizer the gradients that entered have Norm \S+ / \S+ in step 0, .*only A has \S*mul",
     ),
     "parameter missing": Fault("plain", r"optimizer fc1\.bias is missing in the optimizer of B"),
     "states reset": Fault(
-        "long", r"optimizer (all of step 2 agrees, and so do .* of step 3|(moment|exp_avg)\S+ .*step 2)"
+        "long",
+        r"optimizer (all of step 2 agrees, and so do .* of step 3|(moment|exp_avg)\S+ .*step 2)",
     ),
     "optimizer made again": Fault("long", r"optimizer global_step [12] / (0|-1) in step 2"),
     "groups exchanged": Fault(
-        "rate groups", r"optimizer learning_rate of fc1\.weight and 3 more of 4 parameters 0\.01 / 0\.001"
+        "rate groups",
+        r"optimizer learning_rate of fc1\.weight and 3 more of 4 parameters 0\.01 / 0\.001",
     ),
 }
 HARMLESS = {
@@ -124,7 +128,9 @@ def make(kind, variant, change, parameters):
         groups = [{word: weights, "weight_decay": decay}, {word: biases, "weight_decay": of_bias}]
     if variant == "rate groups":
         rates = [RATE, RATE / 10][:: -1 if change == "groups exchanged" else 1]
-        groups = [{word: list(own), "lr": own_rate} for own, own_rate in zip((weights, biases), rates)]
+        groups = [
+            {word: list(own), "lr": own_rate} for own, own_rate in zip((weights, biases), rates)
+        ]
     if not is_new and variant == "computed schedule" and change != "schedule as a list":
         rate = Rates()
     if kind == "Momentum":
@@ -142,9 +148,15 @@ def make(kind, variant, change, parameters):
 
     def move(step):
         for group in made.param_groups:
-            value = RATE - 2e-3 * (step + 1) if variant == "computed schedule" and not change else rate[step + 1]
+            value = (
+                RATE - 2e-3 * (step + 1)
+                if variant == "computed schedule" and not change
+                else rate[step + 1]
+            )
             group["lr"] = (
-                value if kind == "mint.AdamW" else ops.assign(group["lr"], Tensor(value, ms.float32)) and group["lr"]
+                value
+                if kind == "mint.AdamW"
+                else ops.assign(group["lr"], Tensor(value, ms.float32)) and group["lr"]
             )
 
     return made, move
@@ -153,7 +165,11 @@ def make(kind, variant, change, parameters):
 def passes(of, batch, count):
     """Return the gradients of a batch that is divided into equal passes."""
     rows = [slice(start, start + 8 // count) for start in range(0, 8, 8 // count)]
-    each = [of(*(part[chosen] for part in batch))[1] for chosen in rows] if count > 1 else [of(*batch)[1]]
+    each = (
+        [of(*(part[chosen] for part in batch))[1] for chosen in rows]
+        if count > 1
+        else [of(*batch)[1]]
+    )
     return [sum(more) / count for more in zip(*each)] if count > 1 else each[0]
 
 
@@ -167,7 +183,9 @@ def train(kind, variant, change, debugger):
         (Tensor(rng.randn(8, 8).astype(np.float32)), Tensor(rng.randint(0, 4, 8).astype(np.int32)))
         for _ in range(2 * LONG)
     ]
-    of = ms.value_and_grad(lambda x, y: ops.cross_entropy(net(x), y) * SCALE, None, list(optimizer.parameters))
+    of = ms.value_and_grad(
+        lambda x, y: ops.cross_entropy(net(x), y) * SCALE, None, list(optimizer.parameters)
+    )
     for step in range(LONG if variant == "long" else STEPS):
         debugger.start(net)
         gradients = passes(of, data[step], 2 if change == "batch divided" else 1)
@@ -180,7 +198,9 @@ def train(kind, variant, change, debugger):
         if change != "unscale missing":
             gradients = [gradient * (1 / SCALE) for gradient in gradients]
         if variant != "no clip" and change != "clip missing":
-            gradients = ops.clip_by_global_norm(gradients, 2 * CLIP if change == "clip norm" else CLIP)
+            gradients = ops.clip_by_global_norm(
+                gradients, 2 * CLIP if change == "clip norm" else CLIP
+            )
         if variant == "late average":
             gradients = [gradient / 2 for gradient in gradients]
         if change == "averaged twice":
@@ -200,7 +220,9 @@ def reset(optimizer):
     """Set all states to zero."""
     for name, held in vars(optimizer).items():
         for state in held if isinstance(held, (tuple, list)) and name != "lrs" else ():
-            if isinstance(state, Parameter) and all(state is not own for own in optimizer.parameters):
+            if isinstance(state, Parameter) and all(
+                state is not own for own in optimizer.parameters
+            ):
                 ops.assign(state, ops.zeros_like(state))
 
 
@@ -225,7 +247,15 @@ class Bench:
             own = {"optimizer": "states"} if self._states else {}
             config = Path(f"{path}.json")
             config.write_text(
-                json.dumps({"task": "statistics", "level": self._level, "dump_path": str(path), "quiet": True, **own})
+                json.dumps(
+                    {
+                        "task": "statistics",
+                        "level": self._level,
+                        "dump_path": str(path),
+                        "quiet": True,
+                        **own,
+                    }
+                )
             )
             debugger = probe.PrecisionDebugger(config_path=str(config))
             train(kind, variant, change, debugger)
@@ -234,7 +264,9 @@ class Bench:
 
     def compare(self, kind, variant, change):
         """Return the comparison of a change with what is right."""
-        return probe.compare(str(self.record(kind, variant)), str(self.record(kind, variant, change)))
+        return probe.compare(
+            str(self.record(kind, variant)), str(self.record(kind, variant, change))
+        )
 
 
 def said(comparison):
@@ -276,7 +308,10 @@ def main():
                     continue
                 comparison = bench.compare(kind, variant, change)
                 wrong += not comparison.agrees
-                print(f"{kind} | {change} | {'yes' if comparison.agrees else 'NO'} | {said(comparison)}", flush=True)
+                print(
+                    f"{kind} | {change} | {'yes' if comparison.agrees else 'NO'} | {said(comparison)}",
+                    flush=True,
+                )
     return int(bool(wrong))
 
 

@@ -39,17 +39,31 @@ class Fault(NamedTuple):
 _ATTENTION = ("blocks.1.attention.Attention",)
 FAULTS = (
     Fault("gpt", "epsilon", "forward", ("blocks.1.norm1.LayerNorm",)),
-    Fault("gpt", "mask", "forward", _ATTENTION, r"Block\.forward\.0\.input\.1|Attention\.forward\.0\.input\.1"),
+    Fault(
+        "gpt",
+        "mask",
+        "forward",
+        _ATTENTION,
+        r"Block\.forward\.0\.input\.1|Attention\.forward\.0\.input\.1",
+    ),
     Fault("gpt", "q and k swapped", "forward", _ATTENTION),
     Fault("gpt", "scale", "forward", _ATTENTION),
     Fault("gpt", "axis", "forward", _ATTENTION, r"softmax\.1\.forward"),
     Fault("gpt", "bfloat16 cast", "forward", _ATTENTION),
     Fault("gpt", "other activation", "forward", ("blocks.1.Block",)),
     Fault("gpt", "stop_gradient", "backward", _ATTENTION),
-    Fault("gpt", "wrong bprop", "backward", ("blocks.1.pass_on.Scaled",), r"argument Tensor\.__mul__"),
+    Fault(
+        "gpt", "wrong bprop", "backward", ("blocks.1.pass_on.Scaled",), r"argument Tensor\.__mul__"
+    ),
     Fault("gpt", "loss scale", "backward", (), r"gradient .*cross_entropy.*backward"),
     Fault("gpt", "other batch", "data", (), r"data .*input"),
-    Fault("gpt", "labels are the inputs", "data", (), r"(data|wiring|outside value) .*(cross_entropy|reshape)"),
+    Fault(
+        "gpt",
+        "labels are the inputs",
+        "data",
+        (),
+        r"(data|wiring|outside value) .*(cross_entropy|reshape)",
+    ),
     Fault("gpt", "one weight", "parameters", ("blocks.1.norm2.LayerNorm",)),
     Fault("gpt", "weight transposed", "parameters", ("blocks.1.attention.v.Dense",)),
     Fault("gpt", "learning rate", "optimizer", (), "^optimizer"),

@@ -117,8 +117,12 @@ class Gpt(nn.Cell):
         self.vocabulary, self.change = vocabulary, change
         self.tokens = nn.Embedding(vocabulary, width)
         rng = np.random.RandomState(3)
-        self.positions = Parameter(Tensor(rng.randn(length, width).astype(np.float32) * 0.02), name="positions")
-        self.blocks = nn.CellList([Block(width, heads, change if i == 1 else "") for i in range(layers)])
+        self.positions = Parameter(
+            Tensor(rng.randn(length, width).astype(np.float32) * 0.02), name="positions"
+        )
+        self.blocks = nn.CellList(
+            [Block(width, heads, change if i == 1 else "") for i in range(layers)]
+        )
         self.norm, self.head = nn.LayerNorm((width,)), nn.Dense(width, vocabulary, has_bias=False)
         self.masks = [causal_mask(length, int(change == "mask" and i == 1)) for i in range(layers)]
 
@@ -151,7 +155,10 @@ def of_gpt(change):
     """Return (net, data, learning rate, weight decay)."""
     net = Gpt(change)
     rng = np.random.RandomState(0)
-    x, y = rng.randint(0, 64, (5, 4, 16)).astype(np.int32), rng.randint(0, 64, (5, 64)).astype(np.int32)
+    x, y = (
+        rng.randint(0, 64, (5, 4, 16)).astype(np.int32),
+        rng.randint(0, 64, (5, 64)).astype(np.int32),
+    )
     if change == "other batch":
         x = x[::-1].copy()
     if change == "batch in another order":
@@ -188,7 +195,9 @@ def add_noise(net, noise, debugger=None):
     for parameter in net.get_parameters():
         value = parameter.asnumpy()
         if value.dtype == np.float32:
-            parameter.set_data(Tensor(value * (1 + noise * rng.randn(*value.shape)).astype(np.float32)))
+            parameter.set_data(
+                Tensor(value * (1 + noise * rng.randn(*value.shape)).astype(np.float32))
+            )
 
 
 def train(kind, change, debugger, noise=0.0, steps=STEPS):

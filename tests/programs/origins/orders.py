@@ -13,7 +13,12 @@ ORDERS = (
     "product in two parts", "product in four parts", "parts in reverse", "bias first", "scale first", "mean of halves",
     "residual last", "loss of halves",
 )  # fmt: skip
-_PARTS = {"product in two parts": 2, "product in four parts": 4, "parts in reverse": 4, "bias first": 2}
+_PARTS = {
+    "product in two parts": 2,
+    "product in four parts": 4,
+    "parts in reverse": 4,
+    "bias first": 2,
+}
 
 
 class Weights:
@@ -33,7 +38,10 @@ class Product(nn.Cell):
 
     def __init__(self, weights, inputs, outputs, change):
         super().__init__()
-        self.weight, self.bias = weights("weight", inputs, outputs), weights("bias", outputs, scale=0.1)
+        self.weight, self.bias = (
+            weights("weight", inputs, outputs),
+            weights("bias", outputs, scale=0.1),
+        )
         self.change, self.parts = change, _PARTS.get(change, 1)
 
     def construct(self, x):
@@ -97,7 +105,10 @@ class Convolution(nn.Cell):
     def __init__(self, weights, change):
         super().__init__()
         self.change = change
-        self.first, self.second = weights("first", 8, 1, 3, 3, scale=0.4), weights("second", 8, 8, 3, 3, scale=0.15)
+        self.first, self.second = (
+            weights("first", 8, 1, 3, 3, scale=0.4),
+            weights("second", 8, 8, 3, 3, scale=0.15),
+        )
         self.norm, self.pool = Norm(weights, 8, change), nn.AvgPool2d(2, 2)
         self.left, self.right = Product(weights, 128, 32, change), Product(weights, 128, 32, change)
         self.leave = Product(weights, 32, 8, change)
@@ -105,8 +116,12 @@ class Convolution(nn.Cell):
     def construct(self, x):
         x = ops.conv2d(x.reshape(-1, 1, 4, 4), self.first, padding=1, pad_mode="pad")
         x = self.norm(x.transpose(0, 2, 3, 1)).transpose(0, 3, 1, 2)
-        x = ops.tanh(ops.conv2d(ops.relu(x), self.second, padding=1, pad_mode="pad")).reshape(-1, 128)
-        return self.leave(added(ops.chunk(x, 4, -1)[0], ops.tanh(self.left(x)), self.right(x), self.change))
+        x = ops.tanh(ops.conv2d(ops.relu(x), self.second, padding=1, pad_mode="pad")).reshape(
+            -1, 128
+        )
+        return self.leave(
+            added(ops.chunk(x, 4, -1)[0], ops.tanh(self.left(x)), self.right(x), self.change)
+        )
 
 
 class Rnn(nn.Cell):
@@ -120,7 +135,9 @@ class Rnn(nn.Cell):
         state = None
         for part in ops.chunk(x, 4, -1):
             entered = self.enter(part)
-            state = ops.tanh(entered if state is None else added(state, entered, self.again(state), self.change))
+            state = ops.tanh(
+                entered if state is None else added(state, entered, self.again(state), self.change)
+            )
         return self.leave(self.norm(state))
 
 
@@ -128,12 +145,18 @@ class Block(nn.Cell):
     def __init__(self, weights, change):
         super().__init__()
         self.norm, self.change = Norm(weights, 32, change), change
-        self.q, self.k, self.v, self.o, self.up = (Product(weights, 32, 32, change) for _ in range(5))
+        self.q, self.k, self.v, self.o, self.up = (
+            Product(weights, 32, 32, change) for _ in range(5)
+        )
 
     def construct(self, x, mask):
         hidden = self.norm(x)
-        weights = ops.softmax(ops.matmul(self.q(hidden), self.k(hidden).transpose(0, 2, 1)) * 0.2 + mask, -1)
-        return added(x, self.o(ops.matmul(weights, self.v(hidden))), ops.gelu(self.up(hidden)), self.change)
+        weights = ops.softmax(
+            ops.matmul(self.q(hidden), self.k(hidden).transpose(0, 2, 1)) * 0.2 + mask, -1
+        )
+        return added(
+            x, self.o(ops.matmul(weights, self.v(hidden))), ops.gelu(self.up(hidden)), self.change
+        )
 
 
 class Gpt(nn.Cell):

@@ -59,19 +59,37 @@ def record(job):
         settings = Path(f"{folder}.json")
         settings.parent.mkdir(parents=True, exist_ok=True)
         shutil.rmtree(folder, ignore_errors=True)
-        content = {"task": "statistics", "level": "mix", "dump_path": folder, "measure": "host", "statistics": {}}
+        content = {
+            "task": "statistics",
+            "level": "mix",
+            "dump_path": folder,
+            "measure": "host",
+            "statistics": {},
+        }
         settings.write_text(json.dumps(content))
         source = ConfigFile(str(settings))
         perturbation = Perturbation("parameters" if seed >= 0 else "", source, max(seed, 0))
         debugger = PrecisionDebugger.of(source)
         dtype = getattr(ms, job["dtype"])
-        train(name, change, dtype, debugger, lambda net, found=perturbation: found.parameters(net.get_parameters()))
+        train(
+            name,
+            change,
+            dtype,
+            debugger,
+            lambda net, found=perturbation: found.parameters(net.get_parameters()),
+        )
 
 
 def start(device, dtype, runs, **variables):
     """Record trainings in a process of their own, on CPU or on the simulated Ascend."""
-    job = json.dumps({"device": device, "dtype": dtype, "runs": [[*run[:3], str(run[3])] for run in runs]})
-    base = environment() if device == "CPU" else {**environment(), **simulator.environment(simulator.build())}
+    job = json.dumps(
+        {"device": device, "dtype": dtype, "runs": [[*run[:3], str(run[3])] for run in runs]}
+    )
+    base = (
+        environment()
+        if device == "CPU"
+        else {**environment(), **simulator.environment(simulator.build())}
+    )
     command = [sys.executable, "-m", "tests.programs.origins.perturbed", "--record", job]
     if subprocess.run(command, check=False, cwd=ROOT, env={**base, **variables}).returncode:
         raise SystemExit(f"recording failed: {job}")
@@ -85,7 +103,11 @@ def row(*cells):
 def told(comparison):
     """Return the first origin as a text."""
     first = comparison.first
-    return "nothing" if first is None else f"{first.kind}: {first.name} {first.place} [{first.cell}] step {first.step}"
+    return (
+        "nothing"
+        if first is None
+        else f"{first.kind}: {first.name} {first.place} [{first.cell}] step {first.step}"
+    )
 
 
 def orders(folder, given):
@@ -95,7 +117,11 @@ def orders(folder, given):
     if not given.reuse:
         runs = [(net, "", -1, folder / net / "golden") for net in NETS]
         runs += [(net, "", given.seed, folder / net / "moved") for net in NETS]
-        runs += [(net, change, -1, folder / net / change.replace(" ", "_")) for net in NETS for change in ORDERS]
+        runs += [
+            (net, change, -1, folder / net / change.replace(" ", "_"))
+            for net in NETS
+            for change in ORDERS
+        ]
         start("Ascend", "bfloat16", runs)
     blamed = bits = 0
     for net in NETS:
@@ -125,7 +151,9 @@ def faults(folder, given):
             bare.record(kind, changes)
         for case in (item for item in (*FAULTS, *HARMLESS) if item.kind == kind):
             found = probe.compare(
-                golden.path(kind, "golden"), golden.path(kind, case.change), noise=moved.path(kind, "")
+                golden.path(kind, "golden"),
+                golden.path(kind, case.change),
+                noise=moved.path(kind, ""),
             )
             is_fault = hasattr(case, "part")
             well = case.is_named(found.first) if is_fault else found.ok
@@ -134,8 +162,16 @@ def faults(folder, given):
             if is_fault:
                 same = probe.compare(bare.path(kind, "golden"), bare.path(kind, case.change))
                 equal += case.is_named(same.first)
-            row("faults", kind, case.change or "the same again", "yes" if well else "NO", told(found))
-    print(f"faults: {named} of {len(FAULTS)} named, with equal bits {equal}; {blamed} harmless ones blamed")
+            row(
+                "faults",
+                kind,
+                case.change or "the same again",
+                "yes" if well else "NO",
+                told(found),
+            )
+    print(
+        f"faults: {named} of {len(FAULTS)} named, with equal bits {equal}; {blamed} harmless ones blamed"
+    )
     return named >= equal - 2 and not blamed
 
 
@@ -144,22 +180,39 @@ def kernels(folder, given):
     nets = sorted({case[0] for case in KERNELS})
     if not given.reuse:
         runs = [(net, "", -1, folder / net / "golden") for net in nets]
-        start("CPU", "float32", [*runs, *((net, "", given.seed, folder / net / "moved") for net in nets)])
+        start(
+            "CPU",
+            "float32",
+            [*runs, *((net, "", given.seed, folder / net / "moved") for net in nets)],
+        )
         right = [(net, "", -1, folder / net / "right") for net in nets]
         start("Ascend", "float32", right, ASCEND_SIM_ROUNDING=ROUNDING)
     named = 0
     for net in nets:
-        found = probe.compare(folder / net / "golden", folder / net / "right", noise=folder / net / "moved")
+        found = probe.compare(
+            folder / net / "golden", folder / net / "right", noise=folder / net / "moved"
+        )
         notes = [str(note) for unit in found.units[:1] for note in unit.notes]
         row("kernels", net, "all right", "not blamed" if found.ok else "BLAMED", told(found), notes)
         named -= not found.ok
     for number, (net, kernel, first, count, size, wanted) in enumerate(KERNELS):
         mine = folder / net / f"wrong{number}"
         if not given.reuse:
-            plan = ";".join(f"wrong run {name} {first} {count} {size}" for name in kernel.split("|"))
-            start("Ascend", "float32", [(net, "", -1, mine)], ASCEND_SIM_ROUNDING=ROUNDING, ASCEND_SIM_PLAN=plan)
+            plan = ";".join(
+                f"wrong run {name} {first} {count} {size}" for name in kernel.split("|")
+            )
+            start(
+                "Ascend",
+                "float32",
+                [(net, "", -1, mine)],
+                ASCEND_SIM_ROUNDING=ROUNDING,
+                ASCEND_SIM_PLAN=plan,
+            )
         found = probe.compare(folder / net / "golden", mine, noise=folder / net / "moved")
-        well = found.first is not None and re.search(wanted, found.first.name, re.IGNORECASE) is not None
+        well = (
+            found.first is not None
+            and re.search(wanted, found.first.name, re.IGNORECASE) is not None
+        )
         named += well
         row("kernels", net, kernel, first, count, size, "yes" if well else "NO", told(found))
     print(f"kernels: {named} of {len(KERNELS)} named")
@@ -174,7 +227,9 @@ def main():
     parser.add_argument("--trial", default=",".join(TRIALS))
     parser.add_argument("--keep", default="")
     parser.add_argument("--reuse", action="store_true", help="the dumps are in --keep already")
-    parser.add_argument("--seed", type=int, default=0, help="the direction in which parameters are moved")
+    parser.add_argument(
+        "--seed", type=int, default=0, help="the direction in which parameters are moved"
+    )
     parser.add_argument("--record", default="")
     given = parser.parse_args()
     if given.record:

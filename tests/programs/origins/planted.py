@@ -43,11 +43,15 @@ class Recorder:
         if kind == "ranks":
             wanted = ";".join(changes if self.live else ["golden", *changes])
             live = ["live"] if self.live else []
-            launch("../origins/ranks.py", 2, folder, self.mode, self.noise, wanted, *live, limit=600)
+            launch(
+                "../origins/ranks.py", 2, folder, self.mode, self.noise, wanted, *live, limit=600
+            )
             return
         wanted = ";".join(change or "again" for change in changes)
         arguments = ["--record", kind, "--mode", self.mode, "--noise", self.noise, "--keep", folder]
-        command = program("origins.planted", *arguments, "--only", wanted, *(["--live"] if self.live else []))
+        command = program(
+            "origins.planted", *arguments, "--only", wanted, *(["--live"] if self.live else [])
+        )
         done = subprocess.run(command, check=False, cwd=ROOT, env=environment())
         if done.returncode:
             raise SystemExit(f"recording {kind} failed")
@@ -58,7 +62,9 @@ class Recorder:
 
     def live_finding(self, kind, change):
         """Return the first difference that was named while a change was trained beside the golden run; {} for none."""
-        found = sorted(Path(f"{self.path(kind, change)}.live").rglob("golden.json"), key=os.path.getmtime)
+        found = sorted(
+            Path(f"{self.path(kind, change)}.live").rglob("golden.json"), key=os.path.getmtime
+        )
         origins = json.loads(found[-1].read_text())["origins"] if found else []
         return shown(origins[0]) if origins else {}
 
@@ -115,7 +121,9 @@ def of_msprobe(python, golden, mine, scratch):
     """Return the first row of msprobe's table that is no pass, or what it says."""
     for step in (0, 1):
         out = Path(tempfile.mkdtemp(dir=scratch))
-        folders = [sorted((path / f"step{step}").iterdir())[0] / "dump.json" for path in (mine, golden)]
+        folders = [
+            sorted((path / f"step{step}").iterdir())[0] / "dump.json" for path in (mine, golden)
+        ]
         command = [
             str(Path(python).parent / "msprobe"),
             "compare",
@@ -162,9 +170,13 @@ def run(given, folder, scratch):
     wanted = [name for name in given.only.split(",") if name]
     recorder = Recorder(folder, given.mode, given.noise)
     kinds = given.kinds.split(",")
-    faults = [fault for fault in FAULTS if fault.kind in kinds and (not wanted or fault.change in wanted)]
+    faults = [
+        fault for fault in FAULTS if fault.kind in kinds and (not wanted or fault.change in wanted)
+    ]
     harmless = [
-        item for item in HARMLESS if item.kind in kinds and (not wanted or (item.change or "the same again") in wanted)
+        item
+        for item in HARMLESS
+        if item.kind in kinds and (not wanted or (item.change or "the same again") in wanted)
     ]
     for recorder.live in (False, True)[: 1 + given.live] if not given.reuse else ():
         for kind in kinds:
@@ -184,9 +196,18 @@ def run(given, folder, scratch):
         if first is not None:
             said = f"{first.kind}: {first.name} {first.place} [{first.cell}] step {first.step} rank {first.rank}"
         usual = first_that_differs(comparison)
-        row = [case.kind, case.change or "the same again", "yes" if well else "NO", said, str(usual and usual[2])]
+        row = [
+            case.kind,
+            case.change or "the same again",
+            "yes" if well else "NO",
+            said,
+            str(usual and usual[2]),
+        ]
         if given.live:
-            live, after = recorder.live_finding(case.kind, case.change), shown(first and first.to_dict())
+            live, after = (
+                recorder.live_finding(case.kind, case.change),
+                shown(first and first.to_dict()),
+            )
             others += live != after
             row.append("live the same" if live == after else f"LIVE: {live or 'nothing'}")
         if given.peer:
@@ -198,7 +219,9 @@ def run(given, folder, scratch):
     counts = f"{named} of {len(faults)} faults named, {blamed} of {len(harmless)} harmless changes blamed"
     print(f"{given.mode}, noise {given.noise:g}: {counts}")
     if given.live:
-        print(f"beside the golden run: {len(rows) - others} of {len(rows)} have the same first difference")
+        print(
+            f"beside the golden run: {len(rows) - others} of {len(rows)} have the same first difference"
+        )
     return int(named < min(wanted_count, len(faults)) or blamed > 0 or others > 0)
 
 

@@ -133,7 +133,14 @@ class Recorded:
 
 
 def replicas(
-    name, prepare=lambda net: None, seed=0, reduce=averaged, optimizer=nn.SGD, with_model=True, data=None, **settings
+    name,
+    prepare=lambda net: None,
+    seed=0,
+    reduce=averaged,
+    optimizer=nn.SGD,
+    with_model=True,
+    data=None,
+    **settings,
 ):
     """Train the net on each rank with batches of its own; ``prepare`` changes it after rank 0's seed or ``seed``."""
     ms.set_seed(1 + seed)
@@ -168,7 +175,9 @@ def zero(name):
     parameters, loss_of = net.trainable_params(), nn.CrossEntropyLoss()
     own = parameters[RANK::SIZE]
     update = nn.SGD(own, 0.05)
-    gradient = ms.value_and_grad(lambda x, y: loss_of(net(x), y), None, ms.ParameterTuple(parameters))
+    gradient = ms.value_and_grad(
+        lambda x, y: loss_of(net(x), y), None, ms.ParameterTuple(parameters)
+    )
     recorded = Recorded(name, net)
     for batch in batches():
         with recorded:
@@ -184,7 +193,9 @@ def zero(name):
 def tensor_parallel_of(name, ranks, place, replicas_of=1):
     """Train layers that are split over ranks; ``replicas_of`` groups hold the same parts."""
     random = np.random.RandomState(3)
-    net = tensor_parallel.Net(lambda *shape: random.randn(*shape).astype(np.float32) * 0.3, place, ranks)
+    net = tensor_parallel.Net(
+        lambda *shape: random.randn(*shape).astype(np.float32) * 0.3, place, ranks
+    )
     if replicas_of > 1:
         for _, cell in net.cells_and_names():
             if isinstance(cell, (tensor_parallel.Copy, tensor_parallel.Reduce)):
@@ -297,12 +308,15 @@ def distributed_tensors(name, fault=False):
 
 ALL = {
     "a_seed_each": lambda name: replicas(name, seed=RANK),
-    "a_seed_each_without_a_model": lambda name: replicas(name, seed=RANK, with_model=False, level="L1"),
+    "a_seed_each_without_a_model": lambda name: replicas(
+        name, seed=RANK, with_model=False, level="L1"
+    ),
     "a_seed_each_in_one_bucket": lambda name: replicas(name, seed=RANK, reduce=averaged_in_one),
     "a_seed_each_and_nothing_in_common": lambda name: replicas(name, seed=RANK, reduce=tuple),
     "last_has_another_seed": lambda name: replicas(name, seed=int(IS_LAST)),
     "one_layer_not_shared": lambda name: replicas(
-        name, lambda net: shared(net.trainable_params(), ["middle."]), seed=RANK),
+        name, lambda net: shared(net.trainable_params(), ["middle."]), seed=RANK
+    ),
     "statistic_apart": lambda name: replicas(name, statistic_apart),
     "last_evaluates": lambda name: replicas(name, evaluating),
     "data_parallel": lambda name: replicas(name),
@@ -319,7 +333,7 @@ ALL = {
     "distributed_tensor_apart": lambda name: distributed_tensors(name, fault=True),
     "monitored_a_seed_each": lambda name: replicas(name, seed=RANK, **MONITOR),
     "monitored": lambda name: replicas(name, **MONITOR),
-}  # fmt: skip
+}
 
 
 if __name__ == "__main__":

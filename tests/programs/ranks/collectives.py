@@ -92,7 +92,9 @@ gathered = [zeros(2) for _ in range(SIZE)]
 distributed.all_gather(gathered, tensor(2))
 seen["all_gather.0"] = [item.asnumpy().tolist() for item in gathered]
 got = zeros(2)
-distributed.scatter(got, [tensor(2) + 100 * rank for rank in range(SIZE)] if RANK == 0 else [zeros(2)] * SIZE, src=0)
+distributed.scatter(
+    got, [tensor(2) + 100 * rank for rank in range(SIZE)] if RANK == 0 else [zeros(2)] * SIZE, src=0
+)
 seen["scatter.0"] = got.asnumpy().tolist()
 gathered = [zeros(2) for _ in range(SIZE)]
 distributed.gather(tensor(2), gathered, dst=0)
@@ -145,13 +147,17 @@ def patient(name, reduce, level="L1", task="tensor"):
         watch.restore_custom_api(own, "reduce")
 
 
-reduce = functools.partial(distributed.all_reduce, async_op=True)  # the original, whatever stands there later
+reduce = functools.partial(
+    distributed.all_reduce, async_op=True
+)  # the original, whatever stands there later
 patient("L1", lambda x: distributed.all_reduce(x, async_op=True))
 patient("L0", lambda x: distributed.all_reduce(x, async_op=True), level="L0")
 patient("alias", reduce)
 patient("custom", lambda x: own.reduce(x))
 patient("tokens", reduce)
-patient("structure", lambda x: distributed.all_reduce(x, async_op=True), level="mix", task="structure")
+patient(
+    "structure", lambda x: distributed.all_reduce(x, async_op=True), level="mix", task="structure"
+)
 
 # one that nobody waits for
 forgotten = debugger("forgotten")

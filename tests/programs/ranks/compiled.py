@@ -79,7 +79,9 @@ def train(debugger):
     for i in range(STEPS):
         if debugger is not None:
             debugger.start(net)
-        loss, gradients, means = run(Tensor(np.random.RandomState(i * SIZE + RANK).randn(4, 8).astype(np.float32)))
+        loss, gradients, means = run(
+            Tensor(np.random.RandomState(i * SIZE + RANK).randn(4, 8).astype(np.float32))
+        )
         if debugger is not None:
             debugger.stop()
             debugger.step()
@@ -90,9 +92,19 @@ def train(debugger):
 
 
 result = {"bare": train(None)}
-for name, task, ranks in (("statistics", "statistics", []), ("tensor", "tensor", []), ("one", "statistics", [1])):
+for name, task, ranks in (
+    ("statistics", "statistics", []),
+    ("tensor", "tensor", []),
+    ("one", "statistics", [1]),
+):
     path = os.path.join(OUT, f"{name}.{RANK}.json")
-    settings = {"level": "L0", "task": task, "step": [1], "rank": ranks, "dump_path": os.path.join(OUT, name)}
+    settings = {
+        "level": "L0",
+        "task": task,
+        "step": [1],
+        "rank": ranks,
+        "dump_path": os.path.join(OUT, name),
+    }
     with open(path, "w") as file:
         json.dump(settings, file)
     result[name] = train(PrecisionDebugger(config_path=path))

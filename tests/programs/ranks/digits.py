@@ -38,7 +38,11 @@ def train(debugger, by_hand):
     net = nets.Digits()
     net.set_train()
     optimizer = nn.Momentum(net.trainable_params(), 0.05, 0.9)
-    reduce = reduced if by_hand else nn.DistributedGradReducer(optimizer.parameters, mean=True, degree=SIZE)
+    reduce = (
+        reduced
+        if by_hand
+        else nn.DistributedGradReducer(optimizer.parameters, mean=True, degree=SIZE)
+    )
     loss_of = nn.CrossEntropyLoss()
     gradient = ms.value_and_grad(lambda x, y: loss_of(net(x), y), None, optimizer.parameters)
     data = nets.digits()

@@ -23,7 +23,14 @@ ms.set_device("CPU")
 path = os.path.join(OUT, f"{os.getpid()}.json")
 with open(path, "w") as file:
     json.dump(
-        {"task": "tensor", "level": "L1", "dump_path": os.path.join(OUT, "dump"), "rank": [1], "journal": "each"}, file
+        {
+            "task": "tensor",
+            "level": "L1",
+            "dump_path": os.path.join(OUT, "dump"),
+            "rank": [1],
+            "journal": "each",
+        },
+        file,
     )
 debugger = PrecisionDebugger(config_path=path)
 original = ops.relu

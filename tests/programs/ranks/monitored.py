@@ -46,7 +46,12 @@ def train(debugger=None, drifts=False):
             debugger.stop()
             debugger.step()
         distributed.barrier()
-        seen.append([float(loss.asnumpy()), *(zlib.crc32(p.asnumpy().tobytes()) for p in net.get_parameters())])
+        seen.append(
+            [
+                float(loss.asnumpy()),
+                *(zlib.crc32(p.asnumpy().tobytes()) for p in net.get_parameters()),
+            ]
+        )
     return seen
 
 
@@ -54,7 +59,10 @@ def watched(name, drifts=False):
     """Return the same under the monitor, and its alarms."""
     path = os.path.join(OUT, f"{name}.{RANK}.json")
     with open(path, "w") as file:
-        json.dump({"task": "monitor", "dump_path": os.path.join(OUT, name), "monitor": {"interval": 5}}, file)
+        json.dump(
+            {"task": "monitor", "dump_path": os.path.join(OUT, name), "monitor": {"interval": 5}},
+            file,
+        )
     debugger, found = PrecisionDebugger(config_path=path), []
     debugger.on_alarm(found.append)
     seen = train(debugger, drifts)
@@ -78,7 +86,9 @@ def trainer_mon():
     for batch in nets.digits()[:2]:
         optimizer(reduced(gradient(*batch)[1]))
     monitor.close()
-    (own,) = [name for name in os.listdir(os.environ["MONITOR_OUTPUT_DIR"]) if f"-rank{RANK}-" in name]
+    (own,) = [
+        name for name in os.listdir(os.environ["MONITOR_OUTPUT_DIR"]) if f"-rank{RANK}-" in name
+    ]
     folder = os.path.join(OUT, "csv", own)
     with open(os.path.join(folder, "cc_distribution_1-1.csv")) as file:
         rows = file.read().splitlines()

@@ -46,7 +46,9 @@ def step(seen):
     update = nn.Momentum(net.trainable_params(), 0.1, 0.9)
     reducer = nn.DistributedGradReducer(update.parameters)
     inputs = Tensor(np.random.RandomState(rank).randn(8, 4).astype(np.float32))
-    loss, gradients = ms.value_and_grad(lambda x: (net(x) ** 2).mean(), None, update.parameters)(inputs)
+    loss, gradients = ms.value_and_grad(lambda x: (net(x) ** 2).mean(), None, update.parameters)(
+        inputs
+    )
     update(reducer(gradients))
     seen += [x, total, gathered, part, root, ring, parts, loss, *net.get_parameters()]
     assert total.asnumpy().tolist() == [size * k + sum(range(size)) for k in range(4 * size)]
@@ -55,7 +57,9 @@ def step(seen):
 
 debugger = None
 if measure != "bare":
-    debugger = PrecisionDebugger(dump_path=str(folder / "dump"), level="mix", config_path=str(folder / "config.json"))
+    debugger = PrecisionDebugger(
+        dump_path=str(folder / "dump"), level="mix", config_path=str(folder / "config.json")
+    )
 seen = []
 for i in range(2):
     if measure == "fails" and i == 1 and rank == 1:

@@ -15,7 +15,9 @@ from tests.programs.ranks.digits import RANK, train
 
 OUT = sys.argv[1]
 
-mint.norm = lambda x, *a, **k: np.linalg.norm(x.asnumpy().astype(np.float32))  # it has no CPU kernel
+mint.norm = lambda x, *a, **k: np.linalg.norm(
+    x.asnumpy().astype(np.float32)
+)  # it has no CPU kernel
 path = os.path.join(OUT, f"peer.{RANK}.json")
 with open(path, "w") as file:
     settings = {"task": "statistics", "level": "L1", "dump_path": os.path.join(OUT, "peer")}

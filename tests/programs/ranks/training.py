@@ -22,7 +22,9 @@ for by_hand in (True, False):
         name = f"{way}-{level}-{task}"
         path = os.path.join(OUT, f"{name}.{RANK}.json")
         with open(path, "w") as file:
-            json.dump({"task": task, "level": level, "dump_path": os.path.join(OUT, name), task: {}}, file)
+            json.dump(
+                {"task": task, "level": level, "dump_path": os.path.join(OUT, name), task: {}}, file
+            )
         result[name] = train(PrecisionDebugger(config_path=path), by_hand)
 with open(os.path.join(OUT, f"rank{RANK}.json"), "w") as file:
     json.dump(result, file)

@@ -21,7 +21,9 @@ OUT, DISK = sys.argv[1:]
 def watched(name, folder, task):
     path = os.path.join(OUT, f"{name}.{RANK}.json")
     with open(path, "w") as file:
-        json.dump({"task": task, "level": "mix", "dump_path": folder, "rank": [0, "1-2"], task: {}}, file)
+        json.dump(
+            {"task": task, "level": "mix", "dump_path": folder, "rank": [0, "1-2"], task: {}}, file
+        )
     return train(PrecisionDebugger(config_path=path), True)
 
 
@@ -51,6 +53,8 @@ if RANK == 0:
 else:
     for place in TOOL:
         broken(*owner_of(place))
-result["slow_and_broken"] = watched("slow_and_broken", os.path.join(OUT, "slow_and_broken"), "tensor")
+result["slow_and_broken"] = watched(
+    "slow_and_broken", os.path.join(OUT, "slow_and_broken"), "tensor"
+)
 with open(os.path.join(OUT, f"rank{RANK}.json"), "w") as file:
     json.dump(result, file)

@@ -54,7 +54,12 @@ def train(debugger, change, steps):
 def main(folder, steps, change):
     for name, planted in (("golden", ""), ("mine", change)):
         path = os.path.join(folder, f"{name}.{RANK}.json")
-        settings = {"task": "tensor", "level": "mix", "dump_path": os.path.join(folder, name), "tensor": {}}
+        settings = {
+            "task": "tensor",
+            "level": "mix",
+            "dump_path": os.path.join(folder, name),
+            "tensor": {},
+        }
         with open(path, "w") as file:
             json.dump(settings, file)
         train(PrecisionDebugger(config_path=path), planted, int(steps))

@@ -11,8 +11,20 @@ import numpy as np
 from tests.reading.dumps.torch import archives
 
 _WORDS = {"f4": "Float32", "f2": "Float16", "i4": "Int32", "i8": "Int64", "b1": "Bool"}
-_SAFE = {"Float32": "F32", "Float16": "F16", "BFloat16": "BF16", "Int32": "I32", "Int64": "I64", "Bool": "BOOL"}
-_STORAGES = {"Float32": "FloatStorage", "Float16": "HalfStorage", "BFloat16": "BFloat16Storage", "Int64": "LongStorage"}
+_SAFE = {
+    "Float32": "F32",
+    "Float16": "F16",
+    "BFloat16": "BF16",
+    "Int32": "I32",
+    "Int64": "I64",
+    "Bool": "BOOL",
+}
+_STORAGES = {
+    "Float32": "FloatStorage",
+    "Float16": "HalfStorage",
+    "BFloat16": "BFloat16Storage",
+    "Int64": "LongStorage",
+}
 
 
 def word(array):
@@ -56,7 +68,11 @@ def write_safetensors(path, weights):
     header, place = {"__metadata__": {"format": "ms"}}, 0
     for name, array in weights.items():
         end = place + array.nbytes
-        header[name] = {"dtype": _SAFE[word(array)], "shape": list(array.shape), "data_offsets": [place, end]}
+        header[name] = {
+            "dtype": _SAFE[word(array)],
+            "shape": list(array.shape),
+            "data_offsets": [place, end],
+        }
         place = end
     text = json.dumps(header).encode()
     with open(path, "wb") as file:
@@ -74,14 +90,24 @@ def state_dict(weights, wrapper=""):
     """Return the opcodes of an OrderedDict of tensors, and the bytes of its storages by their keys."""
     body, members = b"ccollections\nOrderedDict\n)R(", {}
     for key, (name, array) in enumerate(weights.items()):
-        count, strides = array.size, [stride // array.itemsize for stride in np.ascontiguousarray(array).strides]
+        count, strides = (
+            array.size,
+            [stride // array.itemsize for stride in np.ascontiguousarray(array).strides],
+        )
         stored = archives.storage(f"torch\n{_STORAGES[word(array)]}", str(key), count)
         body += archives.text(name) + archives.tensor(array.shape, strides[: array.ndim], 0, stored)
         members[f"archive/data/{key}"] = array.tobytes()
     # the metadata that a module's state dict carries as an attribute
     body += b"u}" + archives.text("_metadata") + b"ccollections\nOrderedDict\n)Rsb"
     if wrapper:
-        other = archives.name("argparse", "Namespace") + b")\x81}" + archives.text("lr") + b"G" + bytes(8) + b"sb"
+        other = (
+            archives.name("argparse", "Namespace")
+            + b")\x81}"
+            + archives.text("lr")
+            + b"G"
+            + bytes(8)
+            + b"sb"
+        )
         body = b"}(" + archives.text(wrapper) + body + archives.text("args") + other + b"u"
     return body, members
 

@@ -52,38 +52,79 @@ class Experiment:
 
     def __init__(self, folder):
         self.run = {
-            "tool": "probe", "format": 1, "world_size": 1, "rank": None, "device": "CPU",
-            "versions": {"probe": "0.1.0", "mindspore": "2.10.0", "numpy": "1.26.4"}, "seed": 1, "deterministic": False,
-            "command": ["/home/me/train.py", "--out", "golden", "--lr", "0.01"], "folder": "/home/me", "host": "one",
-            "process": 7, "python": "3.11.7",
+            "tool": "probe",
+            "format": 1,
+            "world_size": 1,
+            "rank": None,
+            "device": "CPU",
+            "versions": {"probe": "0.1.0", "mindspore": "2.10.0", "numpy": "1.26.4"},
+            "seed": 1,
+            "deterministic": False,
+            "command": ["/home/me/train.py", "--out", "golden", "--lr", "0.01"],
+            "folder": "/home/me",
+            "host": "one",
+            "process": 7,
+            "python": "3.11.7",
             "code": {"commit": "a" * 40, "files": {"train.py": "01", "model.py": "12"}},
             "packages": {"numpy": "1.26.4", "mindspore": "2.10.0", "pillow": "13.0.0"},
-            "context": {"mode": 1, "device_target": "CPU", "jit_level": "", "deterministic": "OFF",
-                        "pynative_synchronize": False},
+            "context": {
+                "mode": 1,
+                "device_target": "CPU",
+                "jit_level": "",
+                "deterministic": "OFF",
+                "pynative_synchronize": False,
+            },
             "environment": {"OMP_NUM_THREADS": "2", "PYTHONHASHSEED": "0", "MS_SCHED_PORT": "8118"},
-            "first_step": 0, "dump_path": "/home/me/golden",
+            "first_step": 0,
+            "dump_path": "/home/me/golden",
             "cell_values": {f"blocks.{n}.norm": {"epsilon": 1e-5} for n in range(LAYERS)},
-            "cells": [["", "Net"], *([f"blocks.{n}{path}", kind] for n in range(LAYERS)
-                      for path, kind in (("", "Block"), (".norm", "LayerNorm"), (".fc", "Dense"))), ["head", "Dense"]],
-        }  # fmt: skip
+            "cells": [
+                ["", "Net"],
+                *(
+                    [f"blocks.{n}{path}", kind]
+                    for n in range(LAYERS)
+                    for path, kind in (("", "Block"), (".norm", "LayerNorm"), (".fc", "Dense"))
+                ),
+                ["head", "Dense"],
+            ],
+        }
         self.parameters = {name: [array, "Float32", True] for name, array in arrays().items()}
         self.steps = batches()
         self.optimizer = "Cell.optimizer.Adam"
-        self.numbers = {"learning_rate": 0.01, "beta1": 0.9, "eps": 1e-8, "parameters": list(self.parameters)}
-        self.notes = {"config": {"epochs": 3, "out": "golden", "layers": [2, 4]}, "data": "/data/train"}
+        self.numbers = {
+            "learning_rate": 0.01,
+            "beta1": 0.9,
+            "eps": 1e-8,
+            "parameters": list(self.parameters),
+        }
+        self.notes = {
+            "config": {"epochs": 3, "out": "golden", "layers": [2, 4]},
+            "data": "/data/train",
+        }
         self.folder = folder
 
     def write(self):
         """Write the snapshot, and return the folder of the run."""
-        rank = self.folder / "step0" / ("rank" if self.run["rank"] is None else f"rank{self.run['rank']}")
+        rank = (
+            self.folder
+            / "step0"
+            / ("rank" if self.run["rank"] is None else f"rank{self.run['rank']}")
+        )
         rank.mkdir(parents=True, exist_ok=True)
         parameters = {
-            name: {"cell": name.rpartition(".")[0], "trainable": trainable, "values": described(array, dtype)}
+            name: {
+                "cell": name.rpartition(".")[0],
+                "trainable": trainable,
+                "values": described(array, dtype),
+            }
             for name, (array, dtype, trainable) in self.parameters.items()
         }
         (rank / "run.json").write_text(json.dumps({**self.run, "parameters": parameters}))
         lines = [{"note": {name: value}} for name, value in self.notes.items()]
-        lines += [{"step": n, "inputs": {"0": described(batch, "Int32")}} for n, batch in enumerate(self.steps)]
+        lines += [
+            {"step": n, "inputs": {"0": described(batch, "Int32")}}
+            for n, batch in enumerate(self.steps)
+        ]
         lines += [{"step": 0, "optimizer": self.optimizer, "numbers": self.numbers}]
         (rank / "run.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
         return self.folder

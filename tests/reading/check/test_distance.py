@@ -47,14 +47,18 @@ def test_zeros_and_others_have_no_ratio():
 
 
 def test_pieces_of_any_length_are_compared_up_to_a_place():
-    pairs = list(aligned(iter(np.split(np.arange(9), [4])), iter(np.split(np.arange(9), [2, 7])), 6))
+    pairs = list(
+        aligned(iter(np.split(np.arange(9), [4])), iter(np.split(np.arange(9), [2, 7])), 6)
+    )
     assert [len(one) for one, _ in pairs] == [2, 2, 2]
     assert all((one == two).all() for one, two in pairs)
 
 
 @pytest.mark.parametrize("sizes", [[12], [4, 8], [5, 7], [3, 3, 3, 3], [1, 10, 1]])
 @pytest.mark.parametrize("piece", [1, 5, 100])
-def test_a_parameter_that_lies_in_parts_of_a_file_is_read_whole(tmp_path, monkeypatch, sizes, piece):
+def test_a_parameter_that_lies_in_parts_of_a_file_is_read_whole(
+    tmp_path, monkeypatch, sizes, piece
+):
     """An element may begin in one part and end in the next, and in one reading and the next."""
     monkeypatch.setattr(weights, "PIECE", piece)
     content, parts, place = np.array([1.5, -2.0, 3.25], np.float32).tobytes(), [], 0
@@ -85,12 +89,15 @@ def ordered(a, b):
 @pytest.mark.parametrize(
     ("a", "b", "said"),
     [
-        (GRID, GRID.T, "transposed"), (SQUARE, SQUARE.T, "transposed"), (GRID, GRID.reshape(4, 3), "shape"),
+        (GRID, GRID.T, "transposed"),
+        (SQUARE, SQUARE.T, "transposed"),
+        (GRID, GRID.reshape(4, 3), "shape"),
         (GRID, GRID[[0, 2, 1]], "row 1 of A is row 2 of B"),
         (GRID, GRID[:, ::-1], "the same elements in another order"),
-        (GRID, GRID + 1, ""), (GRID, GRID, ""),
+        (GRID, GRID + 1, ""),
+        (GRID, GRID, ""),
     ],
-)  # fmt: skip
+)
 def test_the_order_of_the_elements(a, b, said):
     found = str(ordered(a, b))
     assert said in found and bool(found) is bool(said)

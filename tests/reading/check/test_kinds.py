@@ -15,11 +15,16 @@ from probe.__main__ import main
 from tests.reading.check import checkpoints
 from tests.reading.check.snapshots import pair
 
-WEIGHTS = {"fc.weight": np.arange(6, dtype=np.float32).reshape(2, 3), "fc.bias": np.ones(2, np.float32)}
+WEIGHTS = {
+    "fc.weight": np.arange(6, dtype=np.float32).reshape(2, 3),
+    "fc.bias": np.ones(2, np.float32),
+}
 WRITERS = {
-    "ckpt": checkpoints.write_ckpt, "safetensors": checkpoints.write_safetensors, "npz": checkpoints.write_npz,
+    "ckpt": checkpoints.write_ckpt,
+    "safetensors": checkpoints.write_safetensors,
+    "npz": checkpoints.write_npz,
     "torch": checkpoints.write_torch,
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", ["x.pth.tar", "x.ckpt", "x.bin", "x.weights", "x"])
@@ -41,7 +46,9 @@ def test_storages_of_torch_1_6_are_named_by_addresses(tmp_path):
         for name, content in members.items():
             if name.endswith("data.pkl"):
                 assert content.count(b"X\x01\x00\x00\x000") == 1
-            changed = content.replace(b"X\x01\x00\x00\x000", b"X" + len(address).to_bytes(4, "little") + address)
+            changed = content.replace(
+                b"X\x01\x00\x00\x000", b"X" + len(address).to_bytes(4, "little") + address
+            )
             archive.writestr(name.replace("data/0", f"data/{address.decode()}"), changed)
     assert probe.check(tmp_path / "number.pth", tmp_path / "address.pth").ok
 

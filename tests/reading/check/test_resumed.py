@@ -14,9 +14,12 @@ ADAM = "Cell.optimizer.Adam"
 def run(first_step, count, steps):
     """Return a snapshot whose first recorded update has a number, with the batches of so many steps."""
     return RunSnapshot(
-        "run", {}, optimizers={ADAM: {"global_step": count}}, first_updates={ADAM: first_step},
+        "run",
+        {},
+        optimizers={ADAM: {"global_step": count}},
+        first_updates={ADAM: first_step},
         inputs={step: {} for step in range(first_step, first_step + steps)},
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.parametrize(

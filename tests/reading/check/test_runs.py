@@ -141,35 +141,65 @@ PLANTED = [
         2,
         "step 3, input 0 (Int32 4x8) differs; only step 3 differs",
     ),
-    ("one element of one batch", lambda it: batch(it, 5, plus), 2, "step 5, input 0 (Int32 4x8) differs"),
+    (
+        "one element of one batch",
+        lambda it: batch(it, 5, plus),
+        2,
+        "step 5, input 0 (Int32 4x8) differs",
+    ),
     (
         "all batches",
         lambda it: setattr(it, "steps", batches(6, 9)),
         2,
         "step 0, input 0 (Int32 4x8) differs; 6 of 6 steps differ",
     ),
-    ("batches in another order", shuffled, 2, "the same batches in another order: step 0 of A is step"),
+    (
+        "batches in another order",
+        shuffled,
+        2,
+        "the same batches in another order: step 0 of A is step",
+    ),
     (
         "batches one step later",
         lambda it: setattr(it, "steps", [batches(1, 8)[0], *it.steps[:-1]]),
         2,
         "the same batches in another order: step n of A is step n+1 of B",
     ),
-    ("batch size", lambda it: batch(it, 0, lambda array: array[:2]), 2, "step 0, input 0 has another shape: 4x8 / 2x8"),
+    (
+        "batch size",
+        lambda it: batch(it, 0, lambda array: array[:2]),
+        2,
+        "step 0, input 0 has another shape: 4x8 / 2x8",
+    ),
     (
         "order inside of a batch",
         lambda it: batch(it, 1, lambda array: array[::-1].copy()),
         2,
         "the same elements in another order; only step 1",
     ),
-    ("a value of two Cells", other_epsilon, 3, "epsilon of blocks.0.norm, blocks.2.norm (LayerNorm): 1e-05 / 1e-07"),
+    (
+        "a value of two Cells",
+        other_epsilon,
+        3,
+        "epsilon of blocks.0.norm, blocks.2.norm (LayerNorm): 1e-05 / 1e-07",
+    ),
     ("Cell added", add_cell, 3, "Cells: only in B: head2 (Dense)"),
     ("Cell replaced", other_class, 3, "Cells: replaced: blocks.0.fc Dense / MyDense"),
     ("shape", more_rows, 3, "head.weight 4x8 / 5x8"),
     ("frozen parameter", freeze, 3, "trainable: only in A: head.weight"),
-    ("missing parameter", lambda it: drop(it, "blocks.3.fc.bias"), 3, "parameters: only in A: blocks.3.fc.bias"),
+    (
+        "missing parameter",
+        lambda it: drop(it, "blocks.3.fc.bias"),
+        3,
+        "parameters: only in A: blocks.3.fc.bias",
+    ),
     ("prefix", renamed, 3, '13 names have the prefix "net." in B'),
-    ("learning rate", lambda it: number(it, "learning_rate", 0.02), 4, "optimizer Adam: learning_rate 0.01 / 0.02"),
+    (
+        "learning rate",
+        lambda it: number(it, "learning_rate", 0.02),
+        4,
+        "optimizer Adam: learning_rate 0.01 / 0.02",
+    ),
     (
         "optimizer",
         lambda it: setattr(it, "optimizer", "Cell.optimizer.AdamWeightDecay"),
@@ -187,7 +217,12 @@ PLANTED = [
     ("seed without an effect", set_in("seed", 3), 5, "seed: 1 / 3"),
     ("MindSpore", set_in("versions", "2.9.0", "mindspore"), 6, "version mindspore: 2.10.0 / 2.9.0"),
     ("package", set_in("packages", "12.0.0", "pillow"), 6, "packages: pillow 13.0.0 / 12.0.0"),
-    ("environment", set_in("environment", "4", "OMP_NUM_THREADS"), 6, "environment OMP_NUM_THREADS: 2 / 4"),
+    (
+        "environment",
+        set_in("environment", "4", "OMP_NUM_THREADS"),
+        6,
+        "environment OMP_NUM_THREADS: 2 / 4",
+    ),
     ("commit", set_in("code", "b" * 40, "commit"), 6, "code commit: aaaa"),
     (
         "changed code",
@@ -195,19 +230,28 @@ PLANTED = [
         6,
         "code: files differ: model.py",
     ),
-    ("command", set_in("command", ["train.py", "--out", "golden", "--lr", "0.1"]), 6, "command: --lr 0.01 / 0.1"),
+    (
+        "command",
+        set_in("command", ["train.py", "--out", "golden", "--lr", "0.1"]),
+        6,
+        "command: --lr 0.01 / 0.1",
+    ),
     ("mode", set_in("context", 0, "mode"), 6, "mode: 1 / 0"),
     ("device", set_in("device", "Ascend"), 6, "device: CPU / Ascend"),
 ]
 
 
-@pytest.mark.parametrize(("change", "importance", "words"), [it[1:] for it in PLANTED], ids=[it[0] for it in PLANTED])
+@pytest.mark.parametrize(
+    ("change", "importance", "words"), [it[1:] for it in PLANTED], ids=[it[0] for it in PLANTED]
+)
 def test_a_planted_difference_is_named_first(tmp_path, change, importance, words):
     result = probe.check(*pair(tmp_path, change))
     assert words in str(result.differences[0])
     assert result.differences[0].importance == importance
     assert not result.ok
-    assert len(result.lines()) == 1 or words in {"all 5 differ: another seed (1 / 2)"}, result.lines()
+    assert len(result.lines()) == 1 or words in {"all 5 differ: another seed (1 / 2)"}, (
+        result.lines()
+    )
 
 
 def test_there_are_thirty_planted_differences_over_all_ranks_of_importance():
@@ -225,7 +269,9 @@ def combinations():
         yield [rng.choice([it for it in single if it[2] == kind]) for kind in kinds]
 
 
-@pytest.mark.parametrize("chosen", list(combinations()), ids=lambda chosen: ", ".join(it[0] for it in chosen))
+@pytest.mark.parametrize(
+    "chosen", list(combinations()), ids=lambda chosen: ", ".join(it[0] for it in chosen)
+)
 def test_several_planted_differences_come_in_the_order_of_importance(tmp_path, chosen):
     def change(it):
         for _, one, _, _ in chosen:
@@ -233,7 +279,9 @@ def test_several_planted_differences_come_in_the_order_of_importance(tmp_path, c
 
     for count in (2, 3):
         some = chosen[:count]
-        result = probe.check(*pair(tmp_path / str(count), lambda it, some=some: [one(it) for _, one, _, _ in some]))
+        result = probe.check(
+            *pair(tmp_path / str(count), lambda it, some=some: [one(it) for _, one, _, _ in some])
+        )
         kinds = [int(item.importance) for item in result.differences]
         assert kinds == sorted(kinds)
         assert set(kinds) == {importance for _, _, importance, _ in some}
@@ -259,11 +307,15 @@ def test_the_same_run_elsewhere_agrees(tmp_path, capsys):
 def test_an_argument_that_is_the_name_of_the_folder_is_no_difference(tmp_path):
     def of(name, argument):
         experiment = Experiment(tmp_path / name)
-        experiment.run.update(dump_path=f"/data/runs/{name}", command=["train.py", argument, "--lr", "0.01"])
+        experiment.run.update(
+            dump_path=f"/data/runs/{name}", command=["train.py", argument, "--lr", "0.01"]
+        )
         return experiment.write()
 
     assert probe.check(of("golden", "golden"), of("mine", "mine")).ok
-    assert any("command" in line for line in probe.check(of("golden", "golden"), of("mine", "sgd")).lines())
+    assert any(
+        "command" in line for line in probe.check(of("golden", "golden"), of("mine", "sgd")).lines()
+    )
 
 
 def test_the_structure_comes_first_where_it_explains_the_values(tmp_path):
@@ -282,7 +334,9 @@ def test_the_exit_status_and_the_json_tell_the_same(tmp_path, capsys):
     found = json.loads(capsys.readouterr().out)
     assert not found["ok"]
     assert found["differences"][0]["kind"] == "parameters"
-    assert main(["check", str(paths[0])]) == 2  # without a dump nothing can be known but the circumstances
+    assert (
+        main(["check", str(paths[0])]) == 2
+    )  # without a dump nothing can be known but the circumstances
     assert "13 parameters with 352 elements" in capsys.readouterr().out
     assert main(["check", str(paths[0]), str(tmp_path / "none")]) == 2
     assert main(["check", str(tmp_path)] * 3) == 2
@@ -331,7 +385,11 @@ def test_a_line_that_a_kill_has_cut_is_left_out_and_said(tmp_path):
     golden, mine = pair(tmp_path)
     lines = mine / "step0" / "rank" / "run.jsonl"
     text = lines.read_text()
-    lines.write_text(text[: text.index('"optimizer"') - 3] + "\n" + text[text.index('{"step": 0, "optimizer"') :][:40])
+    lines.write_text(
+        text[: text.index('"optimizer"') - 3]
+        + "\n"
+        + text[text.index('{"step": 0, "optimizer"') :][:40]
+    )
     result = probe.check(golden, mine)
     assert any("is cut or broken" in str(line) for line in result.remarks)
     assert [str(item.subject) for item in result.differences] == ["optimizer"]
@@ -340,11 +398,22 @@ def test_a_line_that_a_kill_has_cut_is_left_out_and_said(tmp_path):
 def test_a_line_that_is_nested_deeply_is_left_out(tmp_path):
     golden, mine = pair(tmp_path)
     with (mine / "step0" / "rank" / "run.jsonl").open("a") as file:
-        file.writelines('{"note": ' + '{"a": ' * depth + "1" + "}" * depth + "}\n" for depth in (900, 980, 100_000))
+        file.writelines(
+            '{"note": ' + '{"a": ' * depth + "1" + "}" * depth + "}\n"
+            for depth in (900, 980, 100_000)
+        )
     assert "is cut or broken" in str(probe.check(golden, mine))
 
 
-HOSTILE = ["", "[]", "{", '{"parameters": 3}', '{"a": ' * 5000, "\x00\xff", '{"parameters": {"a": 1}, "cells": 7}']
+HOSTILE = [
+    "",
+    "[]",
+    "{",
+    '{"parameters": 3}',
+    '{"a": ' * 5000,
+    "\x00\xff",
+    '{"parameters": {"a": 1}, "cells": 7}',
+]
 
 
 @pytest.mark.parametrize("content", HOSTILE, ids=range(len(HOSTILE)))
@@ -396,7 +465,10 @@ def test_many_differences_at_once_are_told_in_chinese(tmp_path):
     def change(it):
         it.notes.update({f"note{n}": n for n in range(50)})
         it.run["environment"].update({f"OMP_{n}": str(n) for n in range(9)})
-        it.run["first_step"], it.run["packages"] = 4, {"numpy": "1.26.4", **{f"package{n}": "1.0" for n in range(9)}}
+        it.run["first_step"], it.run["packages"] = (
+            4,
+            {"numpy": "1.26.4", **{f"package{n}": "1.0" for n in range(9)}},
+        )
         for _, one, _, _ in PLANTED:
             if one is not renamed:
                 one(it)

@@ -31,7 +31,9 @@ def model():
     return {"embedding": rng.randn(20, 8).astype(np.float32), **arrays()}
 
 
-def saved(folder, change=lambda weights: None, writer=write_ckpt, name="mine.ckpt", golden="golden.ckpt"):
+def saved(
+    folder, change=lambda weights: None, writer=write_ckpt, name="mine.ckpt", golden="golden.ckpt"
+):
     weights = model()
     write_ckpt(folder / golden, weights)
     made = change(weights)
@@ -114,7 +116,10 @@ PLANTED = [
     (permuted_rows, "embedding: rows in another order: row 0 of A is row 19 of B"),
     (prefix, 'names: 14 names have the prefix "net." in B'),
     (more_rows, "embedding: shape 20x8 / 23x8: B has 3 rows more, the first 20 agree"),
-    (half, "dtype: 14 of 14 have another dtype, first embedding: Float32 / BFloat16; the values agree after rounding"),
+    (
+        half,
+        "dtype: 14 of 14 have another dtype, first embedding: Float32 / BFloat16; the values agree after rounding",
+    ),
     (rounded_otherwise, "head.weight: 32 of 32 elements differ"),
     (missing, "parameters: only in A: blocks.3.fc.bias"),
     (extra, "parameters: only in B: head.bias"),
@@ -133,7 +138,9 @@ def test_a_planted_difference_is_named(tmp_path, change, words, form):
     assert len(result.lines()) == (2 if change is rounded_otherwise else 1)
 
 
-@pytest.mark.parametrize("change", [it[0] for it in PLANTED], ids=[it[0].__name__ for it in PLANTED])
+@pytest.mark.parametrize(
+    "change", [it[0] for it in PLANTED], ids=[it[0].__name__ for it in PLANTED]
+)
 def test_a_planted_difference_is_told_in_chinese(tmp_path, change, capsys):
     paths = list(map(str, saved(tmp_path, change)))
     assert main(["check", *paths, "--lang", "zh"]) == 1
@@ -146,7 +153,11 @@ def test_a_planted_difference_is_told_in_chinese(tmp_path, change, capsys):
 
 def test_equal_weights_many_differences_and_remarks_are_told_in_chinese(tmp_path):
     weights = {f"layers.{n}.w": np.full((2, 2), n, np.float32) for n in range(60)}
-    states = {f"{kind}.{name}": array for kind in ("moment1", "optimizer") for name, array in weights.items()}
+    states = {
+        f"{kind}.{name}": array
+        for kind in ("moment1", "optimizer")
+        for name, array in weights.items()
+    }
     write_ckpt(tmp_path / "a.ckpt", {**weights, **states})
     write_ckpt(tmp_path / "b.ckpt", {name: array + 0.5 for name, array in weights.items()})
     said = probe.check(tmp_path / "a.ckpt", tmp_path / "b.ckpt").text("zh")
@@ -163,7 +174,11 @@ def test_equal_weights_many_differences_and_remarks_are_told_in_chinese(tmp_path
 @pytest.mark.parametrize(("side", "planted"), [("A", False), ("B", True)])
 def test_missing_states_of_the_optimizer_are_told_apart_from_parameters(tmp_path, side, planted):
     def states(weights):
-        return {f"{kind}.{name}": array for kind in ("moment1", "moment2") for name, array in weights.items()}
+        return {
+            f"{kind}.{name}": array
+            for kind in ("moment1", "moment2")
+            for name, array in weights.items()
+        }
 
     full = {**model(), **states(model()), "global_step": np.ones(1, np.int32)}
     write_ckpt(tmp_path / "full.ckpt", full)
@@ -187,7 +202,11 @@ def test_a_checkpoint_is_compared_with_a_run(tmp_path):
 
 
 def test_a_scalar_and_an_empty_parameter_are_read(tmp_path):
-    weights = {"scale": np.float32(3).reshape(()), "none": np.zeros((0, 4), np.float32), "step": np.ones(1, np.int64)}
+    weights = {
+        "scale": np.float32(3).reshape(()),
+        "none": np.zeros((0, 4), np.float32),
+        "step": np.ones(1, np.int64),
+    }
     paths = saved(tmp_path, lambda _: weights)
     write_safetensors(tmp_path / "golden.safetensors", weights)
     assert probe.check(tmp_path / "golden.safetensors", paths[1]).ok
@@ -211,7 +230,9 @@ def test_the_reader_of_torch_executes_nothing(tmp_path, capsys):
     mark = tmp_path / "executed"
     call = archives.name("os", "system") + archives.text(f"touch {mark}") + b"\x85R"
     tensor = archives.text("w") + archives.tensor()
-    for place, body in enumerate([b"}(" + archives.text("x") + call + tensor + b"u", call, b"(" + call + b"t"]):
+    for place, body in enumerate(
+        [b"}(" + archives.text("x") + call + tensor + b"u", call, b"(" + call + b"t"]
+    ):
         path = tmp_path / f"{place}.pt"
         archives.write(path, body, bytes(24))
         assert main(["check", str(path)]) == (0 if not place else 2)
@@ -221,7 +242,11 @@ def test_the_reader_of_torch_executes_nothing(tmp_path, capsys):
 
 def test_a_dict_that_holds_itself_is_looked_into_once(tmp_path):
     itself = b"".join(archives.text(f"k{n}") + b"h\x00" for n in range(40))
-    archives.write(tmp_path / "a.pt", b"}q\x00(" + itself + archives.text("w") + archives.tensor() + b"u", bytes(24))
+    archives.write(
+        tmp_path / "a.pt",
+        b"}q\x00(" + itself + archives.text("w") + archives.tensor() + b"u",
+        bytes(24),
+    )
     write_ckpt(tmp_path / "b.ckpt", {"w": np.zeros((2, 3), np.float32)})
     assert probe.check(tmp_path / "a.pt", tmp_path / "b.ckpt").ok
 
@@ -238,18 +263,30 @@ def test_a_cut_or_damaged_file_is_one_clear_line(tmp_path, capsys, name):
     whole = path.read_bytes()
     rng = random.Random(name)
     cuts = [whole[: rng.randrange(len(whole))] for _ in range(15)]
-    flips = [bytes(b ^ (1 << rng.randrange(8)) if n == at else b for n, b in enumerate(whole))
-             for at in (rng.randrange(len(whole)) for _ in range(15))]  # fmt: skip
-    others = [b"", b"\x00" * 99, b"\x0a\xff\xff\xff\xff\xff\xff\xff\x7f", b"\xff" * 64, whole[:40] * 3]
+    flips = [
+        bytes(b ^ (1 << rng.randrange(8)) if n == at else b for n, b in enumerate(whole))
+        for at in (rng.randrange(len(whole)) for _ in range(15))
+    ]
+    others = [
+        b"",
+        b"\x00" * 99,
+        b"\x0a\xff\xff\xff\xff\xff\xff\xff\x7f",
+        b"\xff" * 64,
+        whole[:40] * 3,
+    ]
     for content in itertools.chain(cuts, flips, others):
         path.write_bytes(content)
         status = main(["check", str(golden), str(path)])
         said = capsys.readouterr()
-        assert (status == 2 and len(said.err.splitlines()) == 1) or (status in (0, 1) and not said.err), said
+        assert (status == 2 and len(said.err.splitlines()) == 1) or (
+            status in (0, 1) and not said.err
+        ), said
 
 
 def test_a_shape_that_promises_more_than_the_file_has_is_refused(tmp_path, capsys):
-    huge = json.dumps({"w": {"dtype": "F32", "shape": [1 << 40, 1 << 20], "data_offsets": [0, 1 << 62]}}).encode()
+    huge = json.dumps(
+        {"w": {"dtype": "F32", "shape": [1 << 40, 1 << 20], "data_offsets": [0, 1 << 62]}}
+    ).encode()
     (tmp_path / "a.safetensors").write_bytes(len(huge).to_bytes(8, "little") + huge)
     assert main(["check", str(tmp_path / "a.safetensors")]) == 2
     assert "a.safetensors" in capsys.readouterr().err
@@ -281,7 +318,9 @@ def test_a_large_checkpoint_needs_little_memory(tmp_path, megabytes):
                 value += tensor
                 file.write(b"\x0a" + checkpoints.varint(len(value) + size) + value)
                 for part in range(megabytes // 4):
-                    file.write(block if (layer, part) != (3, megabytes // 4 - 1) else block[:-4] + last)
+                    file.write(
+                        block if (layer, part) != (3, megabytes // 4 - 1) else block[:-4] + last
+                    )
     command = [sys.executable, "-c", MEMORY, str(tmp_path / "a.ckpt"), str(tmp_path / "b.ckpt")]
     done = processes.run(
         command,

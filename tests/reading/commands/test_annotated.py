@@ -16,15 +16,30 @@ from probe.reading.one_run.nan import Found
 
 def origin(**changes):
     site = Site("a", "output.0", None, 0, None, 3, False)
-    parts = {"kind": "output", "site": site, "said": say("compare.transposed"),
-             "code": CodeLine([], None), "rel_l2": 0.5, "more": [], "ranks": [0], "why": ""}  # fmt: skip
+    parts = {
+        "kind": "output",
+        "site": site,
+        "said": say("compare.transposed"),
+        "code": CodeLine([], None),
+        "rel_l2": 0.5,
+        "more": [],
+        "ranks": [0],
+        "why": "",
+    }
     return Origin(**{**parts, **changes})
 
 
 def summary(**changes):
     counts = UnitCounts({"exact": 1}, {}, ("x",), (), (0, 1), {"a": (1, 0.5)}, (2,))
-    parts = {"step": 0, "rank": 0, "error": "", "notes": [say("compare.transposed")], "header": [], "counts": counts,
-             "origins": UnitOrigins((origin(),), (), (), (), (), (0, 0), False)}  # fmt: skip
+    parts = {
+        "step": 0,
+        "rank": 0,
+        "error": "",
+        "notes": [say("compare.transposed")],
+        "header": [],
+        "counts": counts,
+        "origins": UnitOrigins((origin(),), (), (), (), (), (0, 0), False),
+    }
     return UnitSummary(**{**parts, **changes})
 
 
@@ -41,10 +56,19 @@ def test_right_summaries_fit():
         (summary(notes=[1]), "UnitSummary.notes is list"),
         (summary(notes=None), "UnitSummary.notes is NoneType"),
         (summary(counts=3), "UnitSummary.counts is int"),
-        (summary(counts=UnitCounts({"exact": "x"}, {}, (), (), (0, 1), {}, ())), "UnitCounts.pairs is dict"),
+        (
+            summary(counts=UnitCounts({"exact": "x"}, {}, (), (), (0, 1), {}, ())),
+            "UnitCounts.pairs is dict",
+        ),
         (summary(counts=UnitCounts({}, {}, (), (), (0, 1, 2), {}, ())), "UnitCounts.only is tuple"),
-        (summary(counts=UnitCounts({}, {}, (), (), (0, 1), {"a": (1,)}, ())), "UnitCounts.cells is dict"),
-        (summary(origins=UnitOrigins((3,), (), (), (), (), (0, 0), False)), "UnitOrigins.first is tuple"),
+        (
+            summary(counts=UnitCounts({}, {}, (), (), (0, 1), {"a": (1,)}, ())),
+            "UnitCounts.cells is dict",
+        ),
+        (
+            summary(origins=UnitOrigins((3,), (), (), (), (), (0, 0), False)),
+            "UnitOrigins.first is tuple",
+        ),
         ([origin(rel_l2="x")], "Origin.rel_l2 is str"),
         (origin(site=None), "Origin.site is NoneType"),
         (origin(said="text"), "Origin.said is str"),

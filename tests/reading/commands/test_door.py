@@ -28,7 +28,11 @@ RUN = {
     "command": ["train.py"],
     "cells": [["", "Net"]],
     "parameters": {
-        "w": {"cell": "", "trainable": True, "values": {"dtype": "Float32", "shape": [2], "crc": "0a", "sum": 3}}
+        "w": {
+            "cell": "",
+            "trainable": True,
+            "values": {"dtype": "Float32", "shape": [2], "crc": "0a", "sum": 3},
+        }
     },
 }
 LINES = [{"step": 0, "inputs": {"0": {"dtype": "Float32", "shape": [2], "crc": "0b", "sum": 1}}}]
@@ -38,7 +42,10 @@ def run(folder):
     """Write a run of one step: two calls, arrays, a snapshot, and the rows of the monitor."""
     rank = write(
         folder / "step0" / "rank",
-        {RELU: forward([tensor()], [tensor(data_name="a.npy")]), EXP: forward([tensor()], [tensor()])},
+        {
+            RELU: forward([tensor()], [tensor(data_name="a.npy")]),
+            EXP: forward([tensor()], [tensor()]),
+        },
     )
     (rank / "dump_tensor_data").mkdir()
     np.save(rank / "dump_tensor_data" / "a.npy", np.ones((2, 3), np.float32))
@@ -78,7 +85,9 @@ def place(name, make):
 def array(header):
     return place(
         "dump_tensor_data/a.npy",
-        lambda path: path.write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode("latin1")),
+        lambda path: path.write_bytes(
+            b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode("latin1")
+        ),
     )
 
 
@@ -86,7 +95,9 @@ def series(names, step):
     def change(rank):
         file = rank.parent.parent / "monitor" / "rank" / "series.bin"
         head = json.dumps({"names": names}).removeprefix("{")
-        file.write_bytes(b'{"probe series": 1, ' + head.encode() + b"\n" + struct.pack("<2f", step, 1.0))
+        file.write_bytes(
+            b'{"probe series": 1, ' + head.encode() + b"\n" + struct.pack("<2f", step, 1.0)
+        )
 
     return change
 
@@ -99,7 +110,8 @@ def journal(*records):
         for folder, further in ((rank.parent / "rank0", records), (rank.parent / "rank1", [])):
             folder.mkdir()
             texts = [
-                json.dumps(it).encode() for it in [*right, {"name": RELU, "entry": {"output": [tensor()]}}, *further]
+                json.dumps(it).encode()
+                for it in [*right, {"name": RELU, "entry": {"output": [tensor()]}}, *further]
             ]
             frames = [FRAME.pack(len(text), zlib.crc32(text)) + text for text in texts]
             (folder / "dump.journal").write_bytes(MAGIC + b"".join(frames))
@@ -116,10 +128,13 @@ def table(slot):
         kernels = folder / "rank_0" / "Net" / "0" / "2"
         kernels.mkdir(parents=True)
         head = (
-            "Op Type,Op Name,Task ID,Stream ID,Timestamp,Input/Output,Slot,Data Size,Data Type,Format,Shape,Max Value"
+            "Op Type,Op Name,Task ID,Stream ID,Timestamp,Input/Output,Slot,"
+            "Data Size,Data Type,Format,Shape,Max Value"
         )
         row = 'ReLU,Default_ReLU-op1,0,7,{},output,{},24,float32,NCHW,"(2,3)",inf'
-        (kernels / "statistic.csv").write_text("\n".join([head, row.format(1, slot), row.format(2, 0)]))
+        (kernels / "statistic.csv").write_text(
+            "\n".join([head, row.format(1, slot), row.format(2, 0)])
+        )
 
     return change
 
@@ -147,18 +162,38 @@ CASES = {
         "",
     ),
     # 2: FIFOs and devices
-    "dump.json is a FIFO": (place("dump.json", os.mkfifo), "show nan compare report trend", None, "it is a FIFO"),
-    "dump.json is /dev/zero": (place("dump.json", zero), "show nan compare report trend", None, "it is a device"),
+    "dump.json is a FIFO": (
+        place("dump.json", os.mkfifo),
+        "show nan compare report trend",
+        None,
+        "it is a FIFO",
+    ),
+    "dump.json is /dev/zero": (
+        place("dump.json", zero),
+        "show nan compare report trend",
+        None,
+        "it is a device",
+    ),
     "run.jsonl is a FIFO": (place("run.jsonl", os.mkfifo), "check", 0, "run.jsonl cannot be read"),
     "run.json is a FIFO": (place("run.json", os.mkfifo), "check", 2, "it is a FIFO"),
     "an array is a FIFO": (place("dump_tensor_data/a.npy", os.mkfifo), "compare show", None, ""),
     "a journal is /dev/zero": (place("dump.journal", zero), "recover", 1, "it is a device"),
     # 3, 4: arrays
     "items of no size": (array(ARRAY % ("'|S0'", "(-1,)")), "compare show report", None, ""),
-    "a header that is cut": (array("{'descr': '<f4', 'fortran_order': False, 'shape': (2,"), "compare show", None, ""),
+    "a header that is cut": (
+        array("{'descr': '<f4', 'fortran_order': False, 'shape': (2,"),
+        "compare show",
+        None,
+        "",
+    ),
     "minus signs": (array(ARRAY % ("'<f4'", "(" + "-" * 9000 + "1,)")), "compare show", None, ""),
     "4 TB": (array(ARRAY % ("'<f4'", "(1000000000000,)")), "compare show", None, ""),
-    "a zip": (place("dump_tensor_data/a.npy", lambda path: path.write_bytes(b"PK\x03\x04")), "compare show", None, ""),
+    "a zip": (
+        place("dump_tensor_data/a.npy", lambda path: path.write_bytes(b"PK\x03\x04")),
+        "compare show",
+        None,
+        "",
+    ),
     # 5: links
     "an array is a link to nowhere": (
         place("dump_tensor_data/a.npy", lambda path: path.symlink_to("nowhere")),
@@ -192,18 +227,40 @@ CASES = {
         None,
         "Max is a number of 1329 bits",
     ),
-    "Max of 5,000 digits": (document("dump.json", *OUTPUT, "Max", value=HUGE * 13), "compare show report", None, ""),
+    "Max of 5,000 digits": (
+        document("dump.json", *OUTPUT, "Max", value=HUGE * 13),
+        "compare show report",
+        None,
+        "",
+    ),
     "a plain number of 400 digits": (
-        document("dump.json", "data", RELU, "input_args", 0, value=f'{{"type": "int", "value": {HUGE}}}'),
+        document(
+            "dump.json", "data", RELU, "input_args", 0, value=f'{{"type": "int", "value": {HUGE}}}'
+        ),
         "compare report show",
         None,
         "",
     ),
     "Max 1e400": (document("dump.json", *OUTPUT, "Max", value="1e400"), "nan", 1, "relu"),
     # 8: other documents
-    "a framework that is a list": (document("dump.json", "framework", value="[]"), "compare", 0, "framework is a list"),
-    "construct.json of objects": (document("construct.json", RELU, value="{}"), "compare report show", None, ""),
-    "construct.json of numbers": (document("construct.json", RELU, value="3"), "compare report show", None, ""),
+    "a framework that is a list": (
+        document("dump.json", "framework", value="[]"),
+        "compare",
+        0,
+        "framework is a list",
+    ),
+    "construct.json of objects": (
+        document("construct.json", RELU, value="{}"),
+        "compare report show",
+        None,
+        "",
+    ),
+    "construct.json of numbers": (
+        document("construct.json", RELU, value="3"),
+        "compare report show",
+        None,
+        "",
+    ),
     "a shape that is a number": (
         document("dump.json", *OUTPUT, "shape", value="3"),
         "compare report",
@@ -217,10 +274,30 @@ CASES = {
         "dtype is an object",
     ),
     # 9: run.json
-    "a parameter without a shape": (document("run.json", *PARAMETER, value="{}"), "check", None, ""),
-    "values that are a list": (document("run.json", *PARAMETER, value="[]"), "check", None, "values is a list"),
-    "a crc that is a list": (document("run.json", *PARAMETER, "crc", value="[]"), "check compare", None, ""),
-    "a crc that is an object": (document("run.json", *PARAMETER, "crc", value="{}"), "check", None, "crc is an object"),
+    "a parameter without a shape": (
+        document("run.json", *PARAMETER, value="{}"),
+        "check",
+        None,
+        "",
+    ),
+    "values that are a list": (
+        document("run.json", *PARAMETER, value="[]"),
+        "check",
+        None,
+        "values is a list",
+    ),
+    "a crc that is a list": (
+        document("run.json", *PARAMETER, "crc", value="[]"),
+        "check compare",
+        None,
+        "",
+    ),
+    "a crc that is an object": (
+        document("run.json", *PARAMETER, "crc", value="{}"),
+        "check",
+        None,
+        "crc is an object",
+    ),
     "a parameter's shape that is a number": (
         document("run.json", *PARAMETER, "shape", value="3"),
         "check",
@@ -237,9 +314,19 @@ CASES = {
     "a step that is NaN": (series(["step", "loss"], float("nan")), "watch", 0, "0 steps"),
     "no row with a step": (series(["step", "loss"], -1.0), "watch trend report", None, ""),
     "a step that is Inf": (series(["step", "loss"], float("inf")), "watch", 0, "0 steps"),
-    "names that are no texts": (series(["step", 3], 0.0), "watch trend", 2, "does not name its columns"),
+    "names that are no texts": (
+        series(["step", 3], 0.0),
+        "watch trend",
+        2,
+        "does not name its columns",
+    ),
     # 12: journals
-    "a slot of 400 digits": (table(HUGE), "show nan compare report", None, "line 2 is cut or wrong"),
+    "a slot of 400 digits": (
+        table(HUGE),
+        "show nan compare report",
+        None,
+        "line 2 is cut or wrong",
+    ),
     "a slot below zero": (table("-1"), "show nan compare report", None, "line 2 is cut or wrong"),
     "a name that is a list": (journal({"name": []}), "recover", 1, "rank1: 1 entries recovered"),
 }
@@ -247,7 +334,17 @@ CASES = {
 
 def words(command, a, b, folder):
     own = {
-        "compare": ["compare", a, b, "--jobs", "1", "--csv", folder / "out.csv", "--xlsx", folder / "out.xlsx"],
+        "compare": [
+            "compare",
+            a,
+            b,
+            "--jobs",
+            "1",
+            "--csv",
+            folder / "out.csv",
+            "--xlsx",
+            folder / "out.xlsx",
+        ],
         "report": ["report", b, "-o", folder / "out.html"],
         "check": ["check", a, b],
     }
@@ -273,7 +370,18 @@ def test_names_nested_900_deep_are_one_line(tmp_path, capsys):
     usual = sys.getrecursionlimit()
     sys.setrecursionlimit(1000)  # MindSpore sets another
     try:
-        assert main(["compare", str(tmp_path / "a"), str(tmp_path / "a"), "--map", str(tmp_path / "map.yaml")]) == 2
+        assert (
+            main(
+                [
+                    "compare",
+                    str(tmp_path / "a"),
+                    str(tmp_path / "a"),
+                    "--map",
+                    str(tmp_path / "map.yaml"),
+                ]
+            )
+            == 2
+        )
     finally:
         sys.setrecursionlimit(usual)
     assert "it is nested too deeply" in capsys.readouterr().err

@@ -54,9 +54,11 @@ def test_csv_goes_to_standard_output_or_into_a_file(tmp_path, run, rows, capsys,
     if command == "merge":
         assert main(["trend", run, "--only-summaries", "-o", str(tmp_path / "summaries")]) == 0
     own = {
-        "compare": [run, run], "watch": [rows], "merge": [str(tmp_path / "summaries")],
+        "compare": [run, run],
+        "watch": [rows],
+        "merge": [str(tmp_path / "summaries")],
         "replay": [run, "--all", "--jobs", "1"],
-    }  # fmt: skip
+    }
     words = [command, *own.get(command, [run])]
     status = main([*words, "--csv"])
     printed = capsys.readouterr().out
@@ -83,7 +85,11 @@ def test_names_are_asked_for_in_one_form(run, rows, capsys, command):
         main([*words, *options])
         return {row[column] for row in table(capsys.readouterr().out)}
 
-    by_name, by_regex, by_cell = names("--name", "head"), names("--regex", "he[a]d"), names("--cell", "head")
+    by_name, by_regex, by_cell = (
+        names("--name", "head"),
+        names("--regex", "he[a]d"),
+        names("--cell", "head"),
+    )
     assert by_name == by_regex == by_cell
     assert by_name
     assert all("head" in name for name in by_name)
@@ -93,8 +99,12 @@ def test_names_are_asked_for_in_one_form(run, rows, capsys, command):
 def test_older_forms_go_on_working(run, rows, capsys):
     assert said(capsys, "show", run, "--format", "csv") == said(capsys, "show", run, "--csv")
     assert said(capsys, "show", run, "--format", "json") == said(capsys, "show", run, "--json")
-    assert said(capsys, "trend", run, "--like", "output") == said(capsys, "trend", run, "--name", "output")
-    assert said(capsys, "watch", rows, "--like", "fc") == said(capsys, "watch", rows, "--name", "fc")
+    assert said(capsys, "trend", run, "--like", "output") == said(
+        capsys, "trend", run, "--name", "output"
+    )
+    assert said(capsys, "watch", rows, "--like", "fc") == said(
+        capsys, "watch", rows, "--name", "fc"
+    )
     for command in ("show", "trend", "watch"):
         with pytest.raises(SystemExit):
             main([command, "--help"])

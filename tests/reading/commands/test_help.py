@@ -61,13 +61,18 @@ def test_every_default_is_said(parsers):
                 continue
             shown = f"{action.default:g}" if type(action.default) is float else str(action.default)
             assert "default: " in action.help, (command, action.option_strings)
-            assert action.default in _IN_WORDS or f"default: {shown}" in action.help, (command, action.option_strings)
+            assert action.default in _IN_WORDS or f"default: {shown}" in action.help, (
+                command,
+                action.option_strings,
+            )
 
 
 def test_every_value_has_a_word_of_the_user(parsers):
     for command, parser in parsers.items():
         for action in parser._actions:
-            takes_value = action.nargs != 0 and not isinstance(action, argparse.BooleanOptionalAction)
+            takes_value = action.nargs != 0 and not isinstance(
+                action, argparse.BooleanOptionalAction
+            )
             is_named = action.metavar or action.choices or action.help == argparse.SUPPRESS
             assert not takes_value or is_named, (command, action.option_strings or action.dest)
 
@@ -90,7 +95,9 @@ def test_help_is_in_chinese_by_the_option_and_by_the_locale(capsys, monkeypatch,
     assert "显示此帮助并退出" in before
     assert "show this help" not in before
     assert not [
-        pair for pair in english(re.sub(r"`[^`]*`|\"[^\"]*\"|'[^']*'|[\[(|{][^\n]*", "", before)) if " " in pair
+        pair
+        for pair in english(re.sub(r"`[^`]*`|\"[^\"]*\"|'[^']*'|[\[(|{][^\n]*", "", before))
+        if " " in pair
     ]
     monkeypatch.setenv("LC_ALL", "zh_CN.UTF-8")
     assert helped(capsys, command, "--help") == before

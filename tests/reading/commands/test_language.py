@@ -35,11 +35,14 @@ def made(path):
         "Tensor.given.0.forward": forward([tensor(norm=1.0, **NAN)], [tensor(norm=2.0, **NAN)]),
         "Tensor.made.0.forward": forward([tensor(norm=3.0)], [tensor(norm=4.0, **INF)]),
         "Tensor.of_inf.0.forward": forward([tensor(norm=5.0, **INF)], [tensor(norm=6.0, **NAN)]),
-        "Tensor.near.0.forward": forward([tensor(norm=7.0)], [tensor(dtype="Float16", Max=65000.0)]),
+        "Tensor.near.0.forward": forward(
+            [tensor(norm=7.0)], [tensor(dtype="Float16", Max=65000.0)]
+        ),
         "Cell.fc.Dense.forward.0": {
-            **forward([tensor(norm=8.0)], [tensor(norm=9.0, **NAN)]), "parameters": {"weight": tensor(norm=10.0, **NAN)}
+            **forward([tensor(norm=8.0)], [tensor(norm=9.0, **NAN)]),
+            "parameters": {"weight": tensor(norm=10.0, **NAN)},
         },
-    }  # fmt: skip
+    }
     write(path / "step3" / "rank1", data)
 
 
@@ -48,16 +51,26 @@ def apart(path):
     for rank in range(9):
         off = rank in (2, 3)
         data = {
-            "Functional.f.0.forward": forward([tensor(norm=10.0 if rank < 2 else 10.0 + rank)], [tensor(norm=20.0)]),
-            "Functional.far.0.forward": forward([tensor(norm=1.0)], [tensor(norm=900.0 if rank == 7 else 2.0)]),
+            "Functional.f.0.forward": forward(
+                [tensor(norm=10.0 if rank < 2 else 10.0 + rank)], [tensor(norm=20.0)]
+            ),
+            "Functional.far.0.forward": forward(
+                [tensor(norm=1.0)], [tensor(norm=900.0 if rank == 7 else 2.0)]
+            ),
             "Cell.fc.Dense.forward.0": {
                 **forward([tensor(norm=1.0)], [tensor(norm=5.0)]),
-                "parameters": {f"w{i}": tensor(norm=70.0 + rank if off and i < 2 else 1.0) for i in range(6)},
+                "parameters": {
+                    f"w{i}": tensor(norm=70.0 + rank if off and i < 2 else 1.0) for i in range(6)
+                },
             },
-            "Distributed.all_reduce.0.forward": forward([tensor(norm=5.0)], [tensor(norm=30.0 if off else 40.0)]),
+            "Distributed.all_reduce.0.forward": forward(
+                [tensor(norm=5.0)], [tensor(norm=30.0 if off else 40.0)]
+            ),
         }
         if rank == 5:
-            data["Distributed.broadcast.0.forward"] = forward([tensor(norm=5.0)], [tensor(norm=41.0)])
+            data["Distributed.broadcast.0.forward"] = forward(
+                [tensor(norm=5.0)], [tensor(norm=41.0)]
+            )
         write(path / "step0" / f"rank{rank}", data)
         calls = {"Functional.f.0.forward": forward([tensor(norm=11.0 + rank)], [tensor(norm=20.0)])}
         if rank == 8:
@@ -68,7 +81,10 @@ def apart(path):
 def odd(path):
     """Write steps whose series are odd."""
     for step, norm in enumerate([1.0, 1.1, 0.9, 1.05, 1.0, 0.95, 30.0]):
-        entries = {f"Cell.fc{i}.Dense.parameters_grad.0": {"weight": [tensor(norm=norm)]} for i in range(50)}
+        entries = {
+            f"Cell.fc{i}.Dense.parameters_grad.0": {"weight": [tensor(norm=norm)]}
+            for i in range(50)
+        }
         write(path / f"step{step}" / "rank0", {"Tensor.f.0.forward": forward([], []), **entries})
 
 
@@ -76,7 +92,15 @@ def watched(path):
     """Write the file of a monitor whose series are odd."""
     file = SeriesFile(str(path / "monitor" / "rank0"))
     for step in range(60):
-        file.write(step, {"loss": 9.0 if step == 50 else 1 + 0.01 * (step % 3), "a": 1.0, "b": 1.0, "seconds": 0.1})
+        file.write(
+            step,
+            {
+                "loss": 9.0 if step == 50 else 1 + 0.01 * (step % 3),
+                "a": 1.0,
+                "b": 1.0,
+                "seconds": 0.1,
+            },
+        )
     file.write(60, {"loss": math.nan, "a": math.nan, "b": 1.0, "seconds": 0.1})
     file.close()
 
@@ -200,7 +224,9 @@ def test_json_has_key_facts_and_the_english_sentence(tmp_path, capsys):
     assert main(["ranks", str(tmp_path), "--json", "--lang", "zh"]) == 1
     found = {item["key"]: item for item in json.loads(capsys.readouterr().out)}
     assert found["ranks.outlier"]["facts"]["ranks"] == {"key": "ranks.one", "facts": {"ranks": "7"}}
-    assert found["ranks.outlier"]["sentence"].startswith("Functional.far.0.forward: the norm on rank 7")
+    assert found["ranks.outlier"]["sentence"].startswith(
+        "Functional.far.0.forward: the norm on rank 7"
+    )
     assert found["ranks.parameter"]["facts"]["more"]["facts"] == {"count": 1}
 
 
@@ -211,12 +237,28 @@ def test_one_rank_and_several_have_words_of_their_own():
 
 @pytest.mark.parametrize(("language", "said"), [("en", "1 calls"), ("zh", "1 个调用")])
 def test_the_lines_of_a_report_are_in_the_language(tmp_path, capsys, language, said):
-    write(tmp_path / "dump" / "step0" / "rank", {"Functional.relu.0.forward": forward([tensor()], [tensor()])})
-    main(["report", str(tmp_path / "dump"), "-o", str(tmp_path / "page.html"), "--jobs", "1", "--lang", language])
+    write(
+        tmp_path / "dump" / "step0" / "rank",
+        {"Functional.relu.0.forward": forward([tensor()], [tensor()])},
+    )
+    main(
+        [
+            "report",
+            str(tmp_path / "dump"),
+            "-o",
+            str(tmp_path / "page.html"),
+            "--jobs",
+            "1",
+            "--lang",
+            language,
+        ]
+    )
     assert said in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("words", [["--lang", "zh", "nan", "none"], ["nan", "none", "--lang", "zh"], ["nan", "none"]])
+@pytest.mark.parametrize(
+    "words", [["--lang", "zh", "nan", "none"], ["nan", "none", "--lang", "zh"], ["nan", "none"]]
+)
 def test_an_error_is_in_the_language_of_the_option_or_the_locale(capsys, monkeypatch, words):
     monkeypatch.setenv("LC_ALL", "C.UTF-8" if "zh" in words else "zh_CN.UTF-8")
     assert main(words) == 2

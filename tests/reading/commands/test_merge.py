@@ -29,7 +29,9 @@ def machines(tmp_path, monkeypatch):
     def run(*command):
         for machine in ("two", "one"):  # in any order
             monkeypatch.chdir(tmp_path / machine)
-            assert main([*command, "--only-summaries", "-o", str(tmp_path / f"{machine}.jsonl")]) == 0
+            assert (
+                main([*command, "--only-summaries", "-o", str(tmp_path / f"{machine}.jsonl")]) == 0
+            )
         monkeypatch.chdir(tmp_path / "all")
         return [str(tmp_path / "two.jsonl"), str(tmp_path / "one.jsonl")]
 
@@ -87,8 +89,13 @@ def test_summaries_go_through_a_pipe(machines, tmp_path, capsys):
 def test_a_rule_may_fit_the_tensors_of_another_machine(machines, tmp_path, capsys):
     parts = machines("compare", "a", "b", "--rule", "nothing has this name", "rel_l2 <= 1")
     assert main(["merge", *parts]) == 2
-    assert "no tensor has a name in which 'nothing has this name' is found" in capsys.readouterr().err
-    assert main(["merge", *machines("compare", "a", "b", "--rule", "Functional.f", "rel_l2 <= 9")]) == 1
+    assert (
+        "no tensor has a name in which 'nothing has this name' is found" in capsys.readouterr().err
+    )
+    assert (
+        main(["merge", *machines("compare", "a", "b", "--rule", "Functional.f", "rel_l2 <= 9")])
+        == 1
+    )
 
 
 def cut(path):
@@ -168,19 +175,42 @@ def test_the_ranks_of_one_rank_alone(machines, tmp_path, capsys):
 
 
 def test_a_folder_that_cannot_be_written(machines, tmp_path, capsys):
-    assert main(["nan", str(tmp_path / "one" / "b"), "--only-summaries", "-o", str(tmp_path / "no" / "x")]) == 2
+    assert (
+        main(
+            [
+                "nan",
+                str(tmp_path / "one" / "b"),
+                "--only-summaries",
+                "-o",
+                str(tmp_path / "no" / "x"),
+            ]
+        )
+        == 2
+    )
     assert "cannot be written: there is no folder" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("command", "message"),
     [
-        (["compare", "a", "b", "--only-summaries", "--json", "x"], "--json: not allowed with --only-summaries"),
-        (["compare", "a", "b", "--only-summaries", "--xlsx", "x"], "--xlsx: not allowed with --only-summaries"),
+        (
+            ["compare", "a", "b", "--only-summaries", "--json", "x"],
+            "--json: not allowed with --only-summaries",
+        ),
+        (
+            ["compare", "a", "b", "--only-summaries", "--xlsx", "x"],
+            "--xlsx: not allowed with --only-summaries",
+        ),
         (["nan", "b", "--only-summaries", "--json"], "--json: not allowed with --only-summaries"),
         (["trend", "b", "--only-summaries", "--csv"], "--csv: not allowed with --only-summaries"),
-        (["compare", "a", "b", "-o", "x"], "-o: this is the file of the summaries; it needs --only-summaries"),
-        (["ranks", "b", "-o", "x"], "-o: this is the file of the summaries; it needs --only-summaries"),
+        (
+            ["compare", "a", "b", "-o", "x"],
+            "-o: this is the file of the summaries; it needs --only-summaries",
+        ),
+        (
+            ["ranks", "b", "-o", "x"],
+            "-o: this is the file of the summaries; it needs --only-summaries",
+        ),
     ],
     ids=lambda item: " ".join(item) if isinstance(item, list) else "",
 )
@@ -195,6 +225,9 @@ def test_outputs_that_cannot_be_made_are_refused(tmp_path, monkeypatch, command,
 def test_rows_are_written_beside_the_summaries(tmp_path, monkeypatch, capsys):
     two_runs(tmp_path, 2)
     monkeypatch.chdir(tmp_path)
-    assert main(["compare", "a", "b", "--only-summaries", "-o", "part.jsonl", "--csv", "rows.csv"]) == 0
+    assert (
+        main(["compare", "a", "b", "--only-summaries", "-o", "part.jsonl", "--csv", "rows.csv"])
+        == 0
+    )
     assert len((tmp_path / "rows.csv").read_text().splitlines()) == 1 + 4 * 5
     assert capsys.readouterr().out == ""

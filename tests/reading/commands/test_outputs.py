@@ -30,12 +30,19 @@ OPTIONS = [
 
 @pytest.fixture
 def dump(tmp_path):
-    write(tmp_path / "dump" / "step0" / "rank", {"Functional.relu.0.forward": forward([tensor()], [tensor()])})
+    write(
+        tmp_path / "dump" / "step0" / "rank",
+        {"Functional.relu.0.forward": forward([tensor()], [tensor()])},
+    )
     return str(tmp_path / "dump")
 
 
 def words(command, option, path, dump):
-    own = {"compare": [dump, dump], "replay": [dump, "Functional.relu"], "nan": [dump, "--only-summaries"]}
+    own = {
+        "compare": [dump, dump],
+        "replay": [dump, "Functional.relu"],
+        "nan": [dump, "--only-summaries"],
+    }
     return [command, *own.get(command, [dump]), option, str(path)]
 
 
@@ -97,14 +104,28 @@ def test_no_memory_is_one_line(dump, capsys, monkeypatch):
     assert capsys.readouterr().err == "probe: there is not enough memory\n"
 
 
-@pytest.mark.parametrize(("a", "b", "consistent"), [(True, True, "True"), (True, False, "False"), (None, True, "True")])
+@pytest.mark.parametrize(
+    ("a", "b", "consistent"), [(True, True, "True"), (True, False, "False"), (None, True, "True")]
+)
 def test_the_table_of_msprobe_has_requires_grad(tmp_path, a, b, consistent):
     for side, value in (("a", a), ("b", b)):
         record = tensor() if value is None else tensor(requires_grad=value)
-        write(tmp_path / side / "step0" / "rank", {"Functional.relu.0.forward": forward([record], [tensor()])})
-    main(["compare", str(tmp_path / "a"), str(tmp_path / "b"), "--msprobe-csv", str(tmp_path / "out.csv")])
+        write(
+            tmp_path / side / "step0" / "rank",
+            {"Functional.relu.0.forward": forward([record], [tensor()])},
+        )
+    main(
+        [
+            "compare",
+            str(tmp_path / "a"),
+            str(tmp_path / "b"),
+            "--msprobe-csv",
+            str(tmp_path / "out.csv"),
+        ]
+    )
     head, first, *_ = (
-        line.split(",") for line in (tmp_path / "out.csv").read_text().replace('"[2, 3]"', "s").splitlines()
+        line.split(",")
+        for line in (tmp_path / "out.csv").read_text().replace('"[2, 3]"', "s").splitlines()
     )
     row = dict(zip(head, first))
     assert row["Bench Requires_grad"] == ("N/A" if a is None else str(a))
@@ -113,7 +134,10 @@ def test_the_table_of_msprobe_has_requires_grad(tmp_path, a, b, consistent):
 
 def test_one_broken_dump_does_not_hide_the_trend(tmp_path, capsys):
     for step in range(3):
-        folder = write(tmp_path / f"step{step}" / "rank", {"Cell.fc.Dense.parameters_grad.0": {"weight": [tensor()]}})
+        folder = write(
+            tmp_path / f"step{step}" / "rank",
+            {"Cell.fc.Dense.parameters_grad.0": {"weight": [tensor()]}},
+        )
     (folder / "dump.json").write_text("{")
     assert main(["trend", str(tmp_path)]) == 2
     said = capsys.readouterr()
@@ -128,7 +152,9 @@ def test_a_number_that_is_left_out_is_told(tmp_path, capsys, command):
         write(tmp_path / "dump" / "step0" / rank, {"Cell.fc.Dense.parameters_grad.0": entry})
     more = ["-o", str(tmp_path / "out.html")] if command == "report" else []
     status = main([command, str(tmp_path / "dump"), *more])
-    assert "entry Cell.fc.Dense.parameters_grad.0: Max is a list; it is left out" in "".join(capsys.readouterr())
+    assert "entry Cell.fc.Dense.parameters_grad.0: Max is a list; it is left out" in "".join(
+        capsys.readouterr()
+    )
     assert status == (0 if command == "show" else 2)
 
 
@@ -148,7 +174,12 @@ def test_summaries_of_wrong_types_are_refused(tmp_path, dump, capsys):
         assert main(["merge", str(tmp_path / "s.jsonl")]) == 2, wrong
         assert "is damaged" in capsys.readouterr().err
     changed = json.loads(head)
-    for key, value in (("paths", []), ("settings", {"rules": 3}), ("command", ["nan"]), ("alone", 3)):
+    for key, value in (
+        ("paths", []),
+        ("settings", {"rules": 3}),
+        ("command", ["nan"]),
+        ("alone", 3),
+    ):
         (tmp_path / "s.jsonl").write_text(f"{json.dumps({**changed, key: value})}\n{line}\n")
         assert main(["merge", str(tmp_path / "s.jsonl")]) == 2, key
         assert "is damaged" in capsys.readouterr().err

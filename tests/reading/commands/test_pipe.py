@@ -26,7 +26,11 @@ COMMANDS = {
 def folders(tmp_path_factory):
     """Write a whole run, one that differs and lacks numbers, rows of a monitor, and summaries."""
     place = tmp_path_factory.mktemp("pipe")
-    found = {"GOLDEN": healthy(place / "golden"), "RUN": healthy(place / "run"), "ROWS": place / "rows"}
+    found = {
+        "GOLDEN": healthy(place / "golden"),
+        "RUN": healthy(place / "run"),
+        "ROWS": place / "rows",
+    }
     found["BROKEN"] = healthy(place / "broken")
     LACKS["half of one dump.json"](found["BROKEN"])
     LACKS["numbers of one rank"](found["RUN"])

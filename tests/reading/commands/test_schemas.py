@@ -55,7 +55,12 @@ def train(folder, change="", task="statistics", ranks=(None,), kept=None):
         debugger.set_init_step(0)
         for _ in range(2):
             debugger.start(model, rank_id=rank)
-            optimizer(grad(Tensor(np.random.randn(4, 8).astype(np.float32)), Tensor(np.ones((4, 2), np.float32)))[1])
+            optimizer(
+                grad(
+                    Tensor(np.random.randn(4, 8).astype(np.float32)),
+                    Tensor(np.ones((4, 2), np.float32)),
+                )[1]
+            )
             if kept is not None and not kept.exists():
                 shutil.copytree(folder, kept)
             debugger.stop()
@@ -66,7 +71,10 @@ def train(folder, change="", task="statistics", ranks=(None,), kept=None):
 
 def watch(folder):
     """Watch a training whose loss becomes NaN."""
-    debugger, training = probe.PrecisionDebugger(task="monitor", dump_path=folder, level="L0"), Training(1)
+    debugger, training = (
+        probe.PrecisionDebugger(task="monitor", dump_path=folder, level="L0"),
+        Training(1),
+    )
     training.change = lambda step, x, y: (x * np.float32("nan") if step == 3 else x, y)
     for step in range(5):
         debugger.start(training.net)
@@ -80,7 +88,10 @@ def watch(folder):
 def place(tmp_path_factory):
     """The folder of all runs."""
     place = tmp_path_factory.mktemp("runs")
-    good, bad = train(place / "good", task="tensor", kept=place / "killed"), train(place / "bad", "factor", "tensor")
+    good, bad = (
+        train(place / "good", task="tensor", kept=place / "killed"),
+        train(place / "bad", "factor", "tensor"),
+    )
     for name, model in (("good", good), ("bad", bad)):
         ms.save_checkpoint(model, str(place / f"{name}.ckpt"))
     for change in ("nan", "half"):
@@ -119,8 +130,13 @@ def answers(place):
             with contextlib.redirect_stdout(io.StringIO()) as out:
                 assert main([command, *words, "--json"]) == status, line
             found.setdefault(command, []).append(json.loads(out.getvalue()))
-        for number, command in enumerate(("compare good bad", "nan nan", "ranks ranks", "trend good")):
-            assert main([*command.split(), "--jobs", "1", "--only-summaries", "-o", f"{number}.jsonl"]) == 0
+        for number, command in enumerate(
+            ("compare good bad", "nan nan", "ranks ranks", "trend good")
+        ):
+            assert (
+                main([*command.split(), "--jobs", "1", "--only-summaries", "-o", f"{number}.jsonl"])
+                == 0
+            )
             with contextlib.redirect_stdout(io.StringIO()) as out:
                 assert main(["merge", f"{number}.jsonl", "--json"]) in (0, 1)
             found.setdefault("merge", []).append(json.loads(out.getvalue()))
@@ -137,7 +153,12 @@ def test_real_answers_have_the_keys_of_the_schema_and_no_others(answers, command
 
 def test_every_key_of_the_schemas_is_in_a_real_answer(answers):
     """A schema that names a key which no command writes would be wrong too."""
-    seen = {pair for command, found in answers.items() for answer in found for pair in keys(command, answer)}
+    seen = {
+        pair
+        for command, found in answers.items()
+        for answer in found
+        for pair in keys(command, answer)
+    }
     known = {pair for command in SCHEMAS for pair in all_keys(command)}
     assert known - seen == set()
 

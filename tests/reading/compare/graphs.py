@@ -29,4 +29,7 @@ def short(name):
 def origins_of(a, b, trees=({}, {})):
     """Return (kind, call, place) of each origin."""
     graph = graph_of(a, b, trees)
-    return [(item.kind, short(graph.name(item.node)), item.place) for item in OriginFinder(graph).origins()]
+    return [
+        (item.kind, short(graph.name(item.node)), item.place)
+        for item in OriginFinder(graph).origins()
+    ]

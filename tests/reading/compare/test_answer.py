@@ -27,7 +27,9 @@ TERMS = ("equal numbers", "other bits", "near zero", "one side")
 
 def english_words(said):
     """Return the pairs of English words in the sentences of an answer, without names, terms and lines of code."""
-    lines = [line for line in said.splitlines() if not re.match(r"^(A|B): |^    .*\.py:\d+: ", line)]
+    lines = [
+        line for line in said.splitlines() if not re.match(r"^(A|B): |^    .*\.py:\d+: ", line)
+    ]
     found = ENGLISH.findall("\n".join(lines))
     return [words for words in found if words not in TERMS]
 
@@ -48,7 +50,9 @@ def test_a_name_with_braces_is_told_as_it_is(tmp_path, name):
     golden = parameters(tmp_path / "a", (1.0, 1.0), name)
     first = probe.compare(golden, parameters(tmp_path / "b", (1.0, 1.5), name)).first
     assert first.kind == "optimizer"
-    assert first.sentence.startswith("all of step 0 agrees, gradients included, but the parameters of step 1 do not")
+    assert first.sentence.startswith(
+        "all of step 0 agrees, gradients included, but the parameters of step 1 do not"
+    )
     assert f"the first is {name} of fc.Dense differs before its first use" in first.sentence
 
 
@@ -71,7 +75,9 @@ def doubled(tmp_path):
 def test_no_array_is_read_that_the_user_has_excluded(doubled, arrays, is_read, monkeypatch):
     """F4: the sentences of a batch and of a parameter opened the files of both."""
     opened, read = [], load.read_array
-    monkeypatch.setattr(load, "read_array", lambda path, *further: opened.append(path) or read(path, *further))
+    monkeypatch.setattr(
+        load, "read_array", lambda path, *further: opened.append(path) or read(path, *further)
+    )
     comparison = probe.compare(*doubled, arrays=arrays)
     assert bool(opened) is is_read
     said = [origin.sentence for origin in comparison.origins]
@@ -127,7 +133,9 @@ def test_the_noise_is_measured_by_the_processes_that_compare(golden_runs, monkey
 def test_the_dumps_of_the_noise_are_released(golden_runs, monkeypatch):
     opened, released = [], []
     opening, release = Dump.__init__, Dump.release
-    monkeypatch.setattr(Dump, "__init__", lambda dump, *given: opened.append(dump) or opening(dump, *given))
+    monkeypatch.setattr(
+        Dump, "__init__", lambda dump, *given: opened.append(dump) or opening(dump, *given)
+    )
     monkeypatch.setattr(Dump, "release", lambda dump: released.append(dump) or release(dump))
     golden, again, mine = golden_runs
     assert probe.compare(golden, mine, noise=again).ok
@@ -138,7 +146,9 @@ def test_the_dumps_of_the_noise_are_released(golden_runs, monkeypatch):
 
 def test_the_noise_obeys_the_choice_of_arrays(doubled, tmp_path, monkeypatch):
     opened, read = [], load.read_array
-    monkeypatch.setattr(load, "read_array", lambda path, *further: opened.append(path) or read(path, *further))
+    monkeypatch.setattr(
+        load, "read_array", lambda path, *further: opened.append(path) or read(path, *further)
+    )
     probe.compare(*doubled, noise=doubled[0], arrays="none")
     assert opened == []
 
@@ -169,9 +179,11 @@ def test_every_kind_of_line_is_chinese(tmp_path):
     more = {f"Functional.g{i}.0.forward": forward([], [tensor(norm=i + 9.0)]) for i in range(9)}
     other = {f"Functional.h{i}.0.forward": forward([tensor()], [tensor(norm=i)]) for i in range(9)}
     for name, data, header in (
-        ("a", calls, {}), ("more", {**calls, **more}, {"run": {"seed": 1}}), ("other", other, {}),
+        ("a", calls, {}),
+        ("more", {**calls, **more}, {"run": {"seed": 1}}),
+        ("other", other, {}),
         ("level", {**calls, "Cell.fc.Dense.forward.0": forward([], [tensor()])}, {"level": "L1"}),
-    ):  # fmt: skip
+    ):
         for step in (0, 1) if name == "more" else (0,):
             write(tmp_path / name / f"step{step}" / "rank0", data, **header)
     write(tmp_path / "a" / "step1" / "rank1", calls)
@@ -207,7 +219,10 @@ def test_json_has_key_and_facts_of_each_sentence(tmp_path, capsys):
     assert (inner["parameter"], inner["owner"]) == ("weight", "fc.Dense")
     numbers = inner["numbers"]["facts"]
     assert numbers["dtype"] == "Float32"
-    assert {"key": "compare.number", "facts": {"name": "Norm", "left": 1.0, "right": 1.5}} in numbers["numbers"]
+    assert {
+        "key": "compare.number",
+        "facts": {"name": "Norm", "left": 1.0, "right": 1.5},
+    } in numbers["numbers"]
 
 
 def test_json_stays_valid_where_numbers_are_not_finite(tmp_path, capsys):

@@ -66,10 +66,16 @@ def test_a_missing_gradient_is_followed_to_the_call_at_which_it_ends(compare, be
             data[f"Functional.tanh.{number}.forward"] = forward([place], [tensor(3 + number)])
             place = tensor(3 + number)
         data["Functional.mul.0.forward"] = forward([tensor(7), place], [tensor(8)])
-        data["Functional.mul.0.backward"] = {"input": [g], "output": [g, None if stopped else tensor(10)]}
+        data["Functional.mul.0.backward"] = {
+            "input": [g],
+            "output": [g, None if stopped else tensor(10)],
+        }
         for number in reversed(range(between)):
             if not stopped:
-                data[f"Functional.tanh.{number}.backward"] = {"input": [tensor(10)], "output": [tensor(10)]}
+                data[f"Functional.tanh.{number}.backward"] = {
+                    "input": [tensor(10)],
+                    "output": [tensor(10)],
+                }
         if not stopped:
             data["Functional.relu.0.backward"] = {"input": [tensor(10)], "output": [tensor(11)]}
         return data
@@ -77,7 +83,10 @@ def test_a_missing_gradient_is_followed_to_the_call_at_which_it_ends(compare, be
     sides = [net(False)], [net(True)]
     first = compare(*(reversed(sides) if is_removed else sides)).first
     assert (first.kind, first.name) == ("calls", "Functional.stop_gradient.0.forward")
-    assert f"gets no gradient in {'AB'[not is_removed]}, and one in {'AB'[is_removed]}" in first.sentence
+    assert (
+        f"gets no gradient in {'AB'[not is_removed]}, and one in {'AB'[is_removed]}"
+        in first.sentence
+    )
 
 
 def test_a_state_that_the_forward_changes_is_an_output(compare):
@@ -86,7 +95,9 @@ def test_a_state_that_the_forward_changes_is_an_output(compare):
         call["attributes"] = {"momentum": value(momentum)}
         return {
             "Primitive.bn.BatchNorm.0.forward": call,
-            "Cell.bn.BatchNorm2d.forward.0": cell([tensor(1)], [tensor(2)], gamma=tensor(5), moving_mean=mean),
+            "Cell.bn.BatchNorm2d.forward.0": cell(
+                [tensor(1)], [tensor(2)], gamma=tensor(5), moving_mean=mean
+            ),
         }
 
     tree = {"Primitive.bn.BatchNorm.0.forward": "Cell.bn.BatchNorm2d.forward.0"}
@@ -100,7 +111,9 @@ def test_one_parameter_that_changes_between_the_steps_is_no_optimizer(compare):
     def step(scale):
         parameters = {f"p{number}": tensor(number) for number in range(8)}
         parameters["p3"] = tensor(3, scale=scale)
-        return {"Cell.fc.Dense.forward.0": cell([tensor(20)], [tensor(21, scale=scale)], **parameters)}
+        return {
+            "Cell.fc.Dense.forward.0": cell([tensor(20)], [tensor(21, scale=scale)], **parameters)
+        }
 
     first = compare([step(1.0), step(1.0)], [step(1.0), step(1.5)]).first
     assert (first.kind, first.place, first.step) == ("parameter", "parameters.p3", 1)
@@ -118,9 +131,15 @@ def test_another_output_of_the_same_call_is_wiring(compare):
         }
 
     first = compare([net(-1 + 3)], [net(0)]).first
-    assert (first.kind, first.name, first.place) == ("wiring", "Functional.tanh.0.forward", "input.0")
+    assert (first.kind, first.name, first.place) == (
+        "wiring",
+        "Functional.tanh.0.forward",
+        "input.0",
+    )
     assert first.why == "the input is another output of the same call"
-    assert first.sentence.endswith("input 0, is another output of Functional.split.0.forward in B than in A")
+    assert first.sentence.endswith(
+        "input 0, is another output of Functional.split.0.forward in B than in A"
+    )
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -135,15 +154,21 @@ def test_a_transposed_weight_has_other_bits_whatever_its_mean(compare, seed):
             "Cell.fc.Dense.forward.0": cell([tensor(1, md5=True)], [y], weight=w),
         }
 
-    first = compare([net(record(weight, True), tensor(3, md5=True))], [net(off, tensor(4, md5=True))]).first
+    first = compare(
+        [net(record(weight, True), tensor(3, md5=True))], [net(off, tensor(4, md5=True))]
+    ).first
     assert (first.kind, first.place) == ("parameter", "parameters.weight")
     assert "same inputs" not in first.sentence
 
 
 def test_an_attribute_of_a_primitive_is_named(compare):
     def net(epsilon, y):
-        return {"Primitive.norm.LayerNorm.0.forward": {
-            **forward([tensor(1)], [y]), "attributes": {"epsilon": value(epsilon)}}}  # fmt: skip
+        return {
+            "Primitive.norm.LayerNorm.0.forward": {
+                **forward([tensor(1)], [y]),
+                "attributes": {"epsilon": value(epsilon)},
+            }
+        }
 
     first = compare([net(1e-5, tensor(2))], [net(1e-2, tensor(2, scale=1.1))]).first
     assert (first.kind, first.place) == ("argument", "attributes.epsilon")
@@ -152,7 +177,9 @@ def test_an_attribute_of_a_primitive_is_named(compare):
 
 def test_a_keyword_argument_has_its_name(compare):
     def net(approximate, y):
-        return {"Functional.gelu.0.forward": forward([tensor(1)], [y], approximate=value(approximate))}
+        return {
+            "Functional.gelu.0.forward": forward([tensor(1)], [y], approximate=value(approximate))
+        }
 
     first = compare([net("none", tensor(2))], [net("tanh", tensor(2, scale=1.1))]).first
     assert (first.kind, first.place) == ("argument", "kwargs.approximate")
@@ -162,7 +189,12 @@ def test_a_keyword_argument_has_its_name(compare):
 def test_a_parameter_of_the_model_itself_is_named(compare):
     def net(scale):
         call = forward([tensor(1), tensor(2, scale=scale)], [tensor(3, scale=scale)])
-        return {"Tensor.add.0.forward": {**call, "model_parameters": {"cls_token": tensor(2, scale=scale)}}}
+        return {
+            "Tensor.add.0.forward": {
+                **call,
+                "model_parameters": {"cls_token": tensor(2, scale=scale)},
+            }
+        }
 
     first = compare([net(1.0)], [net(1.5)]).first
     assert first.kind == "parameter"
@@ -185,11 +217,15 @@ def test_calls_of_one_line_are_partners_where_another_line_was_left_out(compare)
     def net(lines):
         data, place = {}, tensor(0)
         for number, line in enumerate(lines):
-            data[names[number]] = forward([place, tensor(30 + line)], [tensor(50 + line + 7 * len(lines))])
+            data[names[number]] = forward(
+                [place, tensor(30 + line)], [tensor(50 + line + 7 * len(lines))]
+            )
             place = tensor(50 + line + 7 * len(lines))
         data["Functional.tanh.0.forward"] = forward([place], [tensor(99, scale=len(lines))])
-        frames = {str(n): [[names[n]], [f"File net.py, line {line}, in construct, \n x = x + f{line}"]]
-                  for n, line in enumerate(lines)}  # fmt: skip
+        frames = {
+            str(n): [[names[n]], [f"File net.py, line {line}, in construct, \n x = x + f{line}"]]
+            for n, line in enumerate(lines)
+        }
         return data, frames
 
     (a, stack_a), (b, stack_b) = net([1, 2, 3]), net([2, 3])
@@ -233,39 +269,62 @@ def test_exchanged_inputs_of_a_cell_that_is_called_twice_are_wiring(compare):
             data[f"Functional.{name}.0.forward"] = forward([tensor(1)], [made[number]])
         for number, line in enumerate(("real = critic(x)", "made = critic(y)")):
             x, hidden = made[order[number]], tensor(4 + order[number])
-            outer, inner = f"Cell.critic.Critic.forward.{number}", f"Cell.critic.fc.Dense.forward.{number}"
+            outer, inner = (
+                f"Cell.critic.Critic.forward.{number}",
+                f"Cell.critic.fc.Dense.forward.{number}",
+            )
             call = f"Primitive.matmul.MatMul.{number}.forward"
             data[call] = forward([x, tensor(9)], [hidden])
             data[inner] = cell([x], [hidden], weight=tensor(9))
             data[outer] = forward([x], [hidden])
             tree.update({call: inner, inner: outer, outer: None})
-            frames[str(2 * number)] = [[outer], [f"File net.py, line {number + 5}, in construct, \n {line}"]]
-            frames[str(2 * number + 1)] = [[inner, call], ["File net.py, line 1, in construct, \n self.fc(x)"]]
-        data["Functional.sub.0.forward"] = forward([tensor(4 + order[0]), tensor(4 + order[1])], [tensor(7 + order[0])])
+            frames[str(2 * number)] = [
+                [outer],
+                [f"File net.py, line {number + 5}, in construct, \n {line}"],
+            ]
+            frames[str(2 * number + 1)] = [
+                [inner, call],
+                ["File net.py, line 1, in construct, \n self.fc(x)"],
+            ]
+        data["Functional.sub.0.forward"] = forward(
+            [tensor(4 + order[0]), tensor(4 + order[1])], [tensor(7 + order[0])]
+        )
         return data, frames, tree
 
     (a, stack_a, tree_a), (b, stack_b, tree_b) = net([0, 1]), net([1, 0])
     first = compare([a], [b], {"a": stack_a, "b": stack_b}, {"a": tree_a, "b": tree_b}).first
     assert (first.kind, first.name) == ("wiring", "Cell.critic.Critic.forward.0")
-    assert first.sentence.endswith("comes from Functional.tanh.0.forward in A, from Functional.sin.0.forward in B")
+    assert first.sentence.endswith(
+        "comes from Functional.tanh.0.forward in A, from Functional.sin.0.forward in B"
+    )
 
 
 def test_another_level_is_no_change_of_the_training(compare):
     """Level L0 records no API: that B has more calls is no finding, and hides none."""
-    cells = {f"Cell.fc{number}.Dense.forward.0": cell([tensor(number)], [tensor(number + 1)]) for number in range(3)}
-    calls = {f"Functional.relu.{n}.forward": forward([tensor(n)], [tensor(n + 1)]) for n in range(9)}
+    cells = {
+        f"Cell.fc{number}.Dense.forward.0": cell([tensor(number)], [tensor(number + 1)])
+        for number in range(3)
+    }
+    calls = {
+        f"Functional.relu.{n}.forward": forward([tensor(n)], [tensor(n + 1)]) for n in range(9)
+    }
     levels = {"level": "L0"}, {"level": "mix"}
     found = compare([cells], [{**calls, **cells}], headers=levels)
     assert found.ok
     assert "harmless" not in str(found)
     assert "A has level L0, B has mix: 9 calls of B are left out" in str(found)
     faulty = {**cells, "Cell.fc2.Dense.forward.0": cell([tensor(2)], [tensor(3, scale=1.5)])}
-    assert compare([cells], [{**calls, **faulty}], headers=levels).first.name == "Cell.fc2.Dense.forward.0"
+    assert (
+        compare([cells], [{**calls, **faulty}], headers=levels).first.name
+        == "Cell.fc2.Dense.forward.0"
+    )
 
 
 def test_two_levels_without_a_call_in_common_cannot_be_compared(compare):
     cells = {f"Cell.fc{n}.Dense.forward.0": cell([tensor(n)], [tensor(n + 1)]) for n in range(3)}
-    calls = {f"Functional.relu.{n}.forward": forward([tensor(n)], [tensor(n + 1)]) for n in range(3)}
+    calls = {
+        f"Functional.relu.{n}.forward": forward([tensor(n)], [tensor(n + 1)]) for n in range(3)
+    }
     assert compare([cells], [calls], headers=({"level": "L0"}, {"level": "L1"})).status == 2
 
 
@@ -286,7 +345,9 @@ def test_one_cause_in_many_steps_is_one_origin_and_few_lines(compare):
         }
 
     found = compare([step(1.0)] * 101, [step(1.5)] * 101)
-    assert [origin.name for origin in (*found.origins, *found.later)] == ["Functional.exp.0.forward"] * 2
+    assert [origin.name for origin in (*found.origins, *found.later)] == [
+        "Functional.exp.0.forward"
+    ] * 2
     assert len(str(found).splitlines()) < 15
 
 
@@ -302,7 +363,11 @@ def test_a_batch_whose_rows_are_reordered_says_so(tmp_path, has_arrays):
     first = probe.compare(tmp_path / "a", tmp_path / "b").first
     assert first.kind == "data"
     assert first.sentence.startswith("the batch differs: Functional.matmul.0.forward, input 0")
-    said = "B has the same rows in another order" if has_arrays else "perhaps the same rows in another order"
+    said = (
+        "B has the same rows in another order"
+        if has_arrays
+        else "perhaps the same rows in another order"
+    )
     assert said in first.sentence
 
 
@@ -322,7 +387,9 @@ def test_a_constant_that_calls_made_is_linked_to_them(compare, is_elsewhere):
         }
 
     found = compare([net(0.5)], [net(0.75)])
-    assert [(origin.kind, origin.name) for origin in found.origins] == [("argument", "Tensor.mul.0.forward")]
+    assert [(origin.kind, origin.name) for origin in found.origins] == [
+        ("argument", "Tensor.mul.0.forward")
+    ]
     dump = probe.open(str(found.paths[0]))[0]
     assert dump["Functional.add.0.forward"].inputs["1"].producer.name == "Tensor.mul.0.forward"
     assert dump["Tensor.mul.0.forward"].inputs["0"].producer.name == "Functional.ones.0.forward"
@@ -331,7 +398,12 @@ def test_a_constant_that_calls_made_is_linked_to_them(compare, is_elsewhere):
 def test_numbers_of_arguments_have_the_digits_that_matter(compare):
     def net(momentum, y):
         call = forward([tensor(1)], [y])
-        return {"Primitive.bn.BatchNorm.0.forward": {**call, "attributes": {"momentum": value(momentum)}}}
+        return {
+            "Primitive.bn.BatchNorm.0.forward": {
+                **call,
+                "attributes": {"momentum": value(momentum)},
+            }
+        }
 
     first = compare([net(1 - 0.9, tensor(2))], [net(0.5, tensor(3))]).first
     assert first.sentence.endswith("attribute momentum: 0.1 in A, 0.5 in B")
@@ -346,7 +418,10 @@ def test_exchanged_inputs_behind_views_of_one_name_are_told_by_their_cells(compa
     def net(first, second):
         data, tree = {}, {}
         for number, part in enumerate((first, second)):
-            own, call = f"Cell.{part}.Dense.forward.0", f"Primitive.bias_add.BiasAdd.{number}.forward"
+            own, call = (
+                f"Cell.{part}.Dense.forward.0",
+                f"Primitive.bias_add.BiasAdd.{number}.forward",
+            )
             data[call] = forward([tensor(1), tensor(20 + len(part))], [made[part]])
             data[own] = cell([tensor(1)], [made[part]], bias=tensor(20 + len(part)))
             tree.update({call: own, own: None})
@@ -361,7 +436,10 @@ def test_exchanged_inputs_behind_views_of_one_name_are_told_by_their_cells(compa
     (a, tree_a), (b, tree_b) = net("query", "key"), net("key", "query")
     found = compare([a], [b], trees={"a": tree_a, "b": tree_b})
     assert found.first.kind == "wiring"
-    assert "of query.Dense in A" in found.first.sentence and "of key.Dense in B" in found.first.sentence
+    assert (
+        "of query.Dense in A" in found.first.sentence
+        and "of key.Dense in B" in found.first.sentence
+    )
 
 
 def test_a_frozen_weight_behind_unrecorded_views_is_missing_in_the_optimizer(compare):
@@ -376,16 +454,28 @@ def test_a_frozen_weight_behind_unrecorded_views_is_missing_in_the_optimizer(com
             own: cell([tensor(1)], [tensor(3)]),
             "Functional.sin.0.forward": forward([tensor(3)], [tensor(4)]),
             "Functional.sin.0.backward": {"input": [tensor(5)], "output": [tensor(7)]},
-            "Primitive.gru_cell.MatMul.0.backward": {"input": [tensor(7)], "output": [tensor(8), gradient]},
+            "Primitive.gru_cell.MatMul.0.backward": {
+                "input": [tensor(7)],
+                "output": [tensor(8), gradient],
+            },
             "Cell.optimizer.SGD.forward.0": {
                 **forward([[tensor(6 if name == "gru.weight" else 9) for name in names]], []),
-                "input_kwargs": {"parameters": [value(name) for name in names], "learning_rate": value(0.1)},
+                "input_kwargs": {
+                    "parameters": [value(name) for name in names],
+                    "learning_rate": value(0.1),
+                },
             },
         }
-        tree = {call: own, "Primitive.gru_cell.MatMul.0.backward": "Cell.gru.rnn.Cell.backward.0", own: None}
+        tree = {
+            call: own,
+            "Primitive.gru_cell.MatMul.0.backward": "Cell.gru.rnn.Cell.backward.0",
+            own: None,
+        }
         return data, tree
 
     (a, tree_a), (b, tree_b) = net(["gru.weight", "fc.weight"]), net(["fc.weight"])
     first = compare([a], [b], trees={"a": tree_a, "b": tree_b}).first
     assert first.kind == "optimizer"
-    assert first.sentence.startswith("gru.weight is missing in the optimizer of B, or without a gradient")
+    assert first.sentence.startswith(
+        "gru.weight is missing in the optimizer of B, or without a gradient"
+    )

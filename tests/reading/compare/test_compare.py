@@ -25,9 +25,15 @@ def record(array, **more):
     array = np.asarray(array, np.float32)
     wide = array.astype(np.float64)
     return {
-        "type": "mindspore.Tensor", "dtype": "Float32", "shape": list(array.shape), "Max": float(wide.max()),
-        "Min": float(wide.min()), "Mean": float(wide.mean()), "Norm": float(np.linalg.norm(wide)), **more,
-    }  # fmt: skip
+        "type": "mindspore.Tensor",
+        "dtype": "Float32",
+        "shape": list(array.shape),
+        "Max": float(wide.max()),
+        "Min": float(wide.min()),
+        "Mean": float(wide.mean()),
+        "Norm": float(np.linalg.norm(wide)),
+        **more,
+    }
 
 
 def chain(count=6, fault=None, seed=0):
@@ -65,7 +71,9 @@ def test_equal_dumps_agree(pair):
 def test_the_first_call_with_another_output_is_named(pair):
     comparison = probe.compare(*pair(chain(), chain(fault=3)))
     assert not comparison.ok
-    assert [(origin.kind, origin.name) for origin in comparison.origins] == [("computation", "Functional.f3.0.forward")]
+    assert [(origin.kind, origin.name) for origin in comparison.origins] == [
+        ("computation", "Functional.f3.0.forward")
+    ]
     assert {row["verdict"] for row in comparison.table()} == {"equal numbers", "differs"}
 
 
@@ -83,9 +91,17 @@ def test_an_inserted_call_shifts_nothing(pair):
 
 
 def test_calls_are_paired_over_other_numbers(pair):
-    a = {f"Tensor.add.{i}.forward": forward([tensor(norm=i + 1.0)], [tensor(norm=i + 2.0)]) for i in range(5)}
+    a = {
+        f"Tensor.add.{i}.forward": forward([tensor(norm=i + 1.0)], [tensor(norm=i + 2.0)])
+        for i in range(5)
+    }
     b = {f"Tensor.add.{i + 1}.forward": entry for i, entry in enumerate(a.values())}
-    b = {"Tensor.add.0.forward": forward([tensor(norm=70.0, shape=[9])], [tensor(norm=80.0, shape=[9])]), **b}
+    b = {
+        "Tensor.add.0.forward": forward(
+            [tensor(norm=70.0, shape=[9])], [tensor(norm=80.0, shape=[9])]
+        ),
+        **b,
+    }
     comparison = probe.compare(*pair(a, b))
     assert comparison.ok
     assert comparison.pairs == {"counted": 5}
@@ -99,11 +115,19 @@ def test_an_argument_is_an_origin_only_where_it_matters(pair):
     c["Functional.f2.0.forward"]["output"] = [tensor(norm=99.0)]
     c["Functional.f3.0.forward"]["input_args"][0] = tensor(norm=99.0)
     first = probe.compare(*pair(a, c)).first
-    assert (first.kind, first.sentence) == ("argument", "Functional.f2.0.forward, input 1: 2 in A, 77 in B")
+    assert (first.kind, first.sentence) == (
+        "argument",
+        "Functional.f2.0.forward, input 1: 2 in A, 77 in B",
+    )
 
 
 def test_a_dtype_is_compared_by_its_own_tolerance(pair):
-    for dtype, agrees in (("Float32", False), ("Float16", True), ("BFloat16", True), ("Int32", False)):
+    for dtype, agrees in (
+        ("Float32", False),
+        ("Float16", True),
+        ("BFloat16", True),
+        ("Int32", False),
+    ):
         a = {"Tensor.f.0.forward": forward([], [tensor(norm=2.0, dtype=dtype)])}
         b = {"Tensor.f.0.forward": forward([], [tensor(norm=2.002, dtype=dtype)])}
         assert probe.compare(*pair(a, b)).ok is agrees, dtype
@@ -112,13 +136,16 @@ def test_a_dtype_is_compared_by_its_own_tolerance(pair):
 def test_rules_of_the_user(pair):
     folders = pair(chain(), chain(fault=3))
     assert probe.compare(*folders, rules=[(".", "rel_l2 <= 2")]).ok
-    assert not probe.compare(*folders, rules=[(r"f3\.0\.forward\.output", "rel_l2 <= 2"), (".", "rel_l2 <= 1e-6")]).ok
+    assert not probe.compare(
+        *folders, rules=[(r"f3\.0\.forward\.output", "rel_l2 <= 2"), (".", "rel_l2 <= 1e-6")]
+    ).ok
     with pytest.raises(UsageError, match="no tensor has a name"):
         probe.compare(*folders, rules=[("no such name", "rel_l2 <= 2")])
 
 
 @pytest.mark.parametrize(
-    "condition", ["", "rel_l3 <= 1", "__import__('os')", "rel_l2 <= 'a'", "rel_l2 <= 1 +", "(" * 300]
+    "condition",
+    ["", "rel_l3 <= 1", "__import__('os')", "rel_l2 <= 'a'", "rel_l2 <= 1 +", "(" * 300],
 )
 def test_a_wrong_condition_is_told(condition):
     with pytest.raises(UsageError, match="is not allowed"):
@@ -127,7 +154,10 @@ def test_a_wrong_condition_is_told(condition):
 
 def test_a_second_golden_run_tells_the_noise(tmp_path):
     for name, norm in (("a", 2.0), ("a2", 2.002), ("b", 2.004), ("c", 2.1)):
-        write(tmp_path / name / "step0" / "rank", {"Tensor.f.0.forward": forward([], [tensor(norm=norm)])})
+        write(
+            tmp_path / name / "step0" / "rank",
+            {"Tensor.f.0.forward": forward([], [tensor(norm=norm)])},
+        )
     a, a2, b, c = (tmp_path / name for name in ("a", "a2", "b", "c"))
     assert not probe.compare(a, b).ok
     assert probe.compare(a, b, noise=a2).ok
@@ -151,7 +181,11 @@ def test_arrays_tell_what_statistics_cannot(tmp_path):
     folders = []
     for name, array in (("a", x), ("b", x[::-1].copy())):
         y = array @ np.arange(3, dtype=np.float32)
-        data = {"Tensor.f.0.forward": forward([record(array, data_name="x.npy")], [record(y, data_name="y.npy")])}
+        data = {
+            "Tensor.f.0.forward": forward(
+                [record(array, data_name="x.npy")], [record(y, data_name="y.npy")]
+            )
+        }
         folder = write(tmp_path / name / "step0" / "rank", data, task="tensor", dump_data_dir="x")
         (folder / "dump_tensor_data").mkdir()
         np.save(folder / "dump_tensor_data" / "x.npy", array)
@@ -180,7 +214,9 @@ def test_unwritten_memory_is_not_compared(pair):
 
 
 def test_a_pending_collective_says_nothing(pair):
-    a = {"Distributed.all_reduce.0.forward": {**forward([tensor()], []), "pending": "not waited for"}}
+    a = {
+        "Distributed.all_reduce.0.forward": {**forward([tensor()], []), "pending": "not waited for"}
+    }
     b = {"Distributed.all_reduce.0.forward": forward([tensor()], [tensor()])}
     assert probe.compare(*pair(a, b)).ok
 
@@ -192,7 +228,10 @@ def test_the_circumstances_come_first(pair, tmp_path):
         run = {"versions": {"mindspore": version}, "rank": 0, "seed": 1}
         (folder / "dump.json").write_text(json.dumps({**document, "run": run}))
     text = str(probe.compare(*folders))
-    assert "the runs differ: versions: {'mindspore': '2.9.0'} in A, {'mindspore': '2.10.0'} in B" in text
+    assert (
+        "the runs differ: versions: {'mindspore': '2.9.0'} in A, {'mindspore': '2.10.0'} in B"
+        in text
+    )
 
 
 def test_steps_and_ranks_are_paired_and_the_rest_is_named(tmp_path):
@@ -226,8 +265,20 @@ def test_exit_statuses(pair, tmp_path, capsys):
 
 def test_files(pair, tmp_path, capsys):
     a, b = map(str, pair(chain(), chain(fault=2)))
-    names = {form: str(tmp_path / f"out.{form}") for form in ("csv", "jsonl", "json", "msprobe-csv")}
-    assert main(["compare", a, b, *(part for form, path in names.items() for part in (f"--{form}", path))]) == 1
+    names = {
+        form: str(tmp_path / f"out.{form}") for form in ("csv", "jsonl", "json", "msprobe-csv")
+    }
+    assert (
+        main(
+            [
+                "compare",
+                a,
+                b,
+                *(part for form, path in names.items() for part in (f"--{form}", path)),
+            ]
+        )
+        == 1
+    )
     with open(names["csv"], newline="") as file:
         rows = list(csv.DictReader(file))
     with open(names["jsonl"]) as file:
@@ -240,11 +291,15 @@ def test_files(pair, tmp_path, capsys):
         table = list(csv.DictReader(file))
     assert list(table[0])[:3] == ["NPU Name", "Bench Name", "NPU Dtype"]
     assert len(table[0]) == 28
-    assert [row["Result"] for row in table].count("error") == sum(row["verdict"] == "differs" for row in rows)
+    assert [row["Result"] for row in table].count("error") == sum(
+        row["verdict"] == "differs" for row in rows
+    )
     capsys.readouterr()
     assert main(["compare", a, b, "--json", "-"]) == 1
     assert (
-        json.loads(capsys.readouterr().out.partition("{")[1] + "}" if False else json.dumps({"ok": False}))["ok"]
+        json.loads(
+            capsys.readouterr().out.partition("{")[1] + "}" if False else json.dumps({"ok": False})
+        )["ok"]
         is False
     )
 
@@ -256,7 +311,10 @@ def test_a_workbook(pair, tmp_path):
     assert main(["compare", a, b, "--xlsx", str(path)]) == 1
     with zipfile.ZipFile(path) as book:
         names = re.findall(r'<sheet name="(\w+)"', book.read("xl/workbook.xml").decode())
-        rows = [book.read(f"xl/worksheets/sheet{place}.xml").decode() for place in range(1, len(names) + 1)]
+        rows = [
+            book.read(f"xl/worksheets/sheet{place}.xml").decode()
+            for place in range(1, len(names) + 1)
+        ]
     assert names == ["summary", "origins", "tensors", "only"]
     assert "Functional.f2.0.forward" in rows[1]
     assert rows[2].count("<row ") == 1 + len(list(probe.compare(a, b).table()))
@@ -283,14 +341,23 @@ STRANGE = {
 @pytest.mark.parametrize("kind", sorted(STRANGE))
 def test_hostile_names_do_no_harm(pair, kind, tmp_path, capsys):
     name = STRANGE[kind]
-    a = {"Tensor.f.0.forward": forward([], [tensor()]), name: forward([tensor()], [tensor(norm=2.0)])}
-    b = {"Tensor.f.0.forward": forward([], [tensor()]), name: forward([tensor()], [tensor(norm=5.0)])}
+    a = {
+        "Tensor.f.0.forward": forward([], [tensor()]),
+        name: forward([tensor()], [tensor(norm=2.0)]),
+    }
+    b = {
+        "Tensor.f.0.forward": forward([], [tensor()]),
+        name: forward([tensor()], [tensor(norm=5.0)]),
+    }
     out = tmp_path / "out.csv"
     assert (
         main(
             [
                 "compare",
-                *map(str, pair(a, b, stack={"0": [[name], ["File =cmd(), line 1, in f, \n \x1b[0m"]]})),
+                *map(
+                    str,
+                    pair(a, b, stack={"0": [[name], ["File =cmd(), line 1, in f, \n \x1b[0m"]]}),
+                ),
                 "--csv",
                 str(out),
             ]
@@ -303,17 +370,30 @@ def test_hostile_names_do_no_harm(pair, kind, tmp_path, capsys):
     with open(out, newline="") as file:
         rows = list(csv.DictReader(file))
     assert len(rows) == 3
-    assert not [cell for row in rows for cell in row.values() if cell and cell[0] in "=+@" and not cell[1:2].isdigit()]
+    assert not [
+        cell
+        for row in rows
+        for cell in row.values()
+        if cell and cell[0] in "=+@" and not cell[1:2].isdigit()
+    ]
 
 
 WRONG = [
-    None, 3, "text", [], [[[]]], {"output": 5}, {"output": [{"type": 7}]}, {"input_args": {"a": "b"}},
+    None,
+    3,
+    "text",
+    [],
+    [[[]]],
+    {"output": 5},
+    {"output": [{"type": 7}]},
+    {"input_args": {"a": "b"}},
     forward([tensor(shape=[])], [{**tensor(), "shape": None}]),
     forward([], [{**tensor(), "Max": "1", "Min": [], "Mean": {}, "Norm": "x"}]),
     forward([], [{**tensor(), "dtype": 5, "md5": 7}]),
     {"input_args": [tensor()], "output": [tensor()], "parameters": [1, 2]},
-    {"raised": 5}, {"type": "mindspore.Tensor"},
-]  # fmt: skip
+    {"raised": 5},
+    {"type": "mindspore.Tensor"},
+]
 
 
 @pytest.mark.parametrize("place", range(len(WRONG)))
@@ -331,14 +411,23 @@ def test_entries_of_wrong_types_are_compared_as_far_as_they_go(pair, place, tmp_
             (WRONG[place], well["Functional.f.0.forward"]),
             (WRONG[place - 1], WRONG[place]),
         ):
-            comparison = probe.compare(*pair({**well, name: a}, {**well, name: b}), rows={"csv": tmp_path / "o.csv"})
+            comparison = probe.compare(
+                *pair({**well, name: a}, {**well, name: b}), rows={"csv": tmp_path / "o.csv"}
+            )
             assert comparison.errors == []
             assert str(comparison)
 
 
-@pytest.mark.parametrize("stack", [{"0": 5}, {"0": [["a"], "b"]}, {"0": [[1], [2]]}, {"Functional.f0.0.forward": "x"}])
 @pytest.mark.parametrize(
-    "construct", [{"Functional.f0.0.forward": 5}, {"a": "a"}, {"Functional.f0.0.forward": "Functional.f0.0.forward"}]
+    "stack", [{"0": 5}, {"0": [["a"], "b"]}, {"0": [[1], [2]]}, {"Functional.f0.0.forward": "x"}]
+)
+@pytest.mark.parametrize(
+    "construct",
+    [
+        {"Functional.f0.0.forward": 5},
+        {"a": "a"},
+        {"Functional.f0.0.forward": "Functional.f0.0.forward"},
+    ],
 )
 def test_strange_stacks_and_cells_do_no_harm(pair, stack, construct):
     comparison = probe.compare(*pair(chain(), chain(fault=0), stack=stack, construct=construct))
@@ -349,8 +438,21 @@ def test_strange_stacks_and_cells_do_no_harm(pair, stack, construct):
 
 def test_folders_that_name_no_step_and_rank_have_empty_cells_in_the_csv(tmp_path):
     for name, norm in (("one", 2.0), ("two", 3.0)):
-        write(tmp_path / name, {"Functional.relu.0.forward": forward([tensor()], [tensor(norm=norm)])})
-    main(["compare", str(tmp_path / "one"), str(tmp_path / "two"), "--csv", str(tmp_path / "out.csv")])
+        write(
+            tmp_path / name, {"Functional.relu.0.forward": forward([tensor()], [tensor(norm=norm)])}
+        )
+    main(
+        [
+            "compare",
+            str(tmp_path / "one"),
+            str(tmp_path / "two"),
+            "--csv",
+            str(tmp_path / "out.csv"),
+        ]
+    )
     with open(tmp_path / "out.csv", newline="") as file:
         rows = list(csv.DictReader(file))
-    assert [(row["step"], row["rank"], row["place"]) for row in rows] == [("", "", "input.0"), ("", "", "output.0")]
+    assert [(row["step"], row["rank"], row["place"]) for row in rows] == [
+        ("", "", "input.0"),
+        ("", "", "output.0"),
+    ]

@@ -43,7 +43,9 @@ def runs(tmp_path, monkeypatch):
         for name, array in names.items():
             np.save(folder / "dump_tensor_data" / name, array)
     for path in tmp_path.rglob("dump.json"):
-        path.write_text(path.read_text().replace('"dump_data_dir": null', '"dump_data_dir": "dump_tensor_data"'))
+        path.write_text(
+            path.read_text().replace('"dump_data_dir": null', '"dump_data_dir": "dump_tensor_data"')
+        )
     return str(tmp_path / "a"), str(tmp_path / "b")
 
 
@@ -51,7 +53,9 @@ def rows(runs, *words):
     """Compare; return the exit status, and (verdict, distance) of each place."""
     status = main(["compare", *runs, "--csv", "rows.csv", *words])
     with open("rows.csv", newline="") as file:
-        return status, {row["place"]: (row["verdict"], row["distance"]) for row in csv.DictReader(file)}
+        return status, {
+            row["place"]: (row["verdict"], row["distance"]) for row in csv.DictReader(file)
+        }
 
 
 def test_it_stands_in_the_rows_where_two_arrays_differ(runs):
@@ -70,9 +74,17 @@ def test_it_stands_in_the_rows_where_two_arrays_differ(runs):
 
 def test_a_rule_may_name_it_and_holds_only_where_it_is_known(runs):
     words = "--distance", "distances_of_a_test:cosine", "--rule", "relu", "distance <= 1e-6"
-    assert [verdict for verdict, _ in rows(runs, *words)[1].values()] == ["same", "close", "differs"]
+    assert [verdict for verdict, _ in rows(runs, *words)[1].values()] == [
+        "same",
+        "close",
+        "differs",
+    ]
     words = *words[:-1], "distance > 1"
-    assert [verdict for verdict, _ in rows(runs, *words)[1].values()] == ["same", "differs", "differs"]
+    assert [verdict for verdict, _ in rows(runs, *words)[1].values()] == [
+        "same",
+        "differs",
+        "differs",
+    ]
 
 
 def test_without_it_the_column_is_empty(runs):
@@ -83,10 +95,16 @@ def test_without_it_the_column_is_empty(runs):
     ("words", "told"),
     [
         (["--distance", "cosine"], "cosine is not allowed. Allowed: module:function."),
-        (["--distance", "no_such_module:x"], "ModuleNotFoundError: No module named 'no_such_module'"),
+        (
+            ["--distance", "no_such_module:x"],
+            "ModuleNotFoundError: No module named 'no_such_module'",
+        ),
         (["--distance", "distances_of_a_test:x"], "has no attribute 'x'"),
         (["--rule", "relu", "distance <= 1"], "--rule: 'distance <= 1' needs --distance"),
-        (["--distance", "distances_of_a_test:fails"], "--distance: distances_of_a_test:fails: KeyError: 'mine'"),
+        (
+            ["--distance", "distances_of_a_test:fails"],
+            "--distance: distances_of_a_test:fails: KeyError: 'mine'",
+        ),
     ],
 )
 def test_a_wrong_one_is_told(runs, words, told, capsys):

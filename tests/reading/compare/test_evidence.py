@@ -29,7 +29,12 @@ def both(tmp_path):
         for bad in (False, True):
             probe.seed_all(1)
             folder = str(tmp_path / ("bad" if bad else "good"))
-            run(bad, probe.PrecisionDebugger(config_path=str(tmp_path / "config.json"), dump_path=folder))
+            run(
+                bad,
+                probe.PrecisionDebugger(
+                    config_path=str(tmp_path / "config.json"), dump_path=folder
+                ),
+            )
         return probe.compare(tmp_path / "good", tmp_path / "bad")
 
     return compare
@@ -58,7 +63,10 @@ def two_steps(net, optimizer, debugger, halved=False):
 class Positions(nn.Cell):
     def __init__(self, kind):
         super().__init__()
-        self.kind, self.weight = kind, ms.Parameter(ms.Tensor(np.ones((8, 3), np.float32)), name="weight")
+        self.kind, self.weight = (
+            kind,
+            ms.Parameter(ms.Tensor(np.ones((8, 3), np.float32)), name="weight"),
+        )
 
     def construct(self, place):
         place = place.astype(self.kind)
@@ -69,10 +77,18 @@ class Positions(nn.Cell):
 @pytest.mark.parametrize("mode", MODES)
 def test_a_cast_is_named_and_not_its_consumer(both, mode):
     def run(bad, debugger):
-        once(Positions(ms.float16 if bad else ms.float32), debugger, ms.Tensor(np.arange(2100, 2124), ms.int32))
+        once(
+            Positions(ms.float16 if bad else ms.float32),
+            debugger,
+            ms.Tensor(np.arange(2100, 2124), ms.int32),
+        )
 
     found = both(run, mode)
-    assert (found.first.kind, found.first.name, found.first.place) == ("argument", "Tensor.to.0.forward", "input.1")
+    assert (found.first.kind, found.first.name, found.first.place) == (
+        "argument",
+        "Tensor.to.0.forward",
+        "input.1",
+    )
 
 
 class Missing(nn.Cell):
@@ -105,7 +121,11 @@ class Tiny(nn.Cell):
 @pytest.mark.parametrize("mode", MODES)
 def test_an_argument_counts_however_small_its_effect(both, mode):
     def run(bad, debugger):
-        once(Tiny(2e-6 if bad else 1e-6), debugger, ms.Tensor(np.linspace(1, 2, 8).astype(np.float32)))
+        once(
+            Tiny(2e-6 if bad else 1e-6),
+            debugger,
+            ms.Tensor(np.linspace(1, 2, 8).astype(np.float32)),
+        )
 
     found = both(run, mode)
     assert found.status == 1
@@ -120,7 +140,10 @@ class Amplified(nn.Cell):
 def test_a_difference_that_a_call_has_made_large_is_no_rounding(both):
     def run(bad, debugger):
         rng = np.random.default_rng(0)
-        x, y = np.arange(100000, 100024).astype(np.float32), rng.uniform(1e5, 100030, (4, 8)).astype(np.float32)
+        x, y = (
+            np.arange(100000, 100024).astype(np.float32),
+            rng.uniform(1e5, 100030, (4, 8)).astype(np.float32),
+        )
         half = np.float32(0.5)
         if bad:
             x, y = x + half, y + (rng.random((4, 8)) > 0.5).astype(np.float32) * half
@@ -137,7 +160,11 @@ def train(net, optimizer, debugger, between=lambda step: None):
     gradient = ms.value_and_grad(lambda x: (net(x) ** 2).mean(), None, optimizer.parameters)
     for step in range(2):
         debugger.start(net)
-        optimizer(gradient(ms.Tensor(np.random.default_rng(step).normal(size=(8, 4)).astype(np.float32)))[1])
+        optimizer(
+            gradient(ms.Tensor(np.random.default_rng(step).normal(size=(8, 4)).astype(np.float32)))[
+                1
+            ]
+        )
         debugger.stop()
         debugger.step()
         between(step)
@@ -204,16 +231,23 @@ def module(name, weight, number):
     given, made = tensor(norm=1.0), tensor(norm=2.0)
     gradient = f"{name}.parameters_grad{number}"
     return {
-        f"{name}.forward.0": {**forward([given], [made]), "parameters": {"weight": tensor(norm=3.0)}},
+        f"{name}.forward.0": {
+            **forward([given], [made]),
+            "parameters": {"weight": tensor(norm=3.0)},
+        },
         gradient: {"weight": [weight]},
         f"{name}.backward.0": {"input": [tensor(norm=5.0)], "output": [tensor(norm=6.0)]},
     }
 
 
 @pytest.mark.parametrize(("left", "right"), [("", ".0"), (".2", ".0"), (".0", "")])
-def test_gradients_of_parameters_are_paired_whatever_number_their_recorder_writes(tmp_path, left, right):
+def test_gradients_of_parameters_are_paired_whatever_number_their_recorder_writes(
+    tmp_path, left, right
+):
     for side, number in (("a", left), ("b", right)):
-        write(tmp_path / side / "step2" / "rank0", module("Cell.fc.Dense", tensor(norm=4.0), number))
+        write(
+            tmp_path / side / "step2" / "rank0", module("Cell.fc.Dense", tensor(norm=4.0), number)
+        )
     found = probe.compare(tmp_path / "a", tmp_path / "b")
     assert found.ok, found
     assert found.only_a == found.only_b == []
@@ -230,7 +264,9 @@ class Tied(nn.Cell):
     def __init__(self, bad):
         super().__init__()
         self.fc = nn.Dense(4, 4)
-        self.head = ms.Parameter(self.fc.weight.value().copy(), name="head") if bad else self.fc.weight
+        self.head = (
+            ms.Parameter(self.fc.weight.value().copy(), name="head") if bad else self.fc.weight
+        )
 
     def construct(self, x):
         return ops.matmul(self.fc(x), self.head)
@@ -243,7 +279,11 @@ def test_an_own_copy_of_a_shared_parameter_is_named_where_it_is_used(both, mode)
         two_steps(net, nn.Adam(net.trainable_params(), 0.01), debugger)
 
     first = both(run, mode).first
-    assert (first.kind, first.name, first.place) == ("parameter", "Functional.matmul.0.forward", "input.1")
+    assert (first.kind, first.name, first.place) == (
+        "parameter",
+        "Functional.matmul.0.forward",
+        "input.1",
+    )
     assert first.sentence == (
         "of the parameters of the model itself only A has weight, only B has head; "
         "Functional.matmul.0.forward, input 1, is given it"
@@ -260,7 +300,9 @@ def test_the_elements_that_differ_are_told_where_arrays_are_known(both):
         debugger.stop()
         debugger.step()
 
-    assert both(run, "tensor", level="L1").first.sentence.endswith("; 1 of 12 elements differs, first [1, 2]: 7 / 12")
+    assert both(run, "tensor", level="L1").first.sentence.endswith(
+        "; 1 of 12 elements differs, first [1, 2]: 7 / 12"
+    )
     assert "elements" not in both(run, "md5", level="L1").first.sentence
 
 
@@ -286,9 +328,21 @@ class Momentum:
 @pytest.mark.parametrize(
     ("fault", "place", "said"),
     [
-        ("decay", (0, "argument", "input.1"), "0.9 in A, 0.8 in B; the first value that differs by it is in step 1"),
-        ("lost", (1, "wiring", "input.0"), "in A the output of Tensor.__add__.1.forward of step 0, in B a constant"),
-        ("exchanged", (1, "wiring", "input.0"), "__add__.0.forward of step 0, in B the output of Tensor.__add__.1"),
+        (
+            "decay",
+            (0, "argument", "input.1"),
+            "0.9 in A, 0.8 in B; the first value that differs by it is in step 1",
+        ),
+        (
+            "lost",
+            (1, "wiring", "input.0"),
+            "in A the output of Tensor.__add__.1.forward of step 0, in B a constant",
+        ),
+        (
+            "exchanged",
+            (1, "wiring", "input.0"),
+            "__add__.0.forward of step 0, in B the output of Tensor.__add__.1",
+        ),
     ],
 )
 def test_a_value_that_one_step_leaves_to_the_next_is_followed(both, mode, fault, place, said):
@@ -299,7 +353,9 @@ def test_a_value_that_one_step_leaves_to_the_next_is_followed(both, mode, fault,
     found = both(run, mode)
     assert (found.first.step, found.first.kind, found.first.place) == place
     assert said in found.first.sentence
-    assert len({(origin.line, origin.name.split(".")[1]) for origin in found.origins}) == len(found.origins)
+    assert len({(origin.line, origin.name.split(".")[1]) for origin in found.origins}) == len(
+        found.origins
+    )
 
 
 @pytest.mark.parametrize("recorded", ["off", "scalars", "states"])

@@ -28,14 +28,18 @@ def cell(inputs, outputs, **parameters):
 
 def compare(tmp_path, of_torch, ours, swapped=False, **settings):
     """Compare a dump of PyTorch with one of MindSpore; the golden one is that of PyTorch unless swapped."""
-    golden = write(tmp_path / "pytorch" / "step0" / "rank", of_torch, framework="pytorch", level="L0")
+    golden = write(
+        tmp_path / "pytorch" / "step0" / "rank", of_torch, framework="pytorch", level="L0"
+    )
     mine = write(tmp_path / "mindspore" / "step0" / "rank", ours, level="L0")
     return probe.compare(*((mine, golden) if swapped else (golden, mine)), **settings)
 
 
 def rows(comparison):
     """Return (call in A, call in B, place) -> verdict."""
-    return {(row["call_a"], row["call_b"], row["place"]): row["verdict"] for row in comparison.table()}
+    return {
+        (row["call_a"], row["call_b"], row["place"]): row["verdict"] for row in comparison.table()
+    }
 
 
 CLASSES = [
@@ -63,15 +67,24 @@ def test_a_module_is_paired_with_its_cell(of_torch, ours, parameters, swapped, t
             [torch_tensor(norm=9.0)],
             **{name: torch_tensor(norm=numbers[name]) for name in parameters},
         ),
-        f"{theirs}.backward.0": {"input": [torch_tensor(norm=2.5)], "output": [torch_tensor(norm=1.5)]},
-        f"{theirs}.parameters_grad.0": {name: [torch_tensor(norm=numbers[name] / 8)] for name in parameters},
+        f"{theirs}.backward.0": {
+            "input": [torch_tensor(norm=2.5)],
+            "output": [torch_tensor(norm=1.5)],
+        },
+        f"{theirs}.parameters_grad.0": {
+            name: [torch_tensor(norm=numbers[name] / 8)] for name in parameters
+        },
     }
     right = {
         f"{mine}.forward.0": cell(
-            [tensor()], [tensor(norm=9.0)], **{parameters[name]: tensor(norm=numbers[name]) for name in parameters}
+            [tensor()],
+            [tensor(norm=9.0)],
+            **{parameters[name]: tensor(norm=numbers[name]) for name in parameters},
         ),
         f"{mine}.backward.0": {"input": [tensor(norm=2.5)], "output": [tensor(norm=1.5)]},
-        f"{mine}.parameters_grad.0": {parameters[name]: [tensor(norm=numbers[name] / 8)] for name in parameters},
+        f"{mine}.parameters_grad.0": {
+            parameters[name]: [tensor(norm=numbers[name] / 8)] for name in parameters
+        },
     }
     comparison = compare(tmp_path, left, right, swapped)
     assert comparison.ok
@@ -85,15 +98,31 @@ def test_a_module_is_paired_with_its_cell(of_torch, ours, parameters, swapped, t
 
 
 def test_statistics_of_batch_norm_that_pytorch_does_not_record_are_no_difference(tmp_path):
-    left = {"Module.x.BatchNorm2d.forward.0": cell([torch_tensor()], [torch_tensor()], weight=torch_tensor(norm=3.0))}
-    moving = {"moving_mean": tensor(norm=5.0), "moving_variance": tensor(norm=6.0), "gamma": tensor(norm=3.0)}
-    comparison = compare(tmp_path, left, {"Cell.x.BatchNorm2d.forward.0": cell([tensor()], [tensor()], **moving)})
+    left = {
+        "Module.x.BatchNorm2d.forward.0": cell(
+            [torch_tensor()], [torch_tensor()], weight=torch_tensor(norm=3.0)
+        )
+    }
+    moving = {
+        "moving_mean": tensor(norm=5.0),
+        "moving_variance": tensor(norm=6.0),
+        "gamma": tensor(norm=3.0),
+    }
+    comparison = compare(
+        tmp_path, left, {"Cell.x.BatchNorm2d.forward.0": cell([tensor()], [tensor()], **moving)}
+    )
     assert comparison.ok
-    assert rows(comparison)["Module.x.BatchNorm2d.forward.0", "Cell.x.BatchNorm2d.forward.0", "parameters.gamma"]
+    assert rows(comparison)[
+        "Module.x.BatchNorm2d.forward.0", "Cell.x.BatchNorm2d.forward.0", "parameters.gamma"
+    ]
 
 
 def test_a_renamed_module_is_found_by_its_class_and_sizes(tmp_path):
-    left = {"Module.fc2.Linear.forward.0": cell([torch_tensor()], [torch_tensor()], weight=torch_tensor(norm=3.0))}
+    left = {
+        "Module.fc2.Linear.forward.0": cell(
+            [torch_tensor()], [torch_tensor()], weight=torch_tensor(norm=3.0)
+        )
+    }
     right = {"Cell.down.Dense.forward.0": cell([tensor()], [tensor()], weight=tensor(norm=3.0))}
     assert compare(tmp_path, left, right).pairs == {"renamed": 1}
 
@@ -110,7 +139,9 @@ def test_a_renamed_module_is_found_by_its_class_and_sizes(tmp_path):
     ],
 )
 def test_dtypes_have_two_spellings_and_one_tolerance(torch_dtype, dtype, norm, ok, tmp_path):
-    left = {"Module.x.X.forward.0": cell([torch_tensor()], [{**torch_tensor(), "dtype": torch_dtype}])}
+    left = {
+        "Module.x.X.forward.0": cell([torch_tensor()], [{**torch_tensor(), "dtype": torch_dtype}])
+    }
     right = {"Cell.x.X.forward.0": cell([tensor()], [tensor(dtype=dtype, norm=norm)])}
     assert compare(tmp_path, left, right).ok is ok
 
@@ -118,15 +149,23 @@ def test_dtypes_have_two_spellings_and_one_tolerance(torch_dtype, dtype, norm, o
 def test_integers_of_two_sizes_are_no_difference_and_are_not_blamed(tmp_path):
     ids = {"Max": 5, "Min": 0, "Mean": None, "Norm": None}
     left = {
-        "Module.t.Embedding.forward.0": cell([{**torch_tensor(), **ids, "dtype": "torch.int64"}], [torch_tensor()]),
+        "Module.t.Embedding.forward.0": cell(
+            [{**torch_tensor(), **ids, "dtype": "torch.int64"}], [torch_tensor()]
+        ),
         "Module.x.GELU.forward.0": cell([torch_tensor()], [torch_tensor(norm=9.0)]),
     }
     right = {
-        "Cell.t.Embedding.forward.0": cell([tensor(**{**ids, "dtype": "Int32", "Mean": 2.0, "Norm": 8.0})], [tensor()]),
+        "Cell.t.Embedding.forward.0": cell(
+            [tensor(**{**ids, "dtype": "Int32", "Mean": 2.0, "Norm": 8.0})], [tensor()]
+        ),
         "Cell.x.GELU.forward.0": cell([tensor()], [tensor(norm=9.1)]),
     }
     first = compare(tmp_path, left, right).first
-    assert (first.kind, first.name, first.place) == ("computation", "Cell.x.GELU.forward.0", "output.0")
+    assert (first.kind, first.name, first.place) == (
+        "computation",
+        "Cell.x.GELU.forward.0",
+        "output.0",
+    )
     right["Cell.t.Embedding.forward.0"]["input_args"][0]["Max"] = 6
     assert compare(tmp_path / "again", left, right).first.kind == "data"
 
@@ -150,7 +189,11 @@ def test_arguments_of_batch_norm_are_found_by_their_numbers(tmp_path):
     names = {"mean": 0.1, "variance": 1.1, "weight": 3.0, "bias": 4.0}
     theirs = {name: torch_tensor(shape=[6], norm=norm) for name, norm in names.items()}
     mine = [tensor(shape=[6], norm=names[name]) for name in ("weight", "bias", "mean", "variance")]
-    left = {"Functional.batch_norm.0.forward": forward([torch_tensor(), *theirs.values()], [torch_tensor(norm=9.0)])}
+    left = {
+        "Functional.batch_norm.0.forward": forward(
+            [torch_tensor(), *theirs.values()], [torch_tensor(norm=9.0)]
+        )
+    }
     right = {"Primitive.bn.BatchNorm.0.forward": forward([tensor(), *mine], [tensor(norm=9.0)])}
     comparison = compare(tmp_path, left, right)
     assert comparison.ok
@@ -158,10 +201,16 @@ def test_arguments_of_batch_norm_are_found_by_their_numbers(tmp_path):
 
 
 def test_a_sharded_tensor_of_pytorch_is_a_tensor(tmp_path):
-    sharded = {**torch_tensor(norm=9.0), "type": "torch.distributed.tensor.DTensor", "placements": [{"Replicate": {}}]}
+    sharded = {
+        **torch_tensor(norm=9.0),
+        "type": "torch.distributed.tensor.DTensor",
+        "placements": [{"Replicate": {}}],
+    }
     left = {"Module.x.X.forward.0": cell([torch_tensor()], [sharded])}
     assert compare(tmp_path, left, {"Cell.x.X.forward.0": cell([tensor()], [tensor(norm=9.0)])}).ok
-    assert not compare(tmp_path / "b", left, {"Cell.x.X.forward.0": cell([tensor()], [tensor(norm=8.0)])}).ok
+    assert not compare(
+        tmp_path / "b", left, {"Cell.x.X.forward.0": cell([tensor()], [tensor(norm=8.0)])}
+    ).ok
 
 
 def test_the_norm_of_a_negative_scalar_is_no_difference(tmp_path):
@@ -180,7 +229,9 @@ def weights(shape, norm=3.0, end=8.0):
         "Module.fc.Linear.parameters_grad.0": {"weight": [torch_tensor(norm=4.0, shape=[4, 5])]},
     }
     right = {
-        "Cell.fc.Dense.forward.0": cell([tensor()], [tensor(norm=end)], weight=tensor(norm=norm, shape=shape)),
+        "Cell.fc.Dense.forward.0": cell(
+            [tensor()], [tensor(norm=end)], weight=tensor(norm=norm, shape=shape)
+        ),
         "Cell.fc.Dense.parameters_grad.0": {"weight": [tensor(norm=4.0, shape=shape)]},
     }
     return left, right
@@ -214,7 +265,11 @@ def test_a_transposed_weight_whose_call_differs_is_in_the_sentence(tmp_path):
 
 def test_within_one_framework_a_transposed_weight_is_no_agreement(tmp_path):
     left, right = weights([5, 4])
-    left = json.loads(json.dumps(left).replace("Module.fc.Linear", "Cell.fc.Dense").replace("torch.float32", "Float32"))
+    left = json.loads(
+        json.dumps(left)
+        .replace("Module.fc.Linear", "Cell.fc.Dense")
+        .replace("torch.float32", "Float32")
+    )
     a, b = write(tmp_path / "a", left), write(tmp_path / "b", right)
     assert "transposed" not in {row["verdict"] for row in probe.compare(a, b).table()}
 
@@ -230,7 +285,9 @@ ARRAYS = [
 
 @pytest.mark.parametrize("mine_first", [False, True])
 @pytest.mark.parametrize(("verdict", "shape", "turned", "equal"), ARRAYS)
-def test_arrays_tell_whether_a_weight_is_transposed(verdict, shape, turned, equal, mine_first, tmp_path):
+def test_arrays_tell_whether_a_weight_is_transposed(
+    verdict, shape, turned, equal, mine_first, tmp_path
+):
     theirs = np.random.RandomState(1).randn(*shape).astype(np.float32)
     mine = theirs.T if turned else theirs
     mine = np.ascontiguousarray(mine if equal else mine[::-1])
@@ -274,17 +331,26 @@ def test_a_hostile_array_is_not_executed_and_the_statistics_count(tmp_path):
     golden = write(
         tmp_path / "pt" / "step0",
         {"Module.fc.Linear.forward.0": cell([torch_tensor()], [torch_tensor()], weight=record)},
-        framework="pytorch", task="tensor", dump_data_dir="x",
-    )  # fmt: skip
+        framework="pytorch",
+        task="tensor",
+        dump_data_dir="x",
+    )
     ours = write(
         tmp_path / "ms" / "step0",
         {"Cell.fc.Dense.forward.0": cell([tensor()], [tensor()], weight=own)},
-        task="tensor", dump_data_dir="x",
-    )  # fmt: skip
+        task="tensor",
+        dump_data_dir="x",
+    )
     for folder in (golden, ours):
         (folder / "dump_tensor_data").mkdir()
     target = tmp_path / "executed"
-    body = archives.PROTO + archives.name("os", "system") + b"(" + archives.text(f"touch {target}") + b"tR."
+    body = (
+        archives.PROTO
+        + archives.name("os", "system")
+        + b"("
+        + archives.text(f"touch {target}")
+        + b"tR."
+    )
     archives.write(golden / "dump_tensor_data" / "w.pt", body)
     np.save(ours / "dump_tensor_data" / "w.npy", np.zeros((2, 3), np.float32))
     assert probe.compare(golden, ours).ok
@@ -297,21 +363,30 @@ def test_a_hostile_array_is_not_executed_and_the_statistics_count(tmp_path):
 def test_apis_are_paired_by_words_and_not_blamed_for_their_signatures(tmp_path):
     left = {
         "Functional.layer_norm.0.forward": forward(
-            [torch_tensor(), value([6]), torch_tensor(shape=[6], norm=3.0), torch_tensor(shape=[6], norm=4.0)],
+            [
+                torch_tensor(),
+                value([6]),
+                torch_tensor(shape=[6], norm=3.0),
+                torch_tensor(shape=[6], norm=4.0),
+            ],
             [torch_tensor(norm=5.0)],
             eps=value(1e-5),
         ),
         "Functional.linear.0.forward": forward(
             [torch_tensor(norm=5.0), torch_tensor(norm=7.0)], [torch_tensor(norm=6.0)]
         ),
-        "Tensor.__mul__.0.forward": forward([torch_tensor(norm=6.0), value(0.5)], [torch_tensor(norm=3.0)]),
+        "Tensor.__mul__.0.forward": forward(
+            [torch_tensor(norm=6.0), value(0.5)], [torch_tensor(norm=3.0)]
+        ),
     }
     right = {
         "Primitive.norm.LayerNorm.0.forward": forward(
             [tensor(), tensor(shape=[6], norm=3.0), tensor(shape=[6], norm=4.0)],
             [tensor(norm=5.0), tensor(shape=[1], norm=1.0), tensor(shape=[1], norm=2.0)],
         ),
-        "Functional.dense.0.forward": forward([tensor(norm=5.0), tensor(norm=7.0)], [tensor(norm=6.0)]),
+        "Functional.dense.0.forward": forward(
+            [tensor(norm=5.0), tensor(norm=7.0)], [tensor(norm=6.0)]
+        ),
         "Tensor.__mul__.0.forward": forward([tensor(norm=6.0), value(0.5)], [tensor(norm=3.0)]),
     }
     comparison = compare(tmp_path, left, right)
@@ -319,7 +394,11 @@ def test_apis_are_paired_by_words_and_not_blamed_for_their_signatures(tmp_path):
     assert comparison.pairs == {"mapped": 2, "exact": 1}
     right["Tensor.__mul__.0.forward"] = forward([tensor(norm=6.0), value(0.25)], [tensor(norm=1.5)])
     first = compare(tmp_path / "again", left, right).first
-    assert (first.kind, first.name, first.place) == ("argument", "Tensor.__mul__.0.forward", "input.1")
+    assert (first.kind, first.name, first.place) == (
+        "argument",
+        "Tensor.__mul__.0.forward",
+        "input.1",
+    )
 
 
 def test_a_map_of_the_user_comes_first(tmp_path):
@@ -333,7 +412,10 @@ def test_the_parents_that_msprobe_writes_for_megatron_are_read(tmp_path):
     name, inner = "Module.b.Block.forward.0", "Module.b.fc.Linear.forward.0"
     folder = write(
         tmp_path / "d" / "step0",
-        {inner: cell([torch_tensor()], [torch_tensor()]), name: cell([torch_tensor()], [torch_tensor()])},
+        {
+            inner: cell([torch_tensor()], [torch_tensor()]),
+            name: cell([torch_tensor()], [torch_tensor()]),
+        },
         construct={inner: [name, 0], name: [None, 0], "megatron_micro_step_number": 0},
         framework="pytorch",
     )

@@ -16,7 +16,9 @@ from tests.reading.builders import forward, record, value, write
 
 pytestmark = pytest.mark.medium
 
-LAW = settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+LAW = settings(
+    max_examples=60, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
+)
 APIS = ("tanh", "add", "mul", "matmul", "softmax", "gelu", "transpose")
 
 
@@ -48,17 +50,27 @@ class Graph:
         made, counts, data = {}, {}, {}
         for number in self.order:
             api, given, inputs = self.nodes[number]
-            values = [made[i] if i >= 0 else np.random.RandomState(-i).randn(3, 4).astype("f") for i in inputs]
+            values = [
+                made[i] if i >= 0 else np.random.RandomState(-i).randn(3, 4).astype("f")
+                for i in inputs
+            ]
             own = np.random.RandomState(1000 + number).randn(3, 4)
             shown = argument if number in faults and argument is not None else given
-            result = sum(np.tanh(item) * (k + 1) for k, item in enumerate(values)) * (1 + shown / 10) + own
+            result = (
+                sum(np.tanh(item) * (k + 1) for k, item in enumerate(values)) * (1 + shown / 10)
+                + own
+            )
             kind = change[0] if number == change[1] else ""
-            result = result * (1 + _SMALL if kind else scale if number in faults and argument is None else 1)
+            result = result * (
+                1 + _SMALL if kind else scale if number in faults and argument is None else 1
+            )
             made[number] = result.astype("e" if kind == "dtype" else "f")
             shown, api = 9 if kind == "argument" else shown, "exp2" if kind == "call" else api
             count = counts[api] = counts.get(api, -1) + 1
             arguments = [*(_record(item, md5) for item in values), value(shown)]
-            data[f"Functional.{api}.{count}.forward"] = forward(arguments, [_record(made[number], md5)])
+            data[f"Functional.{api}.{count}.forward"] = forward(
+                arguments, [_record(made[number], md5)]
+            )
         return data
 
     def exchanged(self, place):
@@ -113,7 +125,9 @@ def test_exit_1_names_an_origin(graph, md5, random, count):
                 part[place]["md5"] = f"{random.randrange(1 << 32):08x}"
     comparison = compare(a, b)
     assert comparison.status != 1 or comparison.origins, comparison
-    assert all(origin.why for origin in comparison.origins if origin.kind != "calls"), comparison.origins
+    assert all(origin.why for origin in comparison.origins if origin.kind != "calls"), (
+        comparison.origins
+    )
 
 
 @LAW
@@ -139,7 +153,9 @@ def test_an_unused_call_names_nothing_and_hides_nothing(graph, md5, place):
     def with_call(data):
         items = list(data.items())
         extra = record(np.random.RandomState(77).randn(3, 4).astype("f"), md5)
-        items.insert(place % len(items), ("Functional.isfinite.0.forward", forward([extra], [extra])))
+        items.insert(
+            place % len(items), ("Functional.isfinite.0.forward", forward([extra], [extra]))
+        )
         return dict(items)
 
     assert compare(graph.entries(md5), with_call(graph.entries(md5))).ok

@@ -51,7 +51,10 @@ def test_two_arguments_of_a_call_are_two_findings(compare):
             "Functional.f.0.forward": forward(given, [tensor(3, scale=scale)]),
         }
 
-    assert [origin.place for origin in compare(calls(1.0), calls(1.5)).origins] == ["input.0", "input.1"]
+    assert [origin.place for origin in compare(calls(1.0), calls(1.5)).origins] == [
+        "input.0",
+        "input.1",
+    ]
 
 
 def chain(count, shift):
@@ -65,7 +68,10 @@ def chain(count, shift):
 
 def test_changes_that_are_alike_are_told_once(compare):
     a, b = chain(6, 0), chain(6, 3)
-    stacks = {"a": {name: [FRAME.format(7)] for name in a}, "b": {name: [FRAME.format(7)] for name in b}}
+    stacks = {
+        "a": {name: [FRAME.format(7)] for name in a},
+        "b": {name: [FRAME.format(7)] for name in b},
+    }
     found = compare(a, b, stacks)
     text = summary_text(found, "en")
     assert found.status == 0

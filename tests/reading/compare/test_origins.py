@@ -19,7 +19,13 @@ from tests.support.paths import ROOT, environment, program
 pytestmark = pytest.mark.medium
 
 FAULTS = ["scale", "mask", "stop_gradient", "weight transposed", "other batch", "learning rate"]
-HARMLESS = ["q and k in the other order", "renamed Cell", "operands swapped", "identity calls", "the same again"]
+HARMLESS = [
+    "q and k in the other order",
+    "renamed Cell",
+    "operands swapped",
+    "identity calls",
+    "the same again",
+]
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +34,9 @@ def planted(tmp_path_factory):
     folder = tmp_path_factory.mktemp("planted")
     command = program("origins.planted", "--keep", folder, "--kinds", "gpt,digits")
     command += ["--only", ",".join([*FAULTS, *HARMLESS, "dropout seed"])]
-    done = processes.run(command, capture_output=True, text=True, cwd=ROOT, env=environment(), check=False)
+    done = processes.run(
+        command, capture_output=True, text=True, cwd=ROOT, env=environment(), check=False
+    )
     assert done.returncode == 0, done.stdout + done.stderr[-500:]
     return folder, done.stdout
 
@@ -44,7 +52,9 @@ def test_other_numbers_of_one_seed_are_a_random_call(planted, tmp_path):
     for name in ("golden", "dropout_seed"):
         shutil.copytree(planted[0] / "digits" / name, tmp_path / name)
         for path in (tmp_path / name).rglob("dump.json"):
-            path.write_text(re.sub(r'("Seed[01]": {[^}]*"value": )\d+', r"\g<1>0", path.read_text()))
+            path.write_text(
+                re.sub(r'("Seed[01]": {[^}]*"value": )\d+', r"\g<1>0", path.read_text())
+            )
     first = probe.compare(tmp_path / "golden", tmp_path / "dropout_seed").first
     assert (first.kind, first.cell) == ("random", "drop.Dropout")
     assert "draws other random numbers" in first.sentence
@@ -61,8 +71,10 @@ def test_an_origin_tells_cell_line_and_sentence(planted):
     comparison = probe.compare(planted[0] / "gpt" / "golden", planted[0] / "gpt" / "scale")
     first = comparison.first
     assert (first.kind, first.name, first.cell) == (
-        "argument", "Tensor.__mul__.3.forward", "blocks.1.attention.Attention",
-    )  # fmt: skip
+        "argument",
+        "Tensor.__mul__.3.forward",
+        "blocks.1.attention.Attention",
+    )
     assert first.file.endswith("models.py")
     assert "* scale + mask" in first.source
     assert first.sentence == "Tensor.__mul__.3.forward, input 1: 0.25 in A, 0.0625 in B"
@@ -80,7 +92,10 @@ def test_the_command_prints_and_writes_the_origins(planted, tmp_path, capsys):
     assert "first difference: step 0, Functional.stop_gradient.0.forward" in capsys.readouterr().out
     (first, *_) = json.loads((tmp_path / "out.json").read_text())["origins"]
     assert {"kind", "name", "cell", "stack", "step", "rank", "sentence"} <= set(first)
-    assert (first["kind"], first["why"]) == ("calls", "the gradient ends at a call that one side lacks")
+    assert (first["kind"], first["why"]) == (
+        "calls",
+        "the gradient ends at a call that one side lacks",
+    )
     assert "gets no gradient in B, and one in A" in first["sentence"]
     assert main(["compare", golden, golden]) == 0
     assert "no difference beyond tolerance" in capsys.readouterr().out
@@ -94,10 +109,17 @@ def test_an_assertion_shows_where_it_begins(planted, tmp_path):
     path = os.pathsep.join(filter(None, sys.path))
     done = processes.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_it.py"],
-        capture_output=True, text=True, cwd=tmp_path, env={**os.environ, "PYTHONPATH": path}, check=False,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": path},
+        check=False,
+    )
     assert done.returncode == 1
-    assert "outside value at step 0, Tensor.__add__.4.forward in blocks.1.attention.Attention" in done.stdout
+    assert (
+        "outside value at step 0, Tensor.__add__.4.forward in blocks.1.attention.Attention"
+        in done.stdout
+    )
     assert "first difference: step 0, Tensor.__add__.4.forward" in done.stdout  # the summary too
     assert "calls paired" in done.stdout
 

@@ -13,7 +13,10 @@ from tests.support.thorough import thorough_but
 pytestmark = pytest.mark.medium
 
 CASES = [
-    (kind, change) for kind in KINDS for change in FAULTS if not FAULTS[change].kinds or kind in FAULTS[change].kinds
+    (kind, change)
+    for kind in KINDS
+    for change in FAULTS
+    if not FAULTS[change].kinds or kind in FAULTS[change].kinds
 ]
 #: a number, a parameter, a call and a state; `make thorough` plants all
 SOME = ("learning rate", "parameter missing", "clip missing", "averaged twice", "states reset")
@@ -32,7 +35,8 @@ def bench_with_states(tmp_path_factory):
 
 
 @pytest.mark.parametrize(
-    ("kind", "change"), thorough_but([*OFTEN, ("Momentum", "momentum"), ("Adam", "decay on a bias")], CASES)
+    ("kind", "change"),
+    thorough_but([*OFTEN, ("Momentum", "momentum"), ("Adam", "decay on a bias")], CASES),
 )
 def test_a_fault_is_named_from_statistics(bench, kind, change):
     comparison = bench.compare(kind, FAULTS[change].variant, change)
@@ -42,7 +46,9 @@ def test_a_fault_is_named_from_statistics(bench, kind, change):
 
 @pytest.mark.parametrize(
     ("kind", "change"),
-    thorough_but([("AdamW", "batch divided"), ("AdamW", "parameters in another order")], HARMLESS_CASES),
+    thorough_but(
+        [("AdamW", "batch divided"), ("AdamW", "parameters in another order")], HARMLESS_CASES
+    ),
 )
 def test_a_harmless_change_blames_nobody(bench, kind, change):
     comparison = bench.compare(kind, HARMLESS[change], change)
@@ -84,7 +90,8 @@ def test_trend_has_learning_rate_and_global_norm(bench, capsys):
     main(["trend", str(bench.record("AdamW", "schedule")), "--csv"])
     rows = [line.split(",") for line in capsys.readouterr().out.splitlines()]
     found = {
-        row[0].rpartition(".")[2]: [float(other[3]) for other in rows[1:] if other[0] == row[0]] for row in rows[1:]
+        row[0].rpartition(".")[2]: [float(other[3]) for other in rows[1:] if other[0] == row[0]]
+        for row in rows[1:]
     }
     assert found["learning_rate"] == pytest.approx([0.01, 0.008])
     assert found["global_norm"] == pytest.approx([0.05, 0.05])

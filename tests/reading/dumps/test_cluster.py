@@ -91,12 +91,16 @@ def test_the_python_functions_take_a_scheduler(tmp_path, address):
 
 def test_the_work_of_a_killed_worker_is_done_again(tmp_path, address):
     units = [(str(tmp_path / "marker"), number) for number in range(8)]
-    assert list(run_units(end_once, units, Workers(scheduler=address))) == [number**2 for number in range(8)]
+    assert list(run_units(end_once, units, Workers(scheduler=address))) == [
+        number**2 for number in range(8)
+    ]
     assert (tmp_path / "marker").exists()
 
 
 def test_a_unit_that_kills_every_worker_ends_the_work(address):
-    with pytest.raises(UsageError, match="workers ended again and again while they did the same dump"):
+    with pytest.raises(
+        UsageError, match="workers ended again and again while they did the same dump"
+    ):
         list(run_units(end_always, [(number,) for number in range(2)], Workers(scheduler=address)))
 
 
@@ -115,7 +119,9 @@ def test_a_folder_that_a_worker_does_not_see_is_named(tmp_path, address, capsys,
     run_a, run_b = probe.open(a), probe.open(b)
     for folder in Path(b).rglob("rank3"):
         folder.rename(folder.with_name("elsewhere"))
-    with pytest.raises(UsageError, match=r"the worker on .* does not see .*rank3.* --only-summaries"):
+    with pytest.raises(
+        UsageError, match=r"the worker on .* does not see .*rank3.* --only-summaries"
+    ):
         probe.compare(run_a, run_b, scheduler=address)
 
 
@@ -125,13 +131,20 @@ def test_a_worker_without_probe_is_named(tmp_path):
     (tmp_path / "hidden").mkdir()
     (tmp_path / "hidden" / "sitecustomize.py").write_text(HIDE)
     with (
-        cluster(tmp_path, workers=1, environ={"PYTHONPATH": str(tmp_path / "hidden")}) as (found, _),
-        pytest.raises(UsageError, match=r"probe is not installed for tcp://.*same version of pynative-probe"),
+        cluster(tmp_path, workers=1, environ={"PYTHONPATH": str(tmp_path / "hidden")}) as (
+            found,
+            _,
+        ),
+        pytest.raises(
+            UsageError, match=r"probe is not installed for tcp://.*same version of pynative-probe"
+        ),
     ):
         probe.compare(a, b, scheduler=found)
 
 
-@pytest.mark.parametrize("scheduler", ["tcp://127.0.0.1:1", "nonsense", "127.0.0.1", "tcp://", "ftp://127.0.0.1:1"])
+@pytest.mark.parametrize(
+    "scheduler", ["tcp://127.0.0.1:1", "nonsense", "127.0.0.1", "tcp://", "ftp://127.0.0.1:1"]
+)
 def test_a_scheduler_that_is_not_there_is_a_clear_error(tmp_path, scheduler, capsys, monkeypatch):
     monkeypatch.setattr(cluster_room, "_REACH", 2)
     a, b = two_runs(tmp_path, 1)
@@ -145,7 +158,10 @@ def test_a_scheduler_without_workers_is_a_clear_error(tmp_path, monkeypatch):
     monkeypatch.setattr(cluster_room, "_WORKERS", 1)
     (tmp_path / "runs").mkdir()
     a, b = two_runs(tmp_path / "runs", 1)
-    with cluster(tmp_path, workers=0) as (found, _), pytest.raises(UsageError, match="has no worker"):
+    with (
+        cluster(tmp_path, workers=0) as (found, _),
+        pytest.raises(UsageError, match="has no worker"),
+    ):
         probe.compare(a, b, scheduler=found)
 
 

@@ -22,9 +22,15 @@ def made(count):
     entries = {}
     for i in range(count):
         plain = {"type": "float", "value": rng.choice([0.0, -0.0, 1.0])}
-        name = rng.choice(["Functional.relu.{}.forward", 'odd "data": {{ {}', "Cell.ä\n  .{}", ',\n  "{}'])
+        name = rng.choice(
+            ["Functional.relu.{}.forward", 'odd "data": {{ {}', "Cell.ä\n  .{}", ',\n  "{}']
+        )
         tensors = [record(rng.choice([1.0, 2.0]), rng.choice([(6,), (2, 3)])), plain, None]
-        entries[name.format(i)] = {"input_args": tensors, "input_kwargs": {"axis": plain}, "output": [record(3.0)]}
+        entries[name.format(i)] = {
+            "input_args": tensors,
+            "input_kwargs": {"axis": plain},
+            "output": [record(3.0)],
+        }
     return {"task": "statistics", "run": {"data": {"x": 1}, "y": 2}, "data": entries}
 
 
@@ -43,7 +49,10 @@ def test_every_layout_gives_what_json_load_gives(tmp_path, monkeypatch, count, p
     if not last:
         content["framework"] = {"after": {"a": 1, "b": 2}}
     path = tmp_path / "dump.json"
-    for text in (json.dumps(content, indent=indent), json.dumps(content, indent=indent, ensure_ascii=False)):
+    for text in (
+        json.dumps(content, indent=indent),
+        json.dumps(content, indent=indent, ensure_ascii=False),
+    ):
         for start, end in (("", "\n"), ("\ufeff", "\r\n")):
             path.write_bytes((start + text.replace("\n", end)).encode())
             assert exact(document.read_document(str(path), shares=True)) == exact(content)
@@ -60,7 +69,11 @@ def test_a_document_that_is_cut_anywhere_is_one_clear_error(tmp_path, monkeypatc
 
 
 def test_equal_records_are_one_object_and_others_are_not(tmp_path):
-    plain = [{"type": "int", "value": 1}, {"type": "int", "value": True}, {"type": "int", "value": 1}]
+    plain = [
+        {"type": "int", "value": 1},
+        {"type": "int", "value": True},
+        {"type": "int", "value": 1},
+    ]
     rows = [record(1.0), record(1.0), record(1.0, (6,)), record(1.0, data_name="x.npy"), *plain]
     rows[1] = {**rows[1], "Min": 0.0}
     rows.append(record(1.0))

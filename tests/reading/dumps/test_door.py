@@ -23,7 +23,15 @@ from probe.series.file import SeriesFile, SeriesTail, sections, table
 from probe.series.series import open_series
 from probe.store.journal import Journal
 
-RIGHT = {"type": "mindspore.Tensor", "dtype": "Float32", "shape": [2], "Max": 1.0, "Min": 0.0, "Mean": 0.5, "Norm": 2.0}
+RIGHT = {
+    "type": "mindspore.Tensor",
+    "dtype": "Float32",
+    "shape": [2],
+    "Max": 1.0,
+    "Min": 0.0,
+    "Mean": 0.5,
+    "Norm": 2.0,
+}
 HEAD = {"task": "statistics", "level": "L1", "framework": "mindspore", "dump_data_dir": None}
 
 
@@ -42,7 +50,9 @@ def dump(folder, head=(), **changes):
     header = {**{key: json.dumps(value) for key, value in HEAD.items()}, **dict(head)}
     inner = ", ".join(f'"{key}": {value}' for key, value in header.items())
     records = {"relu": record, "exp": json.dumps(RIGHT)}
-    calls = ", ".join(f'"Functional.{name}.0.forward": {{"output": [{text}]}}' for name, text in records.items())
+    calls = ", ".join(
+        f'"Functional.{name}.0.forward": {{"output": [{text}]}}' for name, text in records.items()
+    )
     return write(folder, f'{{{inner}, "data": {{{calls}}}}}')
 
 
@@ -72,22 +82,35 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("field", "text", "found"), WRONG)
-def test_a_field_of_a_wrong_type_is_left_out_and_named_and_the_others_stay(tmp_path, field, text, found):
+def test_a_field_of_a_wrong_type_is_left_out_and_named_and_the_others_stay(
+    tmp_path, field, text, found
+):
     read = dump(tmp_path, **{field: text})
     record = read.data["Functional.relu.0.forward"]["output"][0]
     assert record == {**RIGHT, field: None}
     assert read.data["Functional.exp.0.forward"]["output"] == [RIGHT]
     (line,) = read.notes
-    assert line.endswith(f"dump.json: entry Functional.relu.0.forward: {field} is {found}; it is left out")
+    assert line.endswith(
+        f"dump.json: entry Functional.relu.0.forward: {field} is {found}; it is left out"
+    )
     assert read.flow.names == list(read.data)
-    assert [tensor.shape for call in read for tensor in call.tensors()] == [None if field == "shape" else (2,), (2,)]
+    assert [tensor.shape for call in read for tensor in call.tensors()] == [
+        None if field == "shape" else (2,),
+        (2,),
+    ]
 
 
 #: numbers that are right, and what readers get
 NUMBERS = [
-    ("NaN", "nan"), ("Infinity", "inf"), ("-Infinity", "-inf"), ("1e400", "inf"), ("true", "1.0"), ("null", "None"),
-    ("123456789012345678901234567890", "1.2345678901234568e+29"), ("9" * 5000, "None"),
-]  # fmt: skip
+    ("NaN", "nan"),
+    ("Infinity", "inf"),
+    ("-Infinity", "-inf"),
+    ("1e400", "inf"),
+    ("true", "1.0"),
+    ("null", "None"),
+    ("123456789012345678901234567890", "1.2345678901234568e+29"),
+    ("9" * 5000, "None"),
+]
 
 
 @pytest.mark.parametrize(("text", "value"), NUMBERS)
@@ -99,7 +122,10 @@ def test_numbers_of_any_size_are_read(tmp_path, text, value):
 
 def test_a_shape_of_many_elements_costs_nothing(tmp_path):
     read = dump(tmp_path, shape="[1000000000000000000, 1000000000000000000]")
-    assert (read.notes, read["Functional.relu.0.forward"].outputs["0"].shape) == ([], (10**18, 10**18))
+    assert (read.notes, read["Functional.relu.0.forward"].outputs["0"].shape) == (
+        [],
+        (10**18, 10**18),
+    )
     assert read.flow.names
 
 
@@ -150,7 +176,9 @@ def test_many_wrong_fields_are_counted(tmp_path):
 def test_a_circle_of_cells_is_cut(tmp_path):
     read = dump(tmp_path)
     names = list(read.data)
-    (tmp_path / "step0/rank/construct.json").write_text(json.dumps({names[0]: names[1], names[1]: names[0]}))
+    (tmp_path / "step0/rank/construct.json").write_text(
+        json.dumps({names[0]: names[1], names[1]: names[0]})
+    )
     assert list(read.construct.values()) == [names[1], None]
 
 
@@ -179,7 +207,11 @@ def test_only_regular_files_are_opened(tmp_path, kind):
     make(path)
     with pytest.raises(OSError, match=reason):
         open_file(str(path))
-    for read in (document.read_document, journal_reader.read, lambda place: load_array(place, "Float32")):
+    for read in (
+        document.read_document,
+        journal_reader.read,
+        lambda place: load_array(place, "Float32"),
+    ):
         with pytest.raises(UsageError, match=f"{path} cannot be read: {reason}"):
             read(str(path))
 
@@ -285,14 +317,23 @@ def test_columns_that_are_no_texts_are_refused(series, tmp_path, names):
         SeriesTail(str(series)).new_rows()
 
 
-WRONG_RECORDS = [{"name": []}, {"name": "a", "stack": "b"}, {"name": "a", "construct": {"a": 3}}, {}]
+WRONG_RECORDS = [
+    {"name": []},
+    {"name": "a", "stack": "b"},
+    {"name": "a", "construct": {"a": 3}},
+    {},
+]
 
 
 @pytest.mark.parametrize("record", WRONG_RECORDS)
 def test_a_bad_journal_is_kept_and_the_next_one_is_recovered(tmp_path, record):
     for rank in ("rank0", "rank1"):
-        journal = Journal(str(tmp_path / "step0" / rank), json.dumps({"header": HEAD, "extra_info": True}))
-        journal.append(json.dumps({"name": "Functional.relu.0.forward", "entry": {"output": [RIGHT]}}))
+        journal = Journal(
+            str(tmp_path / "step0" / rank), json.dumps({"header": HEAD, "extra_info": True})
+        )
+        journal.append(
+            json.dumps({"name": "Functional.relu.0.forward", "entry": {"output": [RIGHT]}})
+        )
         if rank == "rank0":
             journal.append(json.dumps(record))
         journal.close()
@@ -306,7 +347,12 @@ def test_a_bad_journal_is_kept_and_the_next_one_is_recovered(tmp_path, record):
 
 
 def test_the_description_of_a_record_takes_all_that_recorders_write():
-    assert wrong_fields({**RIGHT, "md5": "0a1b2c3d", "requires_grad": True, "is_contiguous": False}, RECORD) == []
+    assert (
+        wrong_fields(
+            {**RIGHT, "md5": "0a1b2c3d", "requires_grad": True, "is_contiguous": False}, RECORD
+        )
+        == []
+    )
     assert wrong_fields(dict.fromkeys(RIGHT), RECORD) == []
 
 

@@ -27,12 +27,21 @@ def mixed():
         "Functional.add.0.forward": forward([half, wide], [wide]),
         CELL: forward([wide], [wide]),
     }
-    return dump(data, {"Tensor.to.0.forward": CELL, "Functional.matmul.0.forward": CELL, CELL: None})
+    return dump(
+        data, {"Tensor.to.0.forward": CELL, "Functional.matmul.0.forward": CELL, CELL: None}
+    )
 
 
 @pytest.mark.parametrize(
     ("dtype", "size"),
-    [("Float64", 8), ("mindspore.float32", 4), ("BFloat16", 2), ("Float8_e5m2", 1), ("Bool", 0), (None, 0)],
+    [
+        ("Float64", 8),
+        ("mindspore.float32", 4),
+        ("BFloat16", 2),
+        ("Float8_e5m2", 1),
+        ("Bool", 0),
+        (None, 0),
+    ],
 )
 def test_the_bytes_of_a_dtype_with_fractions(dtype, size):
     assert size_of(dtype) == size
@@ -40,7 +49,11 @@ def test_the_bytes_of_a_dtype_with_fractions(dtype, size):
 
 def test_operators_are_counted_by_the_dtype_of_their_results():
     found = [tuple(row.values()) for row in dtype_table(mixed())["operators"]]
-    assert ("Functional.matmul", "Float16", 1) in found and ("Functional.matmul", "Float32", 1) in found
+    assert ("Functional.matmul", "Float16", 1) in found and (
+        "Functional.matmul",
+        "Float32",
+        1,
+    ) in found
     assert ("Functional.argmax", "Int64", 1) in found and not any("Cell" in row[0] for row in found)
 
 
@@ -52,7 +65,10 @@ def test_casts_are_counted_by_cell():
 def test_half_precision_enters_and_leaves():
     found = dtype_table(mixed())
     assert [item["name"] for item in found["enters"]] == ["Tensor.to.0.forward"]
-    assert [item["name"] for item in found["leaves"]] == ["Tensor.to.1.forward", "Functional.add.0.forward"]
+    assert [item["name"] for item in found["leaves"]] == [
+        "Tensor.to.1.forward",
+        "Functional.add.0.forward",
+    ]
     assert found["enters"][0]["cell"] == "up.Dense"
 
 
@@ -62,7 +78,9 @@ def test_whole_numbers_change_no_precision():
 
 def test_a_dump_of_cells_alone_has_the_dtypes_of_cells():
     made = dump({CELL: forward([tensor()], [tensor(dtype="BFloat16")])})
-    assert dtype_table(made)["operators"] == [{"operator": "Dense", "dtype": "BFloat16", "calls": 1}]
+    assert dtype_table(made)["operators"] == [
+        {"operator": "Dense", "dtype": "BFloat16", "calls": 1}
+    ]
 
 
 def test_the_command_tells_it_as_text_and_as_json(tmp_path, capsys):

@@ -53,7 +53,11 @@ class Sum(nn.Cell):
 
 @pytest.mark.parametrize("first", [np.nan, np.inf, -np.inf, 1j, 0.0])
 def test_the_estimate_is_never_far_below_the_dump(debug, tmp_path, first):
-    values = np.random.RandomState(0).randn(100, 1000).astype(np.complex64 if first == 1j else np.float32)
+    values = (
+        np.random.RandomState(0)
+        .randn(100, 1000)
+        .astype(np.complex64 if first == 1j else np.float32)
+    )
     values[0, 0] = first
     net = nn.SequentialCell(*[Sum() for _ in range(10)])
     debug.record(lambda: net(ms.Tensor(values)), net, level="mix")

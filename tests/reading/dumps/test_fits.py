@@ -34,8 +34,12 @@ PLAIN = {
     "Functional.sqrt.0.forward": entry(record(Max=1e-9, Min=1e-10, Mean=1e-9, Norm=1e-9)),
     "Functional.exp.1.forward": entry(record(Max=1.0, Min=-1e38, Mean=1.0, Norm=1e38)),
     "Functional.tanh.0.forward": entry(record(Max=0.0, Min=0.0, Mean=0.0, Norm=0.0)),
-    "Functional.log.0.forward": entry(record(Max=math.nan, Min=math.nan, Mean=math.nan, Norm=math.nan)),
-    "Functional.argmax.0.forward": entry({**record(Max=70000, Min=0, Mean=1.0, Norm=1.0), "dtype": "Int32"}),
+    "Functional.log.0.forward": entry(
+        record(Max=math.nan, Min=math.nan, Mean=math.nan, Norm=math.nan)
+    ),
+    "Functional.argmax.0.forward": entry(
+        {**record(Max=70000, Min=0, Mean=1.0, Norm=1.0), "dtype": "Int32"}
+    ),
 }
 
 
@@ -45,17 +49,27 @@ def test_a_plain_dump_tells_overflow_and_says_that_it_cannot_tell_the_rest(tmp_p
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "5 calls in float16: 2 overflow, 1 underflow, 1 fit, 1 unknown"
     assert [line.split()[0] for line in lines[2:5]] == [
-        "Functional.exp.1.forward", "Functional.exp.0.forward", "Functional.sqrt.0.forward"
-    ]  # fmt: skip
+        "Functional.exp.1.forward",
+        "Functional.exp.0.forward",
+        "Functional.sqrt.0.forward",
+    ]
     assert "the dump does not tell their numbers near zero" in lines[5]
     assert "underflow:float16" in lines[5]
 
 
 def test_statistics_of_range_tell_all_and_the_worst_comes_first(tmp_path, capsys):
-    shares = {"relu": (0.0, 0.005), "exp": (0.25, 0.0), "sqrt": (0.0, 0.5), "gelu": (0.5, 0.9), "tanh": (0.0, 0.7)}
+    shares = {
+        "relu": (0.0, 0.005),
+        "exp": (0.25, 0.0),
+        "sqrt": (0.0, 0.5),
+        "gelu": (0.5, 0.9),
+        "tanh": (0.0, 0.7),
+    }
     data = {
         f"Functional.{name}.0.forward": entry(
-            record(Max=1.0, Min=-1.0, **{"overflow:float8_e5m2": over, "underflow:float8_e5m2": under})
+            record(
+                Max=1.0, Min=-1.0, **{"overflow:float8_e5m2": over, "underflow:float8_e5m2": under}
+            )
         )
         for name, (over, under) in shares.items()
     }
@@ -63,8 +77,12 @@ def test_statistics_of_range_tell_all_and_the_worst_comes_first(tmp_path, capsys
     assert main(["show", path, "--fits", "float8_e5m2", "--format", "json"]) == 0
     rows = json.loads(capsys.readouterr().out)
     assert [(row["call"].split(".")[1], row["verdict"]) for row in rows] == [
-        ("gelu", "overflow"), ("exp", "overflow"), ("tanh", "underflow"), ("sqrt", "underflow"), ("relu", "fits")
-    ]  # fmt: skip
+        ("gelu", "overflow"),
+        ("exp", "overflow"),
+        ("tanh", "underflow"),
+        ("sqrt", "underflow"),
+        ("relu", "fits"),
+    ]
     assert (rows[0]["overflow"], rows[0]["underflow"], rows[0]["place"]) == (0.5, 0.9, "output.0")
     assert main(["show", path, "--fits", "float8_e5m2", "--lang", "zh"]) == 0
     assert "5 次调用用 float8_e5m2" in capsys.readouterr().out

@@ -18,7 +18,11 @@ from tests.support.saved_hooks import needs_hooks
 def finding(name="0"):
     which = say("guard.input", call="Functional.matmul.0.forward", name=name)
     place = say("guard.place", place="train.py:31")
-    return say("guard.saved", which=which, cause=say("guard.written", call="Functional.assign.0.forward", place=place))
+    return say(
+        "guard.saved",
+        which=which,
+        cause=say("guard.written", call="Functional.assign.0.forward", place=place),
+    )
 
 
 def write(folder, *lines):
@@ -64,9 +68,20 @@ def test_a_finding_that_returns_in_later_steps_is_told_once(tmp_path):
 
 
 def test_damaged_and_unknown_lines_do_no_harm(tmp_path):
-    known = say("guard.saved", which=say("guard.unknown"), cause=say("guard.written", call="x", place=NOTHING))
+    known = say(
+        "guard.saved",
+        which=say("guard.unknown"),
+        cause=say("guard.written", call="x", place=NOTHING),
+    )
     later = json.dumps({"key": "guard.later", "facts": {}, "sentence": "something new"})
-    write(tmp_path / "step0" / "rank", "{", "7", line(known), later, '{"key": "guard.saved", "facts": {}}')
+    write(
+        tmp_path / "step0" / "rank",
+        "{",
+        "7",
+        line(known),
+        later,
+        '{"key": "guard.saved", "facts": {}}',
+    )
     assert [one.sentence for one in guards(tmp_path)] == [str(known), "something new"]
 
 

@@ -17,7 +17,11 @@ from probe.store.journal import MAGIC, Journal
 from tests.support.examples import MANY
 
 HEADER = {"header": {"task": "statistics"}, "extra_info": True}
-RECORDS = [{"name": "a", "entry": {"x": [1, None, "ä\n"]}}, {"name": "b", "entry": None}, {"name": "c" * 60}]
+RECORDS = [
+    {"name": "a", "entry": {"x": [1, None, "ä\n"]}},
+    {"name": "b", "entry": None},
+    {"name": "c" * 60},
+]
 
 
 def write_journal(folder):
@@ -54,7 +58,10 @@ def test_a_journal_that_is_cut_at_any_byte_keeps_its_whole_records(path):
         if length <= len(MAGIC) or length in borders:
             assert not damage
         else:
-            assert str(damage) == f"the last {length - borders[whole]} of {length} bytes were damaged or cut off"
+            assert (
+                str(damage)
+                == f"the last {length - borders[whole]} of {length} bytes were damaged or cut off"
+            )
 
 
 def test_a_byte_that_is_wrong_spoils_no_record_before_it_and_passes_in_none(path):

@@ -42,10 +42,14 @@ def test_every_bfloat16_survives(debug, exact):
         assert np.load(path).dtype == np.float32
 
 
-@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, np.int8, np.int64, np.bool_, np.complex64])
+@pytest.mark.parametrize(
+    "dtype", [np.float16, np.float32, np.float64, np.int8, np.int64, np.bool_, np.complex64]
+)
 def test_other_dtypes_come_back_as_they_were(debug, dtype):
     values = np.array([[0, 1], [1, 0]], dtype)
-    _, dump = debug.record(lambda: tensor(values, dtype).reshape(4), task="tensor", exact_dtypes=True)
+    _, dump = debug.record(
+        lambda: tensor(values, dtype).reshape(4), task="tensor", exact_dtypes=True
+    )
     record = dump.data["Tensor.reshape.0.forward"]["input_args"][0]
     array = probe.load(str(dump.folder / "dump_tensor_data" / record["data_name"]))
     assert array.dtype == dtype

@@ -40,7 +40,12 @@ def test_a_run_tells_steps_ranks_and_calls(gpt):
     assert (gpt.steps, gpt.ranks, len(gpt)) == ([0, 1], [None], 2)
     assert [dump.step for dump in gpt] == [0, 1]
     call = gpt[0]["Functional.softmax.1.forward"]
-    assert (call.api, call.kind, call.number, call.direction) == ("softmax", "Functional", 1, "forward")
+    assert (call.api, call.kind, call.number, call.direction) == (
+        "softmax",
+        "Functional",
+        1,
+        "forward",
+    )
     assert call.cell == "blocks.1.attention.Attention"
     assert call.parent.name == "Cell.blocks.1.attention.Attention.forward.0"
     assert "nets.py" in call.stack[0]
@@ -51,7 +56,9 @@ def test_a_run_tells_steps_ranks_and_calls(gpt):
     assert backward.direction == "backward"
 
 
-@pytest.mark.parametrize(("count", "found"), [(3, 3), (2.0, 2), (float("inf"), 0), (float("nan"), 0), (None, 0)])
+@pytest.mark.parametrize(
+    ("count", "found"), [(3, 3), (2.0, 2), (float("inf"), 0), (float("nan"), 0), (None, 0)]
+)
 def test_a_count_of_nan_is_a_whole_number_whatever_a_table_says(count, found):
     assert TensorNumbers({"nan_count": count}).nan_count == found
 
@@ -64,7 +71,9 @@ def test_a_tensor_tells_its_numbers(gpt):
     assert found.mean == pytest.approx(1 / 16)
     assert found.norm == found.stats["Norm"]
     assert (found.nan_count, found.md5, found.is_nonfinite) == (0, None, False)
-    assert repr(found).startswith("<Tensor Functional.softmax.1.forward.output.0 Float32 4x2x16x16: Max 1,")
+    assert repr(found).startswith(
+        "<Tensor Functional.softmax.1.forward.output.0 Float32 4x2x16x16: Max 1,"
+    )
     assert "<th>Norm</th>" in found._repr_html_()
     with pytest.raises(UsageError, match="has no array"):
         found.array()
@@ -72,7 +81,9 @@ def test_a_tensor_tells_its_numbers(gpt):
 
 def test_a_notebook_shows_runs_dumps_and_calls_as_tables(gpt):
     assert gpt._repr_html_().count("<tr>") == len(gpt)
-    assert gpt[0]._repr_html_().count("<tr>") == 51  # of more calls the first 50, and a line of dots
+    assert (
+        gpt[0]._repr_html_().count("<tr>") == 51
+    )  # of more calls the first 50, and a line of dots
     shown = gpt[0]["Functional.softmax.1.forward"]._repr_html_()
     assert "<th>output.0</th><td>Float32</td><td>4x2x16x16</td><td>1</td><td>0</td>" in shown
 
@@ -164,7 +175,9 @@ def test_arrays_come_in_their_dtype_and_the_document_is_read_once(debug, monkeyp
     before = {path.name: probe.load(path).dtype for path in files}
     assert before["Functional.reshape.0.forward.input.0.npy"] == ml_dtypes.bfloat16
     assert before["Tensor.to.0.forward.output.0.npy"] == np.float32
-    monkeypatch.setattr("probe.reading.dumps.document.read_document", None)  # whatever is read now was not kept
+    monkeypatch.setattr(
+        "probe.reading.dumps.document.read_document", None
+    )  # whatever is read now was not kept
     assert {path.name: probe.load(path).dtype for path in files} == before
 
 
@@ -196,7 +209,10 @@ def test_names_of_an_older_recorder(tmp_path):
 
 def test_graph_and_pynative_trees_side_by_side(tmp_path):
     for tree in ("graph", "pynative"):
-        write(tmp_path / tree / "step0" / "rank0", {f"Cell.{tree}.Net.forward.0": forward([], [tensor()])})
+        write(
+            tmp_path / tree / "step0" / "rank0",
+            {f"Cell.{tree}.Net.forward.0": forward([], [tensor()])},
+        )
     assert [(dump.folder.tree, *dump.data) for dump in probe.open(tmp_path)] == [
         ("graph", "Cell.graph.Net.forward.0"),
         ("pynative", "Cell.pynative.Net.forward.0"),
@@ -217,7 +233,9 @@ def test_a_journal_that_was_not_recovered(tmp_path):
     stacks = [["File a, line 1, in f, \n x()"]]
     documents = JsonDocuments(str(folder), HEADER, stacks, extra=True, journal=True, each=True)
     name = "Functional.relu.0.forward"
-    documents.entry(name, {"input_args": [1.5], "input_kwargs": {}}, 0, [(name, "Cell.a.A.forward.0")])
+    documents.entry(
+        name, {"input_args": [1.5], "input_kwargs": {}}, 0, [(name, "Cell.a.A.forward.0")]
+    )
     documents.entry(name, {"output": [2.5]})
     documents.journal.close()
     dump = probe.open(tmp_path)[0]
@@ -232,12 +250,21 @@ def test_a_journal_that_was_not_recovered(tmp_path):
 
 
 def test_values_that_are_no_tensors(tmp_path):
-    arguments = [value(4), {"type": "slice", "value": [0, 2, None]}, None, [value("same"), tensor()]]
+    arguments = [
+        value(4),
+        {"type": "slice", "value": [0, 2, None]},
+        None,
+        [value("same"), tensor()],
+    ]
     folder = write(tmp_path, {"Tensor.f.0.forward": forward(arguments, [], axis=value(-1))})
     inputs = probe.open(folder).dump()["Tensor.f.0.forward"].inputs
     assert {key: item for key, item in inputs.items() if key != "3.1"} == {
-        "0": 4, "1": slice(0, 2, None), "2": None, "3.0": "same", "axis": -1,
-    }  # fmt: skip
+        "0": 4,
+        "1": slice(0, 2, None),
+        "2": None,
+        "3.0": "same",
+        "axis": -1,
+    }
 
 
 BROKEN = {
@@ -260,10 +287,19 @@ def test_a_broken_document_is_one_clear_line(tmp_path, kind):
 
 
 @pytest.mark.parametrize(
-    "entry", [None, 3, "text", [], [1, [2]], {"output": 5}, {"output": [{"type": 7}]}, {"input_args": "x"}]
+    "entry",
+    [None, 3, "text", [], [1, [2]], {"output": 5}, {"output": [{"type": 7}]}, {"input_args": "x"}],
 )
 def test_entries_of_wrong_types_are_read_as_far_as_they_go(tmp_path, entry):
-    strange = {"type": "mindspore.Tensor", "dtype": 5, "shape": None, "Max": "a", "Min": [], "Mean": {}, "Norm": None}
+    strange = {
+        "type": "mindspore.Tensor",
+        "dtype": 5,
+        "shape": None,
+        "Max": "a",
+        "Min": [],
+        "Mean": {},
+        "Norm": None,
+    }
     folder = write(tmp_path, {"a": entry, "Tensor.f.0.forward": forward([strange], [strange])})
     dump = probe.open(folder).dump()
     call = dump["a"]
@@ -287,10 +323,14 @@ def test_nothing_there_is_said(tmp_path):
 
 def test_opening_a_dump_imports_neither_mindspore_nor_numpy(tmp_path):
     write(tmp_path, {"Tensor.f.0.forward": forward([tensor()], [tensor()])})
-    code = "import probe, sys; probe.open(sys.argv[1]).dump()['Tensor.f.0.forward'].outputs['0'].max\n"
+    code = (
+        "import probe, sys; probe.open(sys.argv[1]).dump()['Tensor.f.0.forward'].outputs['0'].max\n"
+    )
     code += "print(sorted({'numpy', 'mindspore', 'pandas'} & set(sys.modules)))"
     command = [sys.executable, "-c", code, str(tmp_path)]
-    done = processes.run(command, fresh="imports are counted", capture_output=True, text=True, check=True)
+    done = processes.run(
+        command, fresh="imports are counted", capture_output=True, text=True, check=True
+    )
     assert done.stdout == "[]\n"
 
 
@@ -301,9 +341,17 @@ def test_the_table_as_data_frames(gpt):
     frame = gpt.to_pandas()
     assert isinstance(frame, pandas.DataFrame)
     assert frame.shape == (len(rows), len(rows[0]))
-    norms = frame[frame.call.str.contains("softmax") & (frame.place == "output.0")].groupby("step").Norm.max()
+    norms = (
+        frame[frame.call.str.contains("softmax") & (frame.place == "output.0")]
+        .groupby("step")
+        .Norm.max()
+    )
     other = gpt.to_polars()
     assert isinstance(other, polars.DataFrame)
     assert other.columns == list(frame.columns)
-    chosen = other.filter(polars.col("call").str.contains("softmax") & (polars.col("place") == "output.0"))
-    assert sorted(chosen.group_by("step").agg(polars.col("Norm").max()).rows()) == list(norms.items())
+    chosen = other.filter(
+        polars.col("call").str.contains("softmax") & (polars.col("place") == "output.0")
+    )
+    assert sorted(chosen.group_by("step").agg(polars.col("Norm").max()).rows()) == list(
+        norms.items()
+    )

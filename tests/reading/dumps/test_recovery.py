@@ -28,7 +28,9 @@ def fill(folder, count=12):
         name = f"Functional.relu.{i}.forward"
         documents.stack(name, i % 2)
         parts = {"input_args": [{"type": "float", "value": float(i)}, None], "input_kwargs": {}}
-        documents.entry(name, parts, i % 2, [(name, "Cell.a.A.forward.0"), ("Cell.a.A.forward.0", None)])
+        documents.entry(
+            name, parts, i % 2, [(name, "Cell.a.A.forward.0"), ("Cell.a.A.forward.0", None)]
+        )
         ends.append(documents.journal.size)
     documents.entry("Functional.relu.0.forward", {"later_passes": 1})
     ends.append(documents.journal.size)
@@ -55,11 +57,16 @@ def test_entries_of_documents_written_before_are_kept(tmp_path):
     documents.write()  # the first stop()
     documents.journal.remove()
     later = JsonDocuments(str(folder), HEADER, STACKS, extra=True, journal=True, each=True)
-    later.entry("Functional.exp.0.forward", {"output": [1.5]}, 1, [("Functional.exp.0.forward", None)])
+    later.entry(
+        "Functional.exp.0.forward", {"output": [1.5]}, 1, [("Functional.exp.0.forward", None)]
+    )
     later.journal.close()
     recover(str(tmp_path))
     data = json.loads((folder / "dump.json").read_text())["data"]
-    assert list(data) == [*(f"Functional.relu.{i}.forward" for i in range(3)), "Functional.exp.0.forward"]
+    assert list(data) == [
+        *(f"Functional.relu.{i}.forward" for i in range(3)),
+        "Functional.exp.0.forward",
+    ]
     stacks = json.loads((folder / "stack.json").read_text())
     assert stacks["1"] == [["Functional.relu.1.forward", "Functional.exp.0.forward"], STACKS[1]]
 
@@ -112,7 +119,11 @@ def attempt(folder, journal):
 @pytest.mark.parametrize("wrong", ["nothing", "text", "number"])
 def test_an_invalid_record_is_refused_and_the_journal_is_kept(tmp_path, wrong):
     first = json.dumps({"header": HEADER, "extra_info": True})
-    bad = {"nothing": "{}", "text": '{"name": "a", "entry": "b"}', "number": '{"name": "a", "stack": "b"}'}[wrong]
+    bad = {
+        "nothing": "{}",
+        "text": '{"name": "a", "entry": "b"}',
+        "number": '{"name": "a", "stack": "b"}',
+    }[wrong]
     journal = Journal(str(tmp_path), first)
     journal.append(bad)
     journal.close()
@@ -143,7 +154,9 @@ sys.stdin.readline()
 @pytest.mark.slow
 def test_the_journal_of_a_running_process_is_left_alone(tmp_path):
     command = [sys.executable, "-c", HOLDING, str(tmp_path)]
-    with processes.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+    with processes.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
         assert process.stdout.readline() == "written\n"
         (outcome,) = recover(str(tmp_path))
         assert "living process" in outcome.text
@@ -174,7 +187,9 @@ def test_the_other_journals_are_recovered_when_one_cannot_be_read(tmp_path, caps
 def test_a_record_that_could_not_be_written_costs_no_other(tmp_path, monkeypatch):
     documents, _ = fill(tmp_path / "a", 0)
     (tmp_path / "a" / "dump.journal").unlink()
-    documents = JsonDocuments(str(tmp_path / "a"), HEADER, STACKS, extra=True, journal=True, each=True)
+    documents = JsonDocuments(
+        str(tmp_path / "a"), HEADER, STACKS, extra=True, journal=True, each=True
+    )
     append = documents.journal.append
 
     def fail(*texts):

@@ -28,13 +28,26 @@ def run(tmp_path):
     """Two steps of two ranks, with a NaN, and a call that raised."""
     for step in (0, 1):
         for rank in (0, 1):
-            strange = {"Max": float("nan"), "Min": float("nan"), "nan_count": 2} if (step, rank) == (1, 1) else {}
+            strange = (
+                {"Max": float("nan"), "Min": float("nan"), "nan_count": 2}
+                if (step, rank) == (1, 1)
+                else {}
+            )
             data = {
-                "Functional.relu.0.forward": forward([tensor(norm=1.0)], [tensor(norm=4.0, **strange)]),
+                "Functional.relu.0.forward": forward(
+                    [tensor(norm=1.0)], [tensor(norm=4.0, **strange)]
+                ),
                 "Functional.exp.0.forward": forward([tensor(norm=9.0)], [tensor(norm=2.0 + step)]),
-                "Tensor.view.0.forward": {"input_args": [], "input_kwargs": {}, "raised": "ValueError: no"},
+                "Tensor.view.0.forward": {
+                    "input_args": [],
+                    "input_kwargs": {},
+                    "raised": "ValueError: no",
+                },
             }
-            construct = {"Functional.relu.0.forward": "Cell.a.A.forward.0", "Cell.a.A.forward.0": None}
+            construct = {
+                "Functional.relu.0.forward": "Cell.a.A.forward.0",
+                "Cell.a.A.forward.0": None,
+            }
             write(
                 tmp_path / f"step{step}" / f"rank{rank}",
                 data,
@@ -66,7 +79,10 @@ def test_an_overview_names_folders_kinds_and_tensors(run, capsys):
 @pytest.mark.parametrize(
     ("asked", "names"),
     [
-        (["--name", "exp"], ["Functional.exp.0.forward.input.0", "Functional.exp.0.forward.output.0"] * 4),
+        (
+            ["--name", "exp"],
+            ["Functional.exp.0.forward.input.0", "Functional.exp.0.forward.output.0"] * 4,
+        ),
         (["--regex", r"exp.*output", "--step", "1"], ["Functional.exp.0.forward.output.0"] * 2),
         (["--step", "1", "--rank", "1", "--nonfinite"], ["Functional.relu.0.forward.output.0"]),
         (["--nonfinite"], ["Functional.relu.0.forward.output.0"]),
@@ -75,12 +91,20 @@ def test_an_overview_names_folders_kinds_and_tensors(run, capsys):
             ["--cell", "a.A", "--step", "0-0", "--rank", "1"],
             [f"Functional.relu.0.forward.{x}" for x in ("input.0", "output.0")],
         ),
-        (["--sort", "norm", "--rows", "2", "--rank", "0"], ["Functional.exp.0.forward.input.0"] * 2),
+        (
+            ["--sort", "norm", "--rows", "2", "--rank", "0"],
+            ["Functional.exp.0.forward.input.0"] * 2,
+        ),
     ],
 )
 def test_questions(run, asked, names, capsys):
-    assert [row["tensor"] for row in rows_of(show(run, *asked, "--format", "csv", capsys=capsys).out)] == names
-    assert [row["tensor"] for row in json.loads(show(run, *asked, "--format", "json", capsys=capsys).out)] == names
+    assert [
+        row["tensor"] for row in rows_of(show(run, *asked, "--format", "csv", capsys=capsys).out)
+    ] == names
+    assert [
+        row["tensor"]
+        for row in json.loads(show(run, *asked, "--format", "json", capsys=capsys).out)
+    ] == names
     text = show(run, *asked, capsys=capsys).out.splitlines()
     assert [line for line in text[1:] if names[0] in line]
 
@@ -89,7 +113,19 @@ def test_the_lines_of_code_are_shown(run, capsys):
     out = show(run, "--name", "relu", "--stack", "--step", "0", "--rank", "0", capsys=capsys).out
     assert "File /home/me/train.py, line 7, in step, y = ops.relu(x)" in out
     (row, _) = json.loads(
-        show(run, "--name", "relu", "--stack", "--step", "0", "--rank", "0", "--format", "json", capsys=capsys).out
+        show(
+            run,
+            "--name",
+            "relu",
+            "--stack",
+            "--step",
+            "0",
+            "--rank",
+            "0",
+            "--format",
+            "json",
+            capsys=capsys,
+        ).out
     )
     assert row["stack"] == FRAMES
     assert "raised ValueError: no" in show(run, "--raised", capsys=capsys).out
@@ -143,7 +179,10 @@ def command(*arguments, **environment):
 
 @pytest.mark.parametrize(
     "environment",
-    [{"PYTHONIOENCODING": "ascii"}, {"LANG": "C", "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}],
+    [
+        {"PYTHONIOENCODING": "ascii"},
+        {"LANG": "C", "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
+    ],
 )
 @pytest.mark.parametrize("form", ["text", "csv", "json"])
 def test_any_encoding_and_no_control_characters(tmp_path, environment, form):
@@ -158,7 +197,9 @@ def test_any_encoding_and_no_control_characters(tmp_path, environment, form):
 
 def test_a_closed_pipe_is_quiet(run):
     arguments, variables = command(run, "--name", "Functional")
-    with processes.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=variables) as process:
+    with processes.Popen(
+        arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=variables
+    ) as process:
         process.stdout.close()
         assert process.stderr.read() == b""
         assert process.wait(600) == 0
@@ -169,7 +210,10 @@ def test_a_terminal_is_not_overrun_and_a_pipe_cuts_nothing(tmp_path):
     write(tmp_path, {name: forward([], [tensor()])})
     arguments, variables = command(tmp_path, COLUMNS="")
     assert (
-        f"{name}.output.0" in processes.run(arguments, capture_output=True, check=True, env=variables, text=True).stdout
+        f"{name}.output.0"
+        in processes.run(
+            arguments, capture_output=True, check=True, env=variables, text=True
+        ).stdout
     )
     import fcntl
     import struct
@@ -198,7 +242,14 @@ def test_a_question_that_nothing_answers_says_so(run, capsys):
     assert "no tensor fits" in capsys.readouterr().err
 
 
-CHINESE = [[], ["--rows", "1"], ["--name", "relu"], ["--sort", "norm", "--rows", "2"], ["--raised"], ["--stack"]]
+CHINESE = [
+    [],
+    ["--rows", "1"],
+    ["--name", "relu"],
+    ["--sort", "norm", "--rows", "2"],
+    ["--raised"],
+    ["--stack"],
+]
 
 
 @pytest.mark.parametrize("asked", CHINESE, ids=" ".join)
@@ -216,7 +267,9 @@ def test_remarks_on_broken_and_lost_dumps_are_told_in_chinese(run, capsys):
     (run / "step1" / "rank0" / "stack.json").write_text('{"0": [')
     (run / "step1" / "rank1" / "dump.json").unlink()
     header = {"task": "statistics", "level": "mix", "framework": "mindspore", "dump_data_dir": None}
-    documents = JsonDocuments(str(run / "step1" / "rank1"), header, [], extra=False, journal=True, each=True)
+    documents = JsonDocuments(
+        str(run / "step1" / "rank1"), header, [], extra=False, journal=True, each=True
+    )
     documents.entry("Functional.relu.0.forward", forward([tensor()], [tensor()]))
     documents.journal.close()
 
@@ -239,8 +292,12 @@ def test_rows_for_other_programs_are_the_same_in_every_language(run, form, capsy
 
 def test_the_locale_chooses_the_language(run):
     for variables, word in (({"LC_ALL": "zh_CN.UTF-8"}, "张量"), ({"LC_ALL": "C.UTF-8"}, "tensor")):
-        arguments, environment = command(run, "--name", "relu", **variables, PYTHONIOENCODING="utf-8")
-        done = processes.run(arguments, capture_output=True, check=True, env=environment, fresh="the locale is read")
+        arguments, environment = command(
+            run, "--name", "relu", **variables, PYTHONIOENCODING="utf-8"
+        )
+        done = processes.run(
+            arguments, capture_output=True, check=True, env=environment, fresh="the locale is read"
+        )
         assert word in done.stdout.decode()
 
 
@@ -255,9 +312,17 @@ def chosen(tmp_path):
 @pytest.mark.parametrize("asked", [[], ["--name", "relu"]])
 def test_further_statistics_have_a_column(chosen, asked, capsys):
     lines = show(chosen, *asked, capsys=capsys).out.splitlines()
-    head = next(place for place, line in enumerate(lines) if line.split()[:3] == ["tensor", "dtype", "shape"])
+    head = next(
+        place
+        for place, line in enumerate(lines)
+        if line.split()[:3] == ["tensor", "dtype", "shape"]
+    )
     assert lines[head].split()[3:] == ["Max", "Min", "Mean", "Norm", "zero_count", "kurtosis"]
-    assert [line.split()[-2:] for line in lines[head + 1 : head + 4]] == [["-", "-"], ["0", "2.5"], ["1", "-"]]
+    assert [line.split()[-2:] for line in lines[head + 1 : head + 4]] == [
+        ["-", "-"],
+        ["0", "2.5"],
+        ["1", "-"],
+    ]
 
 
 def test_further_statistics_for_other_programs(chosen, capsys):
@@ -265,8 +330,14 @@ def test_further_statistics_for_other_programs(chosen, capsys):
     assert rows == json.loads(show(chosen, "--format", "json", capsys=capsys).out)
     assert [row.get("kurtosis", "none") for row in rows] == ["none", 2.5, None]
     assert "storage" not in rows[1]
-    table = list(csv.DictReader(io.StringIO(show(chosen, "--format", "csv", "--stack", capsys=capsys).out)))
-    assert [(row["zero_count"], row["kurtosis"]) for row in table] == [("", ""), ("0", "2.5"), ("1", "")]
+    table = list(
+        csv.DictReader(io.StringIO(show(chosen, "--format", "csv", "--stack", capsys=capsys).out))
+    )
+    assert [(row["zero_count"], row["kurtosis"]) for row in table] == [
+        ("", ""),
+        ("0", "2.5"),
+        ("1", ""),
+    ]
     assert main(["trend", str(chosen), "--like", "output", "--stat", "kurtosis", "--json"]) == 0
     (series,) = json.loads(capsys.readouterr().out)["series"]
     assert (series["steps"], series["values"]) == ([0], [2.5])

@@ -14,7 +14,10 @@ class Update:
     def __init__(self, kind, **numbers):
         self.name = f"Cell.optimizer1.{kind}.forward.2"
         self.entered = {"weight": {"type": "mindspore.Tensor", "Norm": 3.0}}
-        self.numbers = {"learning_rate": {"weight": 0.5}, **{key: {"weight": value} for key, value in numbers.items()}}
+        self.numbers = {
+            "learning_rate": {"weight": 0.5},
+            **{key: {"weight": value} for key, value in numbers.items()},
+        }
 
     def number(self, key, parameter, default=0.0):
         return self.numbers.get(key, {}).get(parameter, default)
@@ -33,6 +36,8 @@ def test_the_bound_of_a_known_update(update, allowed):
     assert bound(update, "weight", size=16) == allowed
 
 
-@pytest.mark.parametrize("kind", ["FTRL", "Adagrad", "RMSProp", "Rprop", "LARS", "Adadelta", "ProximalAdagrad", "Own"])
+@pytest.mark.parametrize(
+    "kind", ["FTRL", "Adagrad", "RMSProp", "Rprop", "LARS", "Adadelta", "ProximalAdagrad", "Own"]
+)
 def test_another_update_has_no_bound(kind):
     assert bound(Update(kind), "weight", size=16) is None

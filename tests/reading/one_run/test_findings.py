@@ -55,7 +55,9 @@ BAD = {
 GOOD = {
     "logarithm of a mask": lambda y: ops.softmax(y + ops.log(of([[0, 1, 1, 1], [1, 1, 1, 0]])), -1),
     "mask": lambda y: ops.softmax(y + MASK, -1),
-    "filled": lambda y: ops.softmax(ops.masked_fill(y, of([[True, False, False, False]] * 2, bool), -INF), -1),
+    "filled": lambda y: ops.softmax(
+        ops.masked_fill(y, of([[True, False, False, False]] * 2, bool), -INF), -1
+    ),
     "clamped": lambda y: ops.log(ops.relu(y) + 1e-6),
 }
 
@@ -71,7 +73,9 @@ def test_the_call_that_makes_it_is_named_with_its_line(debug, name):
 def test_minus_infinity_that_stays_is_no_mask(debug):
     finding = probe.first_nan(recorded(debug, lambda y: ops.log(ops.relu(y) * 0) + 1))
     assert finding.name == "Functional.log.0.forward"
-    assert finding.sentence.startswith("Functional.log.0.forward makes -Inf of finite inputs; the logarithm of 0")
+    assert finding.sentence.startswith(
+        "Functional.log.0.forward makes -Inf of finite inputs; the logarithm of 0"
+    )
 
 
 def test_the_dump_of_nan_check_names_the_same_call(debug):
@@ -100,7 +104,9 @@ def test_a_rank_that_received_it_is_not_blamed(tmp_path, capsys):
     nan = {"Max": math.nan, "Min": math.nan, "Mean": math.nan, "Norm": math.nan, "nan_count": 1}
     for rank in (0, 1):
         data = {
-            "Tensor.f.0.forward": forward([tensor()], [tensor(norm=3.0, **(nan if rank == 1 else {}))]),
+            "Tensor.f.0.forward": forward(
+                [tensor()], [tensor(norm=3.0, **(nan if rank == 1 else {}))]
+            ),
             "Distributed.all_reduce.0.forward": forward(
                 [tensor(norm=3.0, **(nan if rank == 1 else {}))], [tensor(**nan)]
             ),
@@ -122,7 +128,9 @@ def test_a_gradient_whose_backward_is_finite_is_named(tmp_path):
     update = {"Functional.add.0.forward": forward([tensor(**NAN)], [tensor(**NAN)])}
     write(tmp_path / "step0" / "rank", {**FORWARD, **backward, **gradients, **update})
     said = probe.first_nan(probe.open(tmp_path)).sentence
-    assert said.startswith("Cell.fc.Dense.parameters_grad.0 holds NaN/Inf, though the backwards in its Cell are finite")
+    assert said.startswith(
+        "Cell.fc.Dense.parameters_grad.0 holds NaN/Inf, though the backwards in its Cell are finite"
+    )
 
 
 @pytest.mark.parametrize("comes_first", [True, False])
@@ -130,13 +138,20 @@ def test_the_backward_that_made_it_is_named_wherever_the_gradient_stands(tmp_pat
     backward = {"Functional.dense.0.backward": {"input": [tensor()], "output": [tensor(**NAN)]}}
     gradients = {"Cell.fc.Dense.parameters_grad.0": {"weight": [tensor(**NAN)]}}
     parts = [gradients, backward] if comes_first else [backward, gradients]
-    data = {"Functional.dense.0.forward": forward([tensor()], [tensor(norm=3.0)]), **parts[0], **parts[1]}
+    data = {
+        "Functional.dense.0.forward": forward([tensor()], [tensor(norm=3.0)]),
+        **parts[0],
+        **parts[1],
+    }
     write(tmp_path / "step0" / "rank", data)
     assert probe.first_nan(probe.open(tmp_path)).name == "Functional.dense.0.backward"
 
 
 def test_close_to_overflow_is_said(tmp_path, capsys):
-    write(tmp_path / "step0" / "rank", {"Tensor.f.0.forward": forward([], [tensor(dtype="Float16", Max=65000.0)])})
+    write(
+        tmp_path / "step0" / "rank",
+        {"Tensor.f.0.forward": forward([], [tensor(dtype="Float16", Max=65000.0)])},
+    )
     assert main(["nan", str(tmp_path)]) == 0
     said = capsys.readouterr()
     assert "no call makes NaN/Inf in step 0: 1 forward and 0 backward entries" in said.out
@@ -148,13 +163,19 @@ def ranks(folder, count=4, **changes):
     for rank in range(count):
         weights = {f"w{i}": tensor(norm=i + 1.0) for i in range(4)}
         data = {
-            "Functional.f.0.forward": forward([tensor(norm=10.0 + rank)], [tensor(norm=20.0 + rank)]),
+            "Functional.f.0.forward": forward(
+                [tensor(norm=10.0 + rank)], [tensor(norm=20.0 + rank)]
+            ),
             "Cell.fc.Dense.forward.0": {
                 **forward([tensor(norm=10.0 + rank)], [tensor(norm=5.0 + rank)]),
                 "parameters": weights,
             },
-            "Distributed.all_reduce.0.forward": forward([tensor(norm=5.0 + rank)], [tensor(norm=40.0)]),
-            "Distributed.broadcast.0.forward": forward([tensor(norm=5.0 + rank)], [tensor(norm=41.0)]),
+            "Distributed.all_reduce.0.forward": forward(
+                [tensor(norm=5.0 + rank)], [tensor(norm=40.0)]
+            ),
+            "Distributed.broadcast.0.forward": forward(
+                [tensor(norm=5.0 + rank)], [tensor(norm=41.0)]
+            ),
         }
         changes.get(f"rank{rank}", lambda data: None)(data)
         write(folder / "step0" / f"rank{rank}", data)
@@ -180,12 +201,24 @@ def same_batch(data):
 @pytest.mark.parametrize(
     ("change", "kind", "text"),
     [
-        (other_weight, "parameter", "fc.w2 should be the same on all ranks: ranks 0-1, 3 agree, rank 2 does not"),
-        (other_result, "collective", "all_reduce.0.forward should give all ranks the same: ranks 0-1, 3 agree, rank 2"),
-        (one_call_less, "sequence", "from Distributed.broadcast.0.forward on: ranks 0-1, 3 agree, rank 2 does not"),
+        (
+            other_weight,
+            "parameter",
+            "fc.w2 should be the same on all ranks: ranks 0-1, 3 agree, rank 2 does not",
+        ),
+        (
+            other_result,
+            "collective",
+            "all_reduce.0.forward should give all ranks the same: ranks 0-1, 3 agree, rank 2",
+        ),
+        (
+            one_call_less,
+            "sequence",
+            "from Distributed.broadcast.0.forward on: ranks 0-1, 3 agree, rank 2 does not",
+        ),
         (same_batch, "data", "ranks 0, 2 are given the same batch"),
     ],
-)  # fmt: skip
+)
 def test_the_rank_that_is_off_is_named(tmp_path, change, kind, text, capsys):
     (finding,) = probe.check_ranks(ranks(tmp_path, rank2=change))
     assert finding.kind == kind
@@ -219,14 +252,17 @@ def test_an_outlier_is_found_by_its_name_where_ranks_make_other_calls(tmp_path):
     def far_and_earlier(data):
         before = dict(data)
         data.clear()
-        data["Functional.first.0.forward"] = forward([tensor(norm=1e39)], [tensor(norm=1e39)])  # beyond float32
+        data["Functional.first.0.forward"] = forward(
+            [tensor(norm=1e39)], [tensor(norm=1e39)]
+        )  # beyond float32
         data.update(before)
         data["Functional.f.0.forward"]["output"] = [tensor(norm=900.0)]
 
     findings = probe.check_ranks(ranks(tmp_path, 9, rank7=far_and_earlier))
     assert [(item.kind, item.name, item.ranks) for item in findings] == [
-        ("sequence", "Functional.first.0.forward", [7]), ("outlier", "Functional.f.0.forward", [7])
-    ]  # fmt: skip
+        ("sequence", "Functional.first.0.forward", [7]),
+        ("outlier", "Functional.f.0.forward", [7]),
+    ]
 
 
 def test_one_rank_has_nothing_to_be_compared_with(tmp_path):
@@ -266,7 +302,9 @@ def test_gradients_whose_numbers_go_on_over_the_steps_are_one_series(tmp_path, c
     """msprobe 26.0 counts parameters_grad over the whole run."""
     for step, norm in enumerate((1.0, 1.1, 0.9, 1.05, 1.0, 900.0)):
         data = {
-            f"Module.fc.Linear.parameters_grad.{2 * step + use}": {"weight": [tensor(norm=norm + use)]}
+            f"Module.fc.Linear.parameters_grad.{2 * step + use}": {
+                "weight": [tensor(norm=norm + use)]
+            }
             for use in (0, 1)
         }
         write(tmp_path / f"step{step}" / "proc7", data)
@@ -283,17 +321,52 @@ PARAMETER, RELU = "Cell.fc.Dense.forward.0", "Functional.relu.0.forward"
 @pytest.mark.parametrize(
     ("entry", "series", "like", "said"),
     [
-        (NAME, [{"norm": 1e-3}] * 4 + [{"norm": 1e-8}], "parameters_grad", "vanishing: no more than 4.1e-09"),
-        (NAME, [{"norm": 1.0 + i} for i in range(4)] + [{"norm": 0.0}], "_grad", "missing: a gradient of zeros"),
-        (PARAMETER, [{"norm": 1.0 + i / 9} for i in range(5)] + [{"norm": 40.0}], "weight", "update ratio: from 1.4"),
-        (PARAMETER, [{"norm": 1.0 + i / 4} for i in range(6)], "parameters", "weight drift: 2 in step 4, 1 at first"),
-        (RELU, [{"norm": 0.0, "Max": 0.0, "Min": 0.0}] * 5, "output", "dead units: 100.0% zeros in 5 recorded steps"),
-        (RELU, [{"norm": 1.0 + i, "zero_count": 6} for i in range(5)], "output", "dead units: 100.0% zeros"),
+        (
+            NAME,
+            [{"norm": 1e-3}] * 4 + [{"norm": 1e-8}],
+            "parameters_grad",
+            "vanishing: no more than 4.1e-09",
+        ),
+        (
+            NAME,
+            [{"norm": 1.0 + i} for i in range(4)] + [{"norm": 0.0}],
+            "_grad",
+            "missing: a gradient of zeros",
+        ),
+        (
+            PARAMETER,
+            [{"norm": 1.0 + i / 9} for i in range(5)] + [{"norm": 40.0}],
+            "weight",
+            "update ratio: from 1.4",
+        ),
+        (
+            PARAMETER,
+            [{"norm": 1.0 + i / 4} for i in range(6)],
+            "parameters",
+            "weight drift: 2 in step 4, 1 at first",
+        ),
+        (
+            RELU,
+            [{"norm": 0.0, "Max": 0.0, "Min": 0.0}] * 5,
+            "output",
+            "dead units: 100.0% zeros in 5 recorded steps",
+        ),
+        (
+            RELU,
+            [{"norm": 1.0 + i, "zero_count": 6} for i in range(5)],
+            "output",
+            "dead units: 100.0% zeros",
+        ),
         (RELU, [{"norm": 1.0 + i, "zero_count": 3} for i in range(5)], "output", ""),
-        (RELU, [{"dtype": "Float16", "Max": 60000.0}], "output", "saturation: 92% of the largest number of its dtype"),
+        (
+            RELU,
+            [{"dtype": "Float16", "Max": 60000.0}],
+            "output",
+            "saturation: 92% of the largest number of its dtype",
+        ),
         (RELU, [{"dtype": "Float32", "Max": 60000.0}], "output", ""),
     ],
-)  # fmt: skip
+)
 def test_rules_that_need_more_than_norms(tmp_path, entry, series, like, said, capsys):
     for step, numbers in enumerate(series):
         record = tensor(**numbers)
@@ -311,12 +384,16 @@ def test_one_layer_apart_from_the_others_of_its_kind(tmp_path, capsys):
         norms = [1.0 + layer / 100 + step / 10 for layer in range(8)]
         norms[3] *= 50 if step == 4 else 1
         data = {
-            f"Cell.blocks.{i}.fc.Dense.parameters_grad.0": {"weight": [tensor(norm=x)]} for i, x in enumerate(norms)
+            f"Cell.blocks.{i}.fc.Dense.parameters_grad.0": {"weight": [tensor(norm=x)]}
+            for i, x in enumerate(norms)
         }
         write(tmp_path / f"step{step}" / "rank", data)
     assert main(["trend", str(tmp_path)]) == 1
     out = capsys.readouterr().out
-    assert "Cell.blocks.3.fc.Dense.parameters_grad.0.weight.0: one layer apart: 71.5 in step 4, about 1.4" in out
+    assert (
+        "Cell.blocks.3.fc.Dense.parameters_grad.0.weight.0: one layer apart: 71.5 in step 4, about 1.4"
+        in out
+    )
     assert "threshold 6; OLMo issue 266" in out
     assert out.count("one layer apart") == 1
 

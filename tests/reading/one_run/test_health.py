@@ -23,7 +23,10 @@ FRAME = "File /me/train.py, line 7, in construct, \n y = self.fc(x)"
 
 def update(gradients, rate=0.01, names=("fc.weight",), **numbers):
     """Return the entry of an update of SGD."""
-    numbers = {key: value(item) for key, item in {"learning_rate": rate, "momentum": 0.0, **numbers}.items()}
+    numbers = {
+        key: value(item)
+        for key, item in {"learning_rate": rate, "momentum": 0.0, **numbers}.items()
+    }
     return forward([list(gradients)], [], **numbers, parameters=[value(name) for name in names])
 
 
@@ -33,7 +36,10 @@ def scalar(number):
 
 def labels(numbers):
     numbers = list(numbers)
-    return {**tensor(shape=[len(numbers)], Max=max(numbers), Min=min(numbers), norm=3.0), "dtype": "Int32"}
+    return {
+        **tensor(shape=[len(numbers)], Max=max(numbers), Min=min(numbers), norm=3.0),
+        "dtype": "Int32",
+    }
 
 
 class Training:
@@ -42,24 +48,41 @@ class Training:
     def __init__(self, steps=3):
         self.steps = [self._step(step) for step in range(steps)]
         self.run = {
-            "tool": "probe", "rank": None, "first_step": 0,
+            "tool": "probe",
+            "rank": None,
+            "first_step": 0,
             "cells": [["", "Net"], ["fc", "Dense"], ["drop", "Dropout"]],
-            "cell_values": {"drop": {"p": 0.5}}, "parameters": {"fc.weight": self._parameter("fc")},
-        }  # fmt: skip
+            "cell_values": {"drop": {"p": 0.5}},
+            "parameters": {"fc.weight": self._parameter("fc")},
+        }
         self.lines = []
 
     def _parameter(self, cell, trainable=True):
-        return {"cell": cell, "trainable": trainable, "values": {"dtype": "Float32", "shape": [3, 4], "crc": "0"}}
+        return {
+            "cell": cell,
+            "trainable": trainable,
+            "values": {"dtype": "Float32", "shape": [3, 4], "crc": "0"},
+        }
 
     def _step(self, step):
-        weight, x, logits = record(WEIGHT * (1 + step / 1000)), record(X + step), record(LOGITS * (1 + step))
+        weight, x, logits = (
+            record(WEIGHT * (1 + step / 1000)),
+            record(X + step),
+            record(LOGITS * (1 + step)),
+        )
         loss = scalar(1.5 - step / 10)
         return {
             "Functional.matmul.0.forward": forward([x, weight], [logits]),
             "Cell.fc.Dense.forward.0": {**forward([x], [logits]), "parameters": {"weight": weight}},
             "Functional.cross_entropy.0.forward": forward([logits, labels(range(3))], [loss]),
-            "Functional.cross_entropy.0.backward": {"input": [scalar(1.0)], "output": [record(LOGITS * 0.1), None]},
-            "Functional.matmul.0.backward": {"input": [record(LOGITS * 0.1)], "output": [None, GRADIENT]},
+            "Functional.cross_entropy.0.backward": {
+                "input": [scalar(1.0)],
+                "output": [record(LOGITS * 0.1), None],
+            },
+            "Functional.matmul.0.backward": {
+                "input": [record(LOGITS * 0.1)],
+                "output": [None, GRADIENT],
+            },
             "Cell.fc.Dense.parameters_grad.0": {"weight": [GRADIENT]},
             "Cell.optimizer.SGD.forward.0": update([GRADIENT]),
         }
@@ -73,11 +96,15 @@ class Training:
     def write(self, folder):
         for number, data in enumerate(self.steps):
             rank = folder / f"step{number}" / "rank"
-            construct = dict.fromkeys((name for name in data if "matmul" in name), "Cell.fc.Dense.forward.0")
+            construct = dict.fromkeys(
+                (name for name in data if "matmul" in name), "Cell.fc.Dense.forward.0"
+            )
             write(rank, data, {name: [FRAME] for name in data}, construct)
             if number == 0:
                 (rank / "run.json").write_text(json.dumps(self.run))
-                (rank / "run.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in self.lines))
+                (rank / "run.jsonl").write_text(
+                    "".join(f"{json.dumps(line)}\n" for line in self.lines)
+                )
         return str(folder)
 
     def said(self, folder):
@@ -88,15 +115,18 @@ def test_a_healthy_run_is_silent(tmp_path, capsys):
     path = Training().write(tmp_path)
     assert probe.check(path).findings == []
     assert main(["check", path, "--lang", "en"]) == 0
-    assert capsys.readouterr().out.startswith("no fault is seen in steps 0-2: 9 forward and 9 backward entries\n")
+    assert capsys.readouterr().out.startswith(
+        "no fault is seen in steps 0-2: 9 forward and 9 backward entries\n"
+    )
 
 
 def zero_gradient(training):
     backward = {"input": [record(LOGITS * 0.1)], "output": [None, ZEROS]}
     training.each(
-        Functional__matmul__0__backward=backward, Cell__fc__Dense__parameters_grad__0={"weight": [ZEROS]},
+        Functional__matmul__0__backward=backward,
+        Cell__fc__Dense__parameters_grad__0={"weight": [ZEROS]},
         Cell__optimizer__SGD__forward__0=update([ZEROS, GRADIENT], names=("fc.weight", "other")),
-    )  # fmt: skip
+    )
 
 
 def stop_gradient(training):
@@ -181,11 +211,20 @@ def loss_of_zero(training):
 def loss_of_one_number(training):
     for number, step in enumerate(training.steps):
         step["Functional.cross_entropy.0.forward"]["output"] = [scalar(1.25)]
-        training.lines.append({"step": number, "inputs": {"0": {"dtype": "Float32", "shape": [8], "crc": str(number)}}})
+        training.lines.append(
+            {
+                "step": number,
+                "inputs": {"0": {"dtype": "Float32", "shape": [8], "crc": str(number)}},
+            }
+        )
 
 
 def broadcast(training):
-    left, right, made = tensor(shape=[8, 1], norm=3.0), tensor(shape=[8], norm=4.0), tensor(shape=[8, 8], norm=5.0)
+    left, right, made = (
+        tensor(shape=[8, 1], norm=3.0),
+        tensor(shape=[8], norm=4.0),
+        tensor(shape=[8, 8], norm=5.0),
+    )
     for step in training.steps:
         step["Tensor.__sub__.0.forward"] = forward([left, right], [made])
         step["Functional.mean.0.forward"] = forward([made], [scalar(3.0)])
@@ -198,12 +237,19 @@ def scale_kept(training):
         step.clear()
         for name, entry in data.items():
             if name == "Functional.cross_entropy.0.backward":
-                step["Tensor.__mul__.0.forward"] = forward([loss, value(1024.0)], [scalar(1500.0 + number)])
-                step["Tensor.__mul__.0.backward"] = {"input": [scalar(1.0)], "output": [scalar(1024.0)]}
+                step["Tensor.__mul__.0.forward"] = forward(
+                    [loss, value(1024.0)], [scalar(1500.0 + number)]
+                )
+                step["Tensor.__mul__.0.backward"] = {
+                    "input": [scalar(1.0)],
+                    "output": [scalar(1024.0)],
+                }
             step[name] = entry
         other = record(WEIGHT[:, :2])
         step["Cell.fc.Dense.parameters_grad.0"]["bias"] = [other]
-        step["Cell.optimizer.SGD.forward.0"] = update([GRADIENT, other], names=("fc.weight", "fc.bias"))
+        step["Cell.optimizer.SGD.forward.0"] = update(
+            [GRADIENT, other], names=("fc.weight", "fc.bias")
+        )
 
 
 def half_epsilon(training):
@@ -238,33 +284,33 @@ def lost_in_16_bits(training):
 AT = " (/me/train.py:7)"
 FAULTS = {
     stop_gradient: f"fault: the gradient ends at Functional.stop_gradient.0.forward, which passes none; "
-                   f"no gradient for fc.weight{AT}",
+    f"no gradient for fc.weight{AT}",
     zero_gradient: f"fault: the backward of Functional.matmul.0.forward gives zeros; no gradient for fc.weight, "
-                   f"in fc.Dense{AT}",
+    f"in fc.Dense{AT}",
     not_held: "fault: gradients are computed for out.weight, which no optimizer holds",
     unused: "suspicious: Cell.optimizer.SGD.forward.0 holds extra.weight, which no recorded call uses",
     left_as_it_is: "fault: no update changes a parameter: fc.weight",
     no_update: "suspicious: gradients are computed in 3 steps, and no optimizer runs: no parameter changes",
     never_training: "fault: Net is not in training mode, and an optimizer runs; the mode changes drop",
     no_return: "fault: Net is no longer in training mode from step 1 on, as after an evaluation; "
-               "the mode changes drop",
+    "the mode changes drop",
     dropout_off: "suspicious: drop (Dropout) is not in training mode, the model is; the mode changes drop",
     softmax_before: f"fault: Functional.cross_entropy.0.forward is given probabilities, as after a softmax, "
-                    f"where logits belong{AT}",
+    f"where logits belong{AT}",
     all_ignored: f"fault: all 2 labels of Functional.cross_entropy.0.forward are ignore_index (-100){AT}",
     label_too_large: f"fault: Functional.cross_entropy.0.forward is given the label 3, and there are 3 classes{AT}",
     loss_of_zero: f"fault: the loss is 0 in 3 steps: Functional.cross_entropy.0.forward{AT}",
     loss_of_one_number: f"fault: the loss is 1.25 in 3 steps with other batches: "
-                        f"Functional.cross_entropy.0.forward{AT}",
+    f"Functional.cross_entropy.0.forward{AT}",
     broadcast: f"fault: Tensor.__sub__.0.forward broadcasts (8, 1) and (8,) to 8 x 8{AT}",
     scale_kept: f"fault: the loss is multiplied by 1024 in Tensor.__mul__.0.forward, and Cell.optimizer.SGD.forward.0 "
-                f"is given gradients with this factor{AT}",
+    f"is given gradients with this factor{AT}",
     half_epsilon: f"suspicious: 1e-08 of Tensor.__add__.0.forward is zero in Float16{AT}",
     without_effect: f"fault: Tensor.add_.0.forward returns another result and leaves its input as it was; "
-                    f"Functional.cross_entropy.0.forward uses the input, no call the result{AT}",
+    f"Functional.cross_entropy.0.forward uses the input, no call the result{AT}",
     changed_between: "suspicious: fc.weight changed more from step 0 to the next than the update can do",
     lost_in_16_bits: "suspicious: the update of fc.weight is too small for 16 bits",
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("change", FAULTS, ids=lambda change: change.__name__)
@@ -297,12 +343,19 @@ def warm_up(training):
 def zero_in_the_first_step(training):
     zero_gradient(training)
     training.steps[1:] = Training().steps[1:]
-    for entry, part in (("Cell.fc.Dense.forward.0", "parameters"), ("Functional.matmul.0.forward", "input_args")):
+    for entry, part in (
+        ("Cell.fc.Dense.forward.0", "parameters"),
+        ("Functional.matmul.0.forward", "input_args"),
+    ):
         training.steps[0][entry][part] = training.steps[1][entry][part]
 
 
 def sigmoid_of_targets(training):
-    left, right, made = tensor(shape=[8, 1], norm=3.0), tensor(shape=[8], norm=4.0), tensor(shape=[8, 8], norm=5.0)
+    left, right, made = (
+        tensor(shape=[8, 1], norm=3.0),
+        tensor(shape=[8], norm=4.0),
+        tensor(shape=[8, 8], norm=5.0),
+    )
     for step in training.steps:  # distances of all pairs: nothing reduces them to the loss
         step["Tensor.__sub__.0.forward"] = forward([left, right], [made])
 
@@ -315,13 +368,23 @@ def scale_taken_out(training):
 
 
 def skipped_overflow(training):
-    training.steps[1]["Functional.matmul.0.backward"]["output"][1] = {**GRADIENT, "Max": float("inf"), "inf_count": 1}
+    training.steps[1]["Functional.matmul.0.backward"]["output"][1] = {
+        **GRADIENT,
+        "Max": float("inf"),
+        "inf_count": 1,
+    }
     del training.steps[1]["Cell.optimizer.SGD.forward.0"]
 
 
 HEALTHY = (
-    frozen, dropout_of_zero, warm_up, zero_in_the_first_step, sigmoid_of_targets, scale_taken_out, skipped_overflow
-)  # fmt: skip
+    frozen,
+    dropout_of_zero,
+    warm_up,
+    zero_in_the_first_step,
+    sigmoid_of_targets,
+    scale_taken_out,
+    skipped_overflow,
+)
 
 
 @pytest.mark.parametrize("change", HEALTHY, ids=lambda change: change.__name__)

@@ -70,7 +70,11 @@ def findings(debug, pair, models=None):
         debugger.step()
     debugger.close()
     found = probe.check(debug.dump_path).findings
-    assert not any(english_left(item.said.text("zh").replace("Net", "")) for item in found if "model" in item.said.key)
+    assert not any(
+        english_left(item.said.text("zh").replace("Net", ""))
+        for item in found
+        if "model" in item.said.key
+    )
     return {(item.weight, item.rule, str(item.said)) for item in found if item.weight != "note"}
 
 
@@ -83,8 +87,16 @@ def test_two_optimizers_of_one_net_and_the_other_net_that_none_holds_are_named(d
     pair.loss_of_two = pair.loss_of_one
     names = "0.first.weight, 0.first.bias, 0.last.weight and 1 more"
     assert findings(debug, pair) == {
-        ("suspicious", "held twice", f"Cell.optimizer.SGD and Cell.optimizer1.SGD both update {names} in one step"),
-        ("suspicious", "not held", "gradients reach the model 1 (Net), and no optimizer holds a parameter of it"),
+        (
+            "suspicious",
+            "held twice",
+            f"Cell.optimizer.SGD and Cell.optimizer1.SGD both update {names} in one step",
+        ),
+        (
+            "suspicious",
+            "not held",
+            "gradients reach the model 1 (Net), and no optimizer holds a parameter of it",
+        ),
     }
 
 
@@ -150,10 +162,11 @@ def test_a_layer_that_was_replaced_after_its_optimizer_was_made_is_a_fault(debug
     pair.step = lambda number: pair.make(lambda: (pair.one(pair.z) ** 2).mean(), pair.of_one)
     [fault] = [item for item in findings(debug, pair, pair.one) if item[0] == "fault"]
     assert fault == (
-        "fault", "not held",
+        "fault",
+        "not held",
         "Cell.optimizer.SGD holds other parameters with the names of last.weight, last.bias, which recorded calls use "
         "and no optimizer holds: a layer was replaced after the optimizer was made",
-    )  # fmt: skip
+    )
 
 
 def test_a_layer_that_was_replaced_before_is_no_finding(debug):
@@ -162,7 +175,9 @@ def test_a_layer_that_was_replaced_before_is_no_finding(debug):
     assert findings(debug, pair, pair.one) == set()
 
 
-def test_an_older_dump_that_has_one_of_two_parameters_of_a_name_does_not_name_two_optimizers(tmp_path):
+def test_an_older_dump_that_has_one_of_two_parameters_of_a_name_does_not_name_two_optimizers(
+    tmp_path,
+):
     def training(folder, is_old):
         made = Training()
         made.run["cells"] = [["0", "Net"], ["0.fc", "Dense"], ["1", "Net"], ["1.fc", "Dense"]]
@@ -170,7 +185,10 @@ def test_an_older_dump_that_has_one_of_two_parameters_of_a_name_does_not_name_tw
         made.run["parameters"] = {name: made._parameter(cell) for name, cell in names.items()}
         for step in made.steps:
             step["Cell.0.fc.Dense.forward.0"] = step.pop("Cell.fc.Dense.forward.0")
-            step["Cell.1.fc.Dense.forward.0"] = {**forward([], []), "parameters": {"weight": record(WEIGHT * 7)}}
+            step["Cell.1.fc.Dense.forward.0"] = {
+                **forward([], []),
+                "parameters": {"weight": record(WEIGHT * 7)},
+            }
             step["Cell.optimizer1.SGD.forward.0"] = update([GRADIENT])
         return {item.rule for item in probe.check(made.write(folder)).findings}
 
@@ -190,9 +208,13 @@ def unknown(debug, starts, level="mix"):
     debugger.close()
     check = probe.check(debug.dump_path)
     assert not any(
-        english_left(gap.text("zh").replace("Cell", "")) for gap in check.unknown if not gap.facts.get("names")
+        english_left(gap.text("zh").replace("Cell", ""))
+        for gap in check.unknown
+        if not gap.facts.get("names")
     )
-    return [str(gap) for gap in check.unknown], [str(item.said) for item in check.findings if item.weight != "note"]
+    return [str(gap) for gap in check.unknown], [
+        str(item.said) for item in check.findings if item.weight != "note"
+    ]
 
 
 def other_model(step):
@@ -250,7 +272,9 @@ def test_a_net_that_start_was_not_given_is_named(debug, level):
     pair = Pair()
     loose = [pair.one]  # Cells in a plain list belong to no Cell
     loss = lambda: (pair.two(loose[0](pair.z)) ** 2).mean()  # noqa: E731
-    said, found = unknown(debug, lambda number: [(pair.two, lambda: pair.make(loss, pair.of_two))], level)
+    said, found = unknown(
+        debug, lambda number: [(pair.two, lambda: pair.make(loss, pair.of_two))], level
+    )
     assert said == [outside("first.weight#2, first.bias#2, last.weight#2 and 1 more")]
     assert found == []
 
@@ -260,14 +284,18 @@ def test_a_net_outside_that_is_frozen_is_no_gap(debug):
     pair.one.set_grad(False)
     for parameter in pair.one.get_parameters():
         parameter.requires_grad = False
-    assert unknown(debug, lambda number: [(pair.two, lambda: pair.make(pair.loss_of_one, pair.of_two))]) == ([], [])
+    assert unknown(
+        debug, lambda number: [(pair.two, lambda: pair.make(pair.loss_of_one, pair.of_two))]
+    ) == ([], [])
 
 
 def test_a_head_outside_that_the_optimizer_holds_is_no_gap(debug):
     pair = Pair()
     pair.one.update_parameters_name("head.")
     pair.of_two = nn.SGD([*pair.two.trainable_params(), *pair.one.trainable_params()], 0.1)
-    assert unknown(debug, lambda number: [(pair.two, lambda: pair.make(pair.loss_of_one, pair.of_two))]) == ([], [])
+    assert unknown(
+        debug, lambda number: [(pair.two, lambda: pair.make(pair.loss_of_one, pair.of_two))]
+    ) == ([], [])
 
 
 class Scaled(nn.Cell):
@@ -286,7 +314,10 @@ def test_a_cell_around_the_model_is_no_cell_outside(debug):
     pair = Pair()
     around = Scaled(pair.two)
     loss = lambda: (around(pair.x) ** 2).mean()  # noqa: E731
-    assert unknown(debug, lambda number: [(pair.two, lambda: pair.make(loss, pair.of_two))]) == ([], [])
+    assert unknown(debug, lambda number: [(pair.two, lambda: pair.make(loss, pair.of_two))]) == (
+        [],
+        [],
+    )
 
 
 def test_a_net_outside_is_named_behind_many_frozen_cells(debug):

@@ -12,7 +12,9 @@ from tests.support.paths import environment, program
 from tests.support.thorough import thorough_but
 
 pytestmark = pytest.mark.slow
-OWN = [name for name in TRAININGS if not name.startswith("mindcv")]  # the package is not in the tests' environment
+OWN = [
+    name for name in TRAININGS if not name.startswith("mindcv")
+]  # the package is not in the tests' environment
 
 
 def answer(tmp_path, name):
@@ -23,7 +25,9 @@ def answer(tmp_path, name):
     return done.stdout.decode()
 
 
-@pytest.mark.parametrize("name", thorough_but(["stop_gradient", "evaluation without return"], list(FAULTS)))
+@pytest.mark.parametrize(
+    "name", thorough_but(["stop_gradient", "evaluation without return"], list(FAULTS))
+)
 def test_a_planted_fault_is_named_in_the_first_two_lines(tmp_path, name):
     assert "1 of 1 faults named" in answer(tmp_path, name)
 

@@ -22,19 +22,28 @@ def twos(*zeros):
 
 IGNORED = Tensor(np.full(28, -100, np.int32))
 CALLS = {
-    "division": (lambda: ops.div(twos(), twos(3, 4)), "the divisor is 0 in 2 of 20 elements, first [3, 1]"),
+    "division": (
+        lambda: ops.div(twos(), twos(3, 4)),
+        "the divisor is 0 in 2 of 20 elements, first [3, 1]",
+    ),
     "other side": (lambda: 1.0 / twos(2), "the divisor is 0 in 1 of 20 elements, first [2, 1]"),
     "negative": (
         lambda: ops.log(twos(1) - 1.0),
         "the logarithm of a negative number in 1 of 20 elements, first [1, 1]",
     ),
     "logarithm": (lambda: ops.log(twos(0)), "the logarithm of 0 in 1 of 20 elements, first [0, 1]"),
-    "root": (lambda: ops.sqrt(twos(0) - 1.0), "the square root of a negative number in 1 of 20 elements, first [0, 1]"),
+    "root": (
+        lambda: ops.sqrt(twos(0) - 1.0),
+        "the square root of a negative number in 1 of 20 elements, first [0, 1]",
+    ),
     "slope": (
         lambda: ms.grad(lambda x: ops.sqrt(x).sum())(twos(0, 2)),
         "the slope of a square root at 0 is infinite in 2 of 20 elements, first [0, 1]",
     ),
-    "exponential": (lambda: ops.exp(twos(0) * 50.0), "exp of a number above 88 in 19 of 20 elements, first [0, 0]"),
+    "exponential": (
+        lambda: ops.exp(twos(0) * 50.0),
+        "exp of a number above 88 in 19 of 20 elements, first [0, 0]",
+    ),
     "labels": (
         lambda: ops.cross_entropy(Tensor(np.ones((28, 3), np.float32)), IGNORED),
         "all 28 labels are ignore_index (-100), so the mean is 0 / 0",

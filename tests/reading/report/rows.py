@@ -14,10 +14,15 @@ def healthy(step, rank):
     wave = (step * 7 + rank * 3) % 5 / 100
     norm = 200.0 * math.exp(-step / 8) + 1
     return {
-        "loss": 3.0 * math.exp(-step / 40) + 0.5 + wave, "optimizer.global_norm": norm + wave,
-        "optimizer.learning_rate": 0.001, "fc.weight.grad": 0.4 + wave, "out.weight.grad": 0.2 + wave,
-        "fc.weight.param": 4.0, "fc.weight.update": 0.001 + wave / 1000, "seconds": 0.1,
-    }  # fmt: skip
+        "loss": 3.0 * math.exp(-step / 40) + 0.5 + wave,
+        "optimizer.global_norm": norm + wave,
+        "optimizer.learning_rate": 0.001,
+        "fc.weight.grad": 0.4 + wave,
+        "out.weight.grad": 0.2 + wave,
+        "fc.weight.param": 4.0,
+        "fc.weight.update": 0.001 + wave / 1000,
+        "seconds": 0.1,
+    }
 
 
 def spike(step, rank):

@@ -21,30 +21,59 @@ FAULT = "Tensor.__mul__.0.forward"
 def one_dump(folder, scale, factor, step=0, rank=0, names=()):
     """Write a step of one rank: an embedding, a multiplication by a scale, a softmax, a loss, and their backwards."""
     base = 1.0 + step / 10 + rank / 100
-    x, y, z, loss = (builders.tensor(norm=base * n, Max=base * n, mean=base / n) for n in (3.0, 5.0, 7.0, 11.0))
+    x, y, z, loss = (
+        builders.tensor(norm=base * n, Max=base * n, mean=base / n) for n in (3.0, 5.0, 7.0, 11.0)
+    )
     x = {**x, "Mean": base / 3}
     y, z = ({**item, "Norm": item["Norm"] * factor, "Max": item["Max"] * factor} for item in (y, z))
-    loss = {**loss, "shape": [], "Mean": 2.0 / (step + 1) * factor, "Max": 1.0, "Min": 1.0, "Norm": 1.0 * factor}
+    loss = {
+        **loss,
+        "shape": [],
+        "Mean": 2.0 / (step + 1) * factor,
+        "Max": 1.0,
+        "Min": 1.0,
+        "Norm": 1.0 * factor,
+    }
     grad = builders.tensor(norm=0.5 * factor * base)
     data = {
-        "Primitive.gather.Gather.0.forward": builders.forward([builders.tensor(norm=1.0, Max=base)], [x]),
+        "Primitive.gather.Gather.0.forward": builders.forward(
+            [builders.tensor(norm=1.0, Max=base)], [x]
+        ),
         FAULT: builders.forward([x, builders.value(scale)], [y]),
         "Functional.softmax.0.forward": builders.forward([y], [z]),
         CELLS: builders.forward([x], [z]),
         "Functional.cross_entropy.0.forward": builders.forward([z], [loss]),
-        "Functional.cross_entropy.0.backward": {"input": [builders.tensor(norm=1.0)], "output": [grad]},
-        "Functional.softmax.0.backward": {"input": [grad], "output": [builders.tensor(norm=0.25 * factor * base)]},
+        "Functional.cross_entropy.0.backward": {
+            "input": [builders.tensor(norm=1.0)],
+            "output": [grad],
+        },
+        "Functional.softmax.0.backward": {
+            "input": [grad],
+            "output": [builders.tensor(norm=0.25 * factor * base)],
+        },
         "Cell.blocks.1.attention.Attention.parameters_grad.0": {
             "weight": [builders.tensor(norm=0.125 * factor * base)]
         },
     }
     for number, name in enumerate(names):
-        data[name] = builders.forward([builders.tensor(norm=50.0 + number)], [builders.tensor(norm=60.0 + number)])
+        data[name] = builders.forward(
+            [builders.tensor(norm=50.0 + number)], [builders.tensor(norm=60.0 + number)]
+        )
     stack = {
-        "0": [[FAULT], [LIBRARY, FRAME.format("model/attention.py", 48, "scores = q @ k * the_secret_scale")]],
-        "1": [["Functional.softmax.0.forward"], [FRAME.format("train.py", 9, "weights = softmax(scores)")]],
+        "0": [
+            [FAULT],
+            [LIBRARY, FRAME.format("model/attention.py", 48, "scores = q @ k * the_secret_scale")],
+        ],
+        "1": [
+            ["Functional.softmax.0.forward"],
+            [FRAME.format("train.py", 9, "weights = softmax(scores)")],
+        ],
     }
-    construct = {FAULT: CELLS, "Functional.softmax.0.forward": CELLS, CELLS: "Cell.blocks.1.Block.forward.0"}
+    construct = {
+        FAULT: CELLS,
+        "Functional.softmax.0.forward": CELLS,
+        CELLS: "Cell.blocks.1.Block.forward.0",
+    }
     return builders.write(folder / f"step{step}" / f"rank{rank}", data, stack, construct)
 
 

@@ -94,28 +94,56 @@ def _two_without_numbers(folder):
 
 
 SITUATIONS = {
-    "a healthy run": Situation(_whole, 0, "No fault is seen in steps 0-2: 2 ranks, 18 forward and 18 backward"),
-    "NaN": Situation(_with_nan, 1, "step 1, rank 0: Functional.matmul.0.forward makes NaN of finite inputs"),
-    "a fault of check": Situation(_fault_of_check, 1, "fault: the backward of Functional.matmul.0.forward gives zeros"),
-    "ranks that disagree": Situation(_ranks_apart, 1, "step 0: parameter fc.weight should be the same on all ranks"),
-    "ranks that cannot be known": Situation(_lacking("parameters"), 2, "cannot be known: "),
-    "a rule in a series": Situation(_rule_in_series, 1, "step 4: Cell.fc.Dense.parameters_grad.0.weight.0: growing"),
-    "an alarm of the monitor": Situation(lambda folder: [write_rows(folder / "run", spike)], 1, "step 45: loss: spike"),
-    "two runs that are equal": Situation(_two_equal, 0, "No difference beyond tolerance in steps 0-2: 2 ranks, 18"),
-    "two runs that differ": Situation(
-        lambda folder: [*faulty(folder, 2, 2)], 1, "differs; first: argument at step 0, 2 ranks (0, 1), Tensor.__mul__"
+    "a healthy run": Situation(
+        _whole, 0, "No fault is seen in steps 0-2: 2 ranks, 18 forward and 18 backward"
     ),
-    "a rank that lacks": Situation(_lacking("a rank"), 2, "cannot be known: 1 of 2 ranks have no dump here"),
-    "gradients that were not recorded": Situation(_lacking("backwards"), 2, "cannot be known: no gradient is recorded"),
+    "NaN": Situation(
+        _with_nan, 1, "step 1, rank 0: Functional.matmul.0.forward makes NaN of finite inputs"
+    ),
+    "a fault of check": Situation(
+        _fault_of_check, 1, "fault: the backward of Functional.matmul.0.forward gives zeros"
+    ),
+    "ranks that disagree": Situation(
+        _ranks_apart, 1, "step 0: parameter fc.weight should be the same on all ranks"
+    ),
+    "ranks that cannot be known": Situation(_lacking("parameters"), 2, "cannot be known: "),
+    "a rule in a series": Situation(
+        _rule_in_series, 1, "step 4: Cell.fc.Dense.parameters_grad.0.weight.0: growing"
+    ),
+    "an alarm of the monitor": Situation(
+        lambda folder: [write_rows(folder / "run", spike)], 1, "step 45: loss: spike"
+    ),
+    "two runs that are equal": Situation(
+        _two_equal, 0, "No difference beyond tolerance in steps 0-2: 2 ranks, 18"
+    ),
+    "two runs that differ": Situation(
+        lambda folder: [*faulty(folder, 2, 2)],
+        1,
+        "differs; first: argument at step 0, 2 ranks (0, 1), Tensor.__mul__",
+    ),
+    "a rank that lacks": Situation(
+        _lacking("a rank"), 2, "cannot be known: 1 of 2 ranks have no dump here"
+    ),
+    "gradients that were not recorded": Situation(
+        _lacking("backwards"), 2, "cannot be known: no gradient is recorded"
+    ),
     "a broken file": Situation(_lacking("half of one dump.json"), 2, "dump.json"),
-    "a healthy monitor": Situation(lambda folder: [write_rows(folder / "run")], 0, "No fault is seen in 120 rows"),
+    "a healthy monitor": Situation(
+        lambda folder: [write_rows(folder / "run")], 0, "No fault is seen in 120 rows"
+    ),
     "NaN in the monitor": Situation(
         lambda folder: [write_rows(folder / "run", broken)], 1, "step 50: loss: NaN/Inf: Inf after"
     ),
-    "few rows": Situation(lambda folder: [write_rows(folder / "run", steps=2)], 2, "cannot be known: most rules need"),
+    "few rows": Situation(
+        lambda folder: [write_rows(folder / "run", steps=2)], 2, "cannot be known: most rules need"
+    ),
     "two equal runs with NaN": Situation(
-        lambda folder: [*_with_nan(folder, "a"), *_with_nan(folder, "b")], 1, "but B by itself has a finding: "
+        lambda folder: [*_with_nan(folder, "a"), *_with_nan(folder, "b")],
+        1,
+        "but B by itself has a finding: ",
     ),
     "two equal runs with an alarm": Situation(_two_with_alarm, 1, "finding: step 45: loss: spike"),
-    "two runs without numbers": Situation(_two_without_numbers, 2, "cannot be known: no tensor has numbers"),
+    "two runs without numbers": Situation(
+        _two_without_numbers, 2, "cannot be known: no tensor has numbers"
+    ),
 }

@@ -21,7 +21,9 @@ from tests.support.paths import ROOT
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(not find_browser(), reason="no chromium here; `make report-test` installs it"),
+    pytest.mark.skipif(
+        not find_browser(), reason="no chromium here; `make report-test` installs it"
+    ),
 ]
 AXE = os.environ.get("PROBE_AXE", str(ROOT / ".axe" / "package" / "axe.min.js"))
 MARKS = "performance.getEntriesByName('probe-ready')"
@@ -43,9 +45,16 @@ def browser():
 def page(tmp_path_factory):
     """Return the report of two runs of which one has another scale."""
     folder = tmp_path_factory.mktemp("fault")
-    names = ["<script>alert(1)</script>.0.forward", "<img src=x onerror=alert(2)>.0.forward", "a\u202eb.0.forward"]
+    names = [
+        "<script>alert(1)</script>.0.forward",
+        "<img src=x onerror=alert(2)>.0.forward",
+        "a\u202eb.0.forward",
+    ]
     golden, mine = faulty(folder, 6, 4, names=[*names, "x" * 10_000 + ".0.forward"])
-    assert main(["report", str(golden), str(mine), "-o", str(folder / "report.html"), "--jobs", "1"]) == 1
+    assert (
+        main(["report", str(golden), str(mine), "-o", str(folder / "report.html"), "--jobs", "1"])
+        == 1
+    )
     return folder / "report.html"
 
 
@@ -80,7 +89,15 @@ def large(tmp_path_factory):
                 for path in source.iterdir():
                     os.link(path, target / path.name)
         output = folder / f"{entries}.html"
-        main(["report", *map(str, sides), "-o", str(output), *(["--all"] if entries == 200_000 else [])])
+        main(
+            [
+                "report",
+                *map(str, sides),
+                "-o",
+                str(output),
+                *(["--all"] if entries == 200_000 else []),
+            ]
+        )
         return output
 
     return build
@@ -117,7 +134,8 @@ def paint_times(browser, frames=120):
 
 @pytest.mark.thorough
 @pytest.mark.parametrize(
-    "entries", [20_000, *(pytest.param(entries, marks=pytest.mark.proof) for entries in (200_000, 1_000_000))]
+    "entries",
+    [20_000, *(pytest.param(entries, marks=pytest.mark.proof) for entries in (200_000, 1_000_000))],
 )
 def test_large_reports_open_fast(browser, large, entries):
     path = large(entries)
@@ -125,7 +143,9 @@ def test_large_reports_open_fast(browser, large, entries):
     size = path.stat().st_size
     paints = paint_times(browser)
     slow = paints[int(len(paints) * 0.95)]
-    print(f"{entries} entries: {took:.0f} ms beyond an empty page, {size / 1e6:.1f} MB, paint {slow:.1f} ms (95 %)")
+    print(
+        f"{entries} entries: {took:.0f} ms beyond an empty page, {size / 1e6:.1f} MB, paint {slow:.1f} ms (95 %)"
+    )
     assert took <= LIMITS[entries]
     assert entries > 20_000 or size <= 2.5e6
     assert browser.js("performance.getEntriesByName('probe-paint').length") > 60
@@ -145,7 +165,12 @@ def test_the_first_screen_names_the_fault(browser, page):
     browser.open(page)
     text = browser.js("document.querySelector('.origin').innerText")
     bottom = browser.js("document.querySelector('.origin').getBoundingClientRect().bottom")
-    for part in (FAULT, "0.25 in A, 0.0625 in B", "model/attention.py:48", "scores = q @ k * the_secret_scale"):
+    for part in (
+        FAULT,
+        "0.25 in A, 0.0625 in B",
+        "model/attention.py:48",
+        "scores = q @ k * the_secret_scale",
+    ):
         assert part in text
     assert bottom < 900
     assert (browser.errors, len(browser.requests)) == ([], 1)
@@ -158,10 +183,16 @@ def test_the_page_of_one_run_tells_its_faults_in_both_languages(browser, tmp_pat
     assert main(["report", path, "-o", str(output), "--jobs", "1", "--lang", "en"]) == 1
     browser.open(output)
     whole = probe.check(path).findings[0].whole
-    first = str(whole).replace("/me/train.py", "train.py")  # no folder of the machine is in the page
+    first = str(whole).replace(
+        "/me/train.py", "train.py"
+    )  # no folder of the machine is in the page
     assert first in browser.js("document.body.innerText")
-    browser.js("[...document.querySelectorAll('button')].find((button) => button.lang === 'zh').click()")
-    shown = browser.js("[...document.querySelectorAll('details.card li')].map((item) => item.innerText)")
+    browser.js(
+        "[...document.querySelectorAll('button')].find((button) => button.lang === 'zh').click()"
+    )
+    shown = browser.js(
+        "[...document.querySelectorAll('details.card li')].map((item) => item.innerText)"
+    )
     assert whole.text("zh").replace("/me/train.py", "train.py") in shown
     assert first not in browser.js("document.body.innerText")
     assert browser.errors == []
@@ -172,9 +203,16 @@ def test_the_first_screen_calls_a_harmless_change_harmless(browser, tmp_path):
     write(tmp_path / "a", calls)
     write(tmp_path / "b", {**calls, "Functional.ones.0.forward": forward([], [tensor(norm=9.0)])})
     output = tmp_path / "report.html"
-    assert main(["report", str(tmp_path / "a"), str(tmp_path / "b"), "-o", str(output), "--lang", "en"]) == 0
+    assert (
+        main(
+            ["report", str(tmp_path / "a"), str(tmp_path / "b"), "-o", str(output), "--lang", "en"]
+        )
+        == 0
+    )
     browser.open(output)
-    assert browser.js("document.querySelector('.verdict').innerText").startswith("No difference beyond tolerance in ")
+    assert browser.js("document.querySelector('.verdict').innerText").startswith(
+        "No difference beyond tolerance in "
+    )
 
 
 def test_the_chinese_page_has_chinese_findings(browser, tmp_path):
@@ -231,9 +269,13 @@ def test_search_sort_and_filter_of_the_table(browser, page):
     browser.wait("document.querySelectorAll('.rows .row').length === 2")
     assert "q=softmax" in browser.js("location.hash")
     browser.open(page, "#v=calls&s=0&r=0&o=-rel")
-    names = browser.js("[...document.querySelectorAll('.rows .row a')].map((link) => link.textContent)")
+    names = browser.js(
+        "[...document.querySelectorAll('.rows .row a')].map((link) => link.textContent)"
+    )
     assert len(names) > 3
-    worst = browser.js("[...document.querySelectorAll('.rows .heat')].map((item) => Number(item.textContent))")
+    worst = browser.js(
+        "[...document.querySelectorAll('.rows .heat')].map((item) => Number(item.textContent))"
+    )
     assert worst == sorted(worst, reverse=True)
     browser.open(page, "#v=calls&s=0&r=0&f=origin")
     rows = browser.js("[...document.querySelectorAll('.rows .row')].map((row) => row.textContent)")
@@ -271,9 +313,14 @@ def test_axe_finds_no_violation(browser, page, view, theme):
 @pytest.mark.parametrize("view", VIEWS)
 def test_every_view_works_in_chinese_and_at_200_percent(browser, page, view):
     browser.open(page, f"#v={view}&s=0&r=0")
-    browser.js("[...document.querySelectorAll('button')].find((button) => button.lang === 'zh').click()")
+    browser.js(
+        "[...document.querySelectorAll('button')].find((button) => button.lang === 'zh').click()"
+    )
     assert browser.js("document.documentElement.lang") == "zh"
-    assert any("\u4e00" <= letter <= "\u9fff" for letter in browser.js("document.querySelector('h2').textContent"))
+    assert any(
+        "\u4e00" <= letter <= "\u9fff"
+        for letter in browser.js("document.querySelector('h2').textContent")
+    )
     browser.size(640, 450, 2)
     fits = browser.js("document.documentElement.scrollWidth <= innerWidth")
     browser.size(1280, 900)
@@ -283,7 +330,9 @@ def test_every_view_works_in_chinese_and_at_200_percent(browser, page, view):
 
 def test_the_finding_is_copied_as_text(browser, page):
     browser.open(page)
-    browser.call("Browser.grantPermissions", permissions=["clipboardReadWrite", "clipboardSanitizedWrite"])
+    browser.call(
+        "Browser.grantPermissions", permissions=["clipboardReadWrite", "clipboardSanitizedWrite"]
+    )
     browser.key("y")
     browser.wait("document.getElementById('status').textContent")
     text = browser.js("navigator.clipboard.readText()")
@@ -292,7 +341,9 @@ def test_the_finding_is_copied_as_text(browser, page):
 
 def test_an_old_browser_gets_one_sentence(browser, page, tmp_path):
     old = tmp_path / "old.html"
-    old.write_text(page.read_text().replace("DecompressionStream", "NoSuchStream"))  # the script has another hash now
+    old.write_text(
+        page.read_text().replace("DecompressionStream", "NoSuchStream")
+    )  # the script has another hash now
     browser.call("Page.navigate", url=old.as_uri())
     browser.wait("document.readyState === 'complete' && document.getElementById('old')")
     assert "needs a newer browser" in browser.js("document.body.innerText")

@@ -21,7 +21,15 @@ from probe.reading.compare.pairing.alignment import Pair
 from probe.reading.report import content, part as kinds
 from probe.reading.report.content import ContentMaker, Merged, Sources
 from probe.reading.report.headline import OneRun
-from probe.reading.report.part import MISSING_DOUBLE, MISSING_SINGLE, Part, doubled, joined, packed, single
+from probe.reading.report.part import (
+    MISSING_DOUBLE,
+    MISSING_SINGLE,
+    Part,
+    doubled,
+    joined,
+    packed,
+    single,
+)
 from probe.reading.report.report import _pair_state, pair_part, read_pairs, run_part, write
 from tests.reading.builders import calls, dump, forward, tensor, value
 
@@ -30,7 +38,9 @@ def unpacked(letters, column):
     """Return the bytes of a column that was packed."""
     content, size = gzip.decompress(base64.b64decode(letters)), column.itemsize
     count = len(content) // size
-    return b"".join(bytes(content[place * count + number] for place in range(size)) for number in range(count))
+    return b"".join(
+        bytes(content[place * count + number] for place in range(size)) for number in range(count)
+    )
 
 
 @pytest.mark.parametrize(
@@ -79,7 +89,11 @@ def pair_state(a, b):
 
 
 def call(given, made):
-    return {"Functional.f.0.forward": forward([tensor(norm=given, Max=given)], [tensor(norm=made, Max=made)])}
+    return {
+        "Functional.f.0.forward": forward(
+            [tensor(norm=given, Max=given)], [tensor(norm=made, Max=made)]
+        )
+    }
 
 
 @pytest.mark.parametrize(
@@ -107,11 +121,14 @@ def test_an_output_has_not_grown_where_no_digit_of_float32_could_tell(rel_l2, st
 @pytest.mark.parametrize(
     ("numbers", "state"),
     [
-        ({"Max": 1.0, "Min": -1.0}, "ok"), ({"Max": 64000.0}, "close_to_overflow"),
+        ({"Max": 1.0, "Min": -1.0}, "ok"),
+        ({"Max": 64000.0}, "close_to_overflow"),
         ({"Min": -64000.0}, "close_to_overflow"),
-        ({"Max": math.inf}, "nan"), ({"Min": math.nan}, "nan"), ({"Max": 64000.0, "dtype": "Float32"}, "ok"),
+        ({"Max": math.inf}, "nan"),
+        ({"Min": math.nan}, "nan"),
+        ({"Max": 64000.0, "dtype": "Float32"}, "ok"),
     ],
-)  # fmt: skip
+)
 def test_the_state_of_a_call_of_one_run(numbers, state):
     record = tensor(**{"dtype": "Float16", **numbers})
     part = run_part(dump({"Functional.f.0.forward": forward([value(2)], [record])}).folder)

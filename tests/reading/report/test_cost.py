@@ -63,6 +63,8 @@ def test_a_report_costs_at_most_twice_the_comparison(tmp_path):
     times = [(run("compare", *sides), run("report", *sides, "-o", page)) for _ in range(TIMES)]
     ratio = statistics.median(report[0] / compare[0] for compare, report in times)
     memory = max(report[1] for _, report in times)
-    print(f"report / compare: {ratio:.2f} in time, {memory:.0f} MB, page {page.stat().st_size / 1e6:.1f} MB")
+    print(
+        f"report / compare: {ratio:.2f} in time, {memory:.0f} MB, page {page.stat().st_size / 1e6:.1f} MB"
+    )
     assert ratio <= 2
     assert memory <= 300

@@ -36,14 +36,23 @@ def test_the_origin_is_named_with_its_line_of_code(tmp_path):
     assert status == 1
     assert (first["kind"], first["name"], first["ranks"]) == ("argument", FAULT, [1, 2, 3])
     assert "0.25" in first["sentence"] and "0.0625" in first["sentence"]
-    assert first["code"] == ["model/attention.py", 48, "construct", "scores = q @ k * the_secret_scale", 1]
+    assert first["code"] == [
+        "model/attention.py",
+        48,
+        "construct",
+        "scores = q @ k * the_secret_scale",
+        1,
+    ]
 
 
 def test_every_sentence_about_two_runs_is_there_in_chinese(tmp_path):
     golden, mine = faulty(tmp_path)
     one_dump(golden, 0.25, 1.0, step=9)
     made = {"Functional.f.0.forward": builders.forward([builders.tensor()], [builders.tensor()])}
-    for folder, more in ((golden, {}), (mine, {"raised": "ValueError: x", "pending": "nobody waited"})):
+    for folder, more in (
+        (golden, {}),
+        (mine, {"raised": "ValueError: x", "pending": "nobody waited"}),
+    ):
         data = {name: {**entry, **more} for name, entry in made.items()}
         builders.write(folder / "step5" / "rank0", data, run={"seed": len(more)})
         builders.write(folder / "step0" / "rank4", {**data, **made}, run={"seed": len(more)})
@@ -51,13 +60,20 @@ def test_every_sentence_about_two_runs_is_there_in_chinese(tmp_path):
     description = found["description"]
     said = [item["sentence"] for item in (*description["origins"], *description["later"])]
     said += [*description["soft"], *description["remarks"], *description["notes"].values()]
-    for words in ("not compared, only in A: step 9, rank 0", "the runs differ: seed: 0 in A, 2 in B",
-                  "raised: ValueError: x; pending: nobody waited"):  # fmt: skip
+    for words in (
+        "not compared, only in A: step 9, rank 0",
+        "the runs differ: seed: 0 in A, 2 in B",
+        "raised: ValueError: x; pending: nobody waited",
+    ):
         assert words in said
     chinese = [description["chinese"][sentence] for sentence in said]
     assert all(re.search("[\u4e00-\u9fff]", sentence) for sentence in chinese), chinese
-    assert [words for sentence in chinese for words in re.findall(r"(?<![\w.])[a-z]+ [a-z]+\b", sentence)
-            if words != "nobody waited"] == []  # fmt: skip
+    assert [
+        words
+        for sentence in chinese
+        for words in re.findall(r"(?<![\w.])[a-z]+ [a-z]+\b", sentence)
+        if words != "nobody waited"
+    ] == []
 
 
 def test_every_call_and_number_of_both_runs_is_in_the_page(tmp_path):
@@ -109,7 +125,10 @@ def test_one_clean_run_ends_with_status_0(tmp_path):
     status, found, _ = report(tmp_path, Training().write(tmp_path / "run"))
     assert status == 0
     assert found["description"]["headline"]["tone"] == "good"
-    assert found["description"]["headline"]["text"] == "No fault is seen in steps 0-2: 9 forward and 9 backward entries"
+    assert (
+        found["description"]["headline"]["text"]
+        == "No fault is seen in steps 0-2: 9 forward and 9 backward entries"
+    )
 
 
 def test_a_run_of_which_a_part_cannot_be_known_has_no_green_headline(tmp_path):
@@ -134,7 +153,9 @@ def test_an_alarm_of_the_monitor_is_the_headline_of_a_run_without_nan(tmp_path):
 
 def test_numbers_that_half_the_digits_cannot_hold_are_kept_whole(tmp_path):
     big = builders.tensor(Max=1e300, Min=5e-300, dtype="Float64")
-    builders.write(tmp_path / "run" / "step0" / "rank0", {"Mint.exp.0.forward": builders.forward([], [big])})
+    builders.write(
+        tmp_path / "run" / "step0" / "rank0", {"Mint.exp.0.forward": builders.forward([], [big])}
+    )
     _, found, _ = report(tmp_path, tmp_path / "run")
     assert found["row-Max_b"][0] == 1e300
     assert found["row-Min_b"][0] == 5e-300
@@ -174,10 +195,26 @@ def test_names_from_a_dump_are_never_markup(tmp_path):
 def test_the_page_asks_for_nothing_and_runs_one_script_only(tmp_path):
     _, _, page = report(tmp_path, *faulty(tmp_path, 1, 1))
     text = page.read_text()
-    assert re.search(r"default-src 'none'; script-src 'sha256-[^']+'; style-src 'sha256-[^']+'", text)
-    own = "\n".join(read(name) for name in SCRIPTS if not name.startswith("vendor/")) + read("page/page.html")
-    own = own.replace("http://www.w3.org/2000/svg", "")  # the name of a kind of element, not an address
-    for word in ("http:", "https:", "fetch(", "XMLHttpRequest", "WebSocket", "innerHTML", "eval(", " src=", "import("):
+    assert re.search(
+        r"default-src 'none'; script-src 'sha256-[^']+'; style-src 'sha256-[^']+'", text
+    )
+    own = "\n".join(read(name) for name in SCRIPTS if not name.startswith("vendor/")) + read(
+        "page/page.html"
+    )
+    own = own.replace(
+        "http://www.w3.org/2000/svg", ""
+    )  # the name of a kind of element, not an address
+    for word in (
+        "http:",
+        "https:",
+        "fetch(",
+        "XMLHttpRequest",
+        "WebSocket",
+        "innerHTML",
+        "eval(",
+        " src=",
+        "import(",
+    ):
         assert word not in own, word
     assert not re.search(r"<[^>]+\son\w+=", read("page/page.html"))
     assert text.count("</script") == text.count("<script")
@@ -195,7 +232,10 @@ def test_every_text_has_both_languages_and_is_used():
     code = "\n".join(read(name) for name in SCRIPTS if name.startswith("page/"))
     for key, both in texts.items():
         assert len(both) == 2 and all(both), key
-        assert re.findall(r"\{\d\}", both[0]) == sorted(re.findall(r"\{\d\}", both[1])) or key == "matrix_cut", key
+        assert (
+            re.findall(r"\{\d\}", both[0]) == sorted(re.findall(r"\{\d\}", both[1]))
+            or key == "matrix_cut"
+        ), key
         assert re.search(rf"\b{key}\b", code), key
 
 
@@ -226,9 +266,12 @@ def test_arrays_that_differ_get_a_histogram_of_their_errors(tmp_path):
         (folder / "dump_tensor_data").mkdir(parents=True)
         np.save(folder / "dump_tensor_data" / "exp.npy", values)
         output = builders.tensor(
-            data_name="exp.npy", Max=float(values.max()), Min=float(values.min()), mean=float(values.mean()),
+            data_name="exp.npy",
+            Max=float(values.max()),
+            Min=float(values.min()),
+            mean=float(values.mean()),
             norm=float(np.linalg.norm(values)),
-        )  # fmt: skip
+        )
         data = {"Mint.exp.0.forward": builders.forward([builders.tensor()], [output])}
         builders.write(folder, data, dump_data_dir="dump_tensor_data")
     _, found, _ = report(tmp_path, tmp_path / "golden", tmp_path / "mine")
@@ -269,7 +312,9 @@ def test_the_function_writes_the_page_of_the_command(tmp_path):
     outcome = probe.report(golden, probe.open(mine), path=tmp_path / "two.html")
     assert columns(tmp_path / "two.html") == expected
     assert (outcome.status, outcome.size) == (1, (tmp_path / "two.html").stat().st_size)
-    assert probe.report(str(golden), path=tmp_path / "one.html").status == 2  # the ranks have no parameters in it
+    assert (
+        probe.report(str(golden), path=tmp_path / "one.html").status == 2
+    )  # the ranks have no parameters in it
     alone = columns(tmp_path / "one.html")["description"]
     assert alone["origins"] == [] != expected["description"]["origins"]
     probe.report(mine, path=tmp_path / "zh.html", lang="zh")

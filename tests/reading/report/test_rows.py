@@ -21,7 +21,9 @@ def test_a_healthy_monitor_has_a_green_page_that_names_its_rows(tmp_path):
     status, found, _ = report(tmp_path, write_rows(tmp_path / "run"))
     headline = found["description"]["headline"]
     assert (status, headline["tone"], headline["others"]) == (0, "good", 0)
-    assert headline["text"].startswith("No fault is seen in 120 rows of the monitor, steps 0-59, 8 series")
+    assert headline["text"].startswith(
+        "No fault is seen in 120 rows of the monitor, steps 0-59, 8 series"
+    )
     assert found["description"]["trends"] == []
 
 
@@ -31,7 +33,9 @@ def test_an_alarm_heads_the_page_and_the_command_with_the_status_of_watch(tmp_pa
     said = capsys.readouterr().out.splitlines()[0]
     assert status == 1 == main(["watch", str(run)])
     assert found["description"]["headline"]["tone"] == "bad"
-    assert said == "step 45: loss: spike: 3.425e+04, 2.106 at most in the 20 steps before in step 45"
+    assert (
+        said == "step 45: loss: spike: 3.425e+04, 2.106 at most in the 20 steps before in step 45"
+    )
     assert found["description"]["headline"]["text"] == said
 
 
@@ -53,7 +57,9 @@ def test_nan_that_no_rule_looks_at_is_the_headline_too(tmp_path):
     assert "NaN/Inf in 1 series: optimizer.momentum" in found["description"]["headline"]["text"]
 
 
-def test_parameters_that_leave_each_other_on_two_ranks_are_told_as_watch_tells_them(tmp_path, capsys):
+def test_parameters_that_leave_each_other_on_two_ranks_are_told_as_watch_tells_them(
+    tmp_path, capsys
+):
     def row(step, rank):
         return {**healthy(step, rank), "fc.weight.param": 4.0 + (rank if step > 30 else 0)}
 
@@ -122,7 +128,9 @@ def test_a_folder_with_a_dump_and_rows_shows_both(tmp_path):
     status, found, _ = report(tmp_path, run)
     text = found["description"]["headline"]["text"]
     assert status == 0
-    assert text.startswith("No fault is seen in steps 0-2: 9 forward and 9 backward entries; 60 rows of the monitor")
+    assert text.startswith(
+        "No fault is seen in steps 0-2: 9 forward and 9 backward entries; 60 rows of the monitor"
+    )
     assert len(found["description"]["units"]) == 3
     assert len(found["description"]["curves"]) == 8
 
@@ -138,14 +146,23 @@ def test_check_tells_the_alarms_beside_a_dump_as_the_page_does(tmp_path, capsys)
     assert capsys.readouterr().out.startswith(f"fault: {alarm}\n")
     assert main(["check", str(run), "--json"]) == 1
     (first, *_) = json.loads(capsys.readouterr().out)["findings"]
-    assert (first["rule"], first["name"], first["step"], first["weight"]) == ("spike", "loss", 45, "fault")
+    assert (first["rule"], first["name"], first["step"], first["weight"]) == (
+        "spike",
+        "loss",
+        45,
+        "fault",
+    )
 
 
 def test_each_sentence_of_the_page_is_there_in_chinese(tmp_path):
     for row in (healthy, broken):
         _, found, _ = report(tmp_path, write_rows(tmp_path / row.__name__, row))
         description = found["description"]
-        said = [description["headline"]["text"], description["rows"], *(it["sentence"] for it in description["trends"])]
+        said = [
+            description["headline"]["text"],
+            description["rows"],
+            *(it["sentence"] for it in description["trends"]),
+        ]
         assert all(description["chinese"][sentence] != sentence for sentence in said)
 
 
@@ -198,7 +215,9 @@ def test_follow_renews_the_page_while_the_training_runs(tmp_path, monkeypatch, c
         "120 rows of the monitor, steps 0-59",
     ]
     assert all(description["follow"] == following.PAUSE for description in seen)
-    assert columns(page)["description"]["follow"] == 0  # a page that is sent on does not renew itself
+    assert (
+        columns(page)["description"]["follow"] == 0
+    )  # a page that is sent on does not renew itself
     lines = capsys.readouterr().out.splitlines()
     assert [line for line in lines if line.startswith("step 50: loss: NaN/Inf")] != []
     assert sorted(path.name for path in tmp_path.iterdir()) == ["report.html", "run"]

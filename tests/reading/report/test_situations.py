@@ -22,12 +22,20 @@ from tests.support.browser import Browser, find_browser, has_chinese_font
 #: the colours of the three headlines in page.css, light and dark
 COLOURS = {
     "light": {"good": "rgb(29, 99, 50)", "bad": "rgb(155, 28, 18)", "unsure": "rgb(122, 74, 0)"},
-    "dark": {"good": "rgb(143, 214, 164)", "bad": "rgb(255, 157, 143)", "unsure": "rgb(240, 192, 112)"},
+    "dark": {
+        "good": "rgb(143, 214, 164)",
+        "bad": "rgb(255, 157, 143)",
+        "unsure": "rgb(240, 192, 112)",
+    },
 }
 SIZES = {"wide": (1400, 1000), "narrow": (420, 900)}
 HEADLINE = "document.getElementById('headline')"
-needs_browser = pytest.mark.skipif(not find_browser(), reason="no chromium here; `make browser` installs it")
-needs_chinese = pytest.mark.skipif(not has_chinese_font(), reason="no Chinese font; `make browser` installs one")
+needs_browser = pytest.mark.skipif(
+    not find_browser(), reason="no chromium here; `make browser` installs it"
+)
+needs_chinese = pytest.mark.skipif(
+    not has_chinese_font(), reason="no Chinese font; `make browser` installs one"
+)
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +53,16 @@ def page(tmp_path_factory):
         if name not in made:
             folder = tmp_path_factory.mktemp("situation")
             output = folder / "report.html"
-            status = main(["report", *map(str, SITUATIONS[name].make(folder)), "-o", str(output), "--jobs", "1"])
+            status = main(
+                [
+                    "report",
+                    *map(str, SITUATIONS[name].make(folder)),
+                    "-o",
+                    str(output),
+                    "--jobs",
+                    "1",
+                ]
+            )
             made[name] = output, status
         return made[name]
 
@@ -55,12 +72,16 @@ def page(tmp_path_factory):
 def in_language(browser, language):
     """Show the page in a language."""
     if browser.js("document.documentElement.lang") != language:
-        browser.js(f"[...document.querySelectorAll('button')].find((button) => button.lang === '{language}').click()")
+        browser.js(
+            f"[...document.querySelectorAll('button')].find((button) => button.lang === '{language}').click()"
+        )
 
 
 def overflow(browser, width):
     """Return the elements that are wider than the page of this width, where the page scrolls to the side."""
-    browser.js("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")  # plots have the size
+    browser.js(
+        "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
+    )  # plots have the size
     return browser.js(f"""document.documentElement.scrollWidth <= {width} ? []
         : [document.documentElement.scrollWidth, ...[...document.querySelectorAll("*")].map((item) =>
             [item.tagName, item.className, item.scrollWidth]).filter((item) => item[2] > {width})]""")
@@ -82,7 +103,10 @@ def check_headline(browser, status, theme, language, width):
     tone = browser.js(f"{HEADLINE}.dataset.tone")
     wrong = browser.js("document.querySelectorAll('.card.origin, .card.unsure, #alarms').length")
     assert tone == TONES[status]
-    assert browser.js(f"getComputedStyle({HEADLINE}.firstElementChild).borderLeftColor") == COLOURS[theme][tone]
+    assert (
+        browser.js(f"getComputedStyle({HEADLINE}.firstElementChild).borderLeftColor")
+        == COLOURS[theme][tone]
+    )
     assert browser.js(f"{HEADLINE}.getBoundingClientRect().top") < 420
     assert overflow(browser, width) == []
     assert bool(re.search("[\u4e00-\u9fff]", text)) is (language == "zh"), text
@@ -120,7 +144,9 @@ def test_no_view_is_wider_than_a_narrow_page(browser, page, name):
     for language, view in itertools.product(("en", "zh"), range(count)):
         in_language(browser, language)
         browser.key(str(view + 1))
-        browser.wait(f"document.querySelectorAll('nav a')[{view}].getAttribute('aria-current') === 'page'")
+        browser.wait(
+            f"document.querySelectorAll('nav a')[{view}].getAttribute('aria-current') === 'page'"
+        )
         wide[language, view] = overflow(browser, SIZES["narrow"][0])
     assert {view: found for view, found in wide.items() if found} == {}
     assert browser.errors == []
@@ -130,7 +156,10 @@ def test_no_view_is_wider_than_a_narrow_page(browser, page, name):
 def rows(tmp_path_factory):
     """Return the page of a monitor with an alarm on rank 0, and NaN on rank 1."""
     folder = tmp_path_factory.mktemp("rows")
-    assert main(["report", str(write_rows(folder / "run", broken)), "-o", str(folder / "report.html")]) == 1
+    assert (
+        main(["report", str(write_rows(folder / "run", broken)), "-o", str(folder / "report.html")])
+        == 1
+    )
     return folder / "report.html"
 
 
@@ -149,7 +178,12 @@ def test_a_curve_has_all_ranks_and_a_log_scale_where_it_spans_two_decades(browse
     browser.open(rows)
     browser.wait("[...document.querySelectorAll('.lines')].every((item) => item.dataset.scale)")
     found = plots(browser)
-    assert [*found] == ["loss", "optimizer.global_norm", "optimizer.learning_rate", "out.weight.grad"]
+    assert [*found] == [
+        "loss",
+        "optimizer.global_norm",
+        "optimizer.learning_rate",
+        "out.weight.grad",
+    ]
     assert found["optimizer.global_norm"][:2] == ["log", 2]  # from 201 to 1
     assert found["loss"][:2] == ["log", 2]
     assert found["optimizer.learning_rate"][:2] == ["linear", 2]
@@ -180,7 +214,9 @@ def test_nan_and_alarms_are_seen_in_a_curve_and_read_below_it(browser, rows):
     )
     browser.js("document.querySelector('figure details').open = true")
     browser.wait("document.querySelector('figure td')")
-    cells = browser.js("[...document.querySelectorAll('figure td')].map((item) => item.textContent)")
+    cells = browser.js(
+        "[...document.querySelectorAll('figure td')].map((item) => item.textContent)"
+    )
     assert cells.count("NaN") == 10
 
 
@@ -251,7 +287,10 @@ def fault(tmp_path_factory):
     """Return the page of two runs of which one has another scale, and further differences."""
     folder = tmp_path_factory.mktemp("fault")
     golden, mine = faulty(folder, 3, 2)
-    assert main(["report", str(golden), str(mine), "-o", str(folder / "report.html"), "--jobs", "1"]) == 1
+    assert (
+        main(["report", str(golden), str(mine), "-o", str(folder / "report.html"), "--jobs", "1"])
+        == 1
+    )
     return folder / "report.html"
 
 
@@ -272,8 +311,13 @@ def test_a_call_shows_its_outputs_first_and_folds_arguments_that_agree(browser, 
         [...table.querySelectorAll("tbody th")].map((item) => item.firstChild.textContent))""")
     assert tables == [["output.0"], ["input.0", "input.2"], ["input.1", "kwargs.axis"]]
     assert browser.js("document.getElementById('agreed').open") is False
-    assert browser.js("document.querySelector('#agreed summary').textContent") == "2 arguments that agree in A and B"
-    titles = browser.js("[...document.querySelectorAll('#view > h3')].map((item) => item.textContent)")
+    assert (
+        browser.js("document.querySelector('#agreed summary').textContent")
+        == "2 arguments that agree in A and B"
+    )
+    titles = browser.js(
+        "[...document.querySelectorAll('#view > h3')].map((item) => item.textContent)"
+    )
     assert titles[:2] == ["Outputs", "Inputs and arguments"]
 
 

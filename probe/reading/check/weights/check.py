@@ -47,7 +47,9 @@ class Distance(NamedTuple):
     relative: float  # norm of the difference by norm of A
 
 
-def aligned(a: Iterator[Array], b: Iterator[Array], most: int = -1) -> Iterator[tuple[Array, Array]]:
+def aligned(
+    a: Iterator[Array], b: Iterator[Array], most: int = -1
+) -> Iterator[tuple[Array, Array]]:
     """Yield pieces of equal length of two sequences of pieces, of ``most`` elements at most."""
     left = right = np.zeros(0, np.int8)
     while most:
@@ -81,18 +83,33 @@ def distance(a: Weight, b: Weight, most: int = -1) -> Distance:
         others += found
         largest = float(np.fmax(largest, gap.max())) if not np.isnan(gap).any() else float("nan")
         with np.errstate(all="ignore"):
-            square, norm = square + float((gap * gap).sum()), norm + float((np.abs(left) ** 2).sum())
+            square, norm = (
+                square + float((gap * gap).sum()),
+                norm + float((np.abs(left) ** 2).sum()),
+            )
         place += x.size
-    return Distance(others, first, values, largest, (square / norm) ** 0.5 if norm else float("inf") if square else 0.0)
+    return Distance(
+        others,
+        first,
+        values,
+        largest,
+        (square / norm) ** 0.5 if norm else float("inf") if square else 0.0,
+    )
 
 
-def which_elements(count: int, first: int, shape: Sequence[int], values: tuple[complex, complex]) -> Sentence:
+def which_elements(
+    count: int, first: int, shape: Sequence[int], values: tuple[complex, complex]
+) -> Sentence:
     """Return which elements of two arrays differ: how many, the number in C order of the first, its values."""
     place = list(map(int, np.unravel_index(first, tuple(shape)))) if shape else []
     return say(
-        "check.elements" if count > 1 else "check.one_element", count=count, all=math.prod(shape), place=str(place),
-        left=fact(values[0]), right=fact(values[1]),
-    )  # fmt: skip
+        "check.elements" if count > 1 else "check.one_element",
+        count=count,
+        all=math.prod(shape),
+        place=str(place),
+        left=fact(values[0]),
+        right=fact(values[1]),
+    )
 
 
 def fact(value: complex) -> Any:
@@ -106,15 +123,24 @@ def order(a: Weight, b: Weight) -> Sentence:
         return NOTHING
     if a.crc == b.crc:
         return say("check.other_shape") if a.shape != b.shape else NOTHING
-    can_look = a.pieces is not None and b.pieces is not None and a.bytes <= _WHOLE and a.dtype == b.dtype
+    can_look = (
+        a.pieces is not None and b.pieces is not None and a.bytes <= _WHOLE and a.dtype == b.dtype
+    )
     is_turned = len(a.shape) > 1 and b.shape == a.shape[::-1]
     if not can_look:
-        return say("check.transposed") if is_turned and a.shape != b.shape else say("check.other_order")
+        return (
+            say("check.transposed")
+            if is_turned and a.shape != b.shape
+            else say("check.other_order")
+        )
     left, right = _bits(a), _bits(b)
     if left.ndim > 1 and np.array_equal(left.T, right):
         return say("check.transposed")
     if left.ndim > 1 and left.shape == right.shape:
-        rows = [[zlib.crc32(np.ascontiguousarray(row).tobytes()) for row in side] for side in (left, right)]
+        rows = [
+            [zlib.crc32(np.ascontiguousarray(row).tobytes()) for row in side]
+            for side in (left, right)
+        ]
         if sorted(rows[0]) == sorted(rows[1]):
             row = next(place for place, key in enumerate(rows[0]) if rows[1][place] != key)
             return say("check.rows_moved", row=row, other=rows[1].index(rows[0][row]))
@@ -156,7 +182,9 @@ def read_weights(path: str) -> Weights:
         shape = item.get("shape")
         if isinstance(shape, list):
             total = item["sum"] if isinstance(item.get("sum"), int) else -1
-            found[name] = Weight(str(item.get("dtype")), tuple(shape), None, str(item.get("crc") or ""), total)
+            found[name] = Weight(
+                str(item.get("dtype")), tuple(shape), None, str(item.get("crc") or ""), total
+            )
     return found
 
 
@@ -164,10 +192,16 @@ def describe_weights(path: str, as_json: bool, language: str) -> str:
     """Return the parameters of a checkpoint as text."""
     weights = read_weights(path)
     if as_json:
-        rows = {name: {"dtype": it.dtype, "shape": it.shape, "crc": it.digest().crc} for name, it in weights.items()}
+        rows = {
+            name: {"dtype": it.dtype, "shape": it.shape, "crc": it.digest().crc}
+            for name, it in weights.items()
+        }
         return json.dumps(rows, indent=1)
     size = sum(weight.bytes for weight in weights.values())
-    lines = [[text.shorten(text.safe(name), 70), item.dtype, text.shape(item.shape)] for name, item in weights.items()]
+    lines = [
+        [text.shorten(text.safe(name), 70), item.dtype, text.shape(item.shape)]
+        for name, item in weights.items()
+    ]
     header = [say(key).text(language) for key in ("check.parameter", "show.dtype", "show.shape")]
     head = say("check.weights", path=path, count=len(weights), size=text.size(size))
     rest = [say("check.rest", count=len(lines) - 40).text(language)] if len(lines) > 40 else []
@@ -178,10 +212,16 @@ class WeightCheck:
     """Compares the parameters of two checkpoints."""
 
     def __init__(self, a: Weights, b: Weights) -> None:
-        self._a, self._b = ({name: weight.digest() for name, weight in side.items()} for side in (a, b))
+        self._a, self._b = (
+            {name: weight.digest() for name, weight in side.items()} for side in (a, b)
+        )
         self._matched = match_names(_keys(self._a), _keys(self._b))
-        self._pairs = [(name, self._a[name], self._b[other]) for name, other in self._matched.pairs.items()]
-        self.agreed = say("check.same_weights", count=len(self._pairs))  # the sentence for no difference
+        self._pairs = [
+            (name, self._a[name], self._b[other]) for name, other in self._matched.pairs.items()
+        ]
+        self.agreed = say(
+            "check.same_weights", count=len(self._pairs)
+        )  # the sentence for no difference
         self.remarks: list[Sentence] = []  # what the reader should know besides
         unknown = [name for name, x, y in self._pairs if not (x.crc and y.crc)]
         if unknown:
@@ -203,7 +243,9 @@ class WeightCheck:
 
     def _names(self) -> Iterator[Difference]:
         if self._matched.renamed:
-            yield Difference(Importance.STRUCTURE, say("check.names"), renaming(self._matched.renamed))
+            yield Difference(
+                Importance.STRUCTURE, say("check.names"), renaming(self._matched.renamed)
+            )
         for side, names, weights in zip("AB", self._matched.only, (self._a, self._b)):
             states = [self._state_of(name, weights) for name in names]
             kinds = Counter(filter(None, states))
@@ -222,7 +264,9 @@ class WeightCheck:
         if match is None:
             return ""
         rest = name[match.end() :]
-        return match[0][:-1] if rest in weights or match[1].startswith(("optimizer", "state")) else ""
+        return (
+            match[0][:-1] if rest in weights or match[1].startswith(("optimizer", "state")) else ""
+        )
 
     def _dtypes(self) -> Iterator[Difference]:
         other = [(name, x, y) for name, x, y in self._pairs if x.dtype != y.dtype]
@@ -231,7 +275,11 @@ class WeightCheck:
         name, x, y = other[0]
         count, rounded = sum(_rounded(one, two) for _, one, two in other), NOTHING
         if count:
-            rounded = say("check.some_rounded", count=count) if count < len(other) else say("check.rounded")
+            rounded = (
+                say("check.some_rounded", count=count)
+                if count < len(other)
+                else say("check.rounded")
+            )
         said = other_dtypes(len(other), len(self._pairs), name, x.dtype, y.dtype)
         yield Difference(Importance.PARAMETERS, say("check.dtype"), clauses(said, rounded))
 
@@ -252,29 +300,45 @@ class WeightCheck:
             moved = order(x, y) if x.dtype == y.dtype else NOTHING
             shapes = text.shape(x.shape), text.shape(y.shape)
             if moved:
-                said = say("check.moved", order=moved, left=shapes[0], right=shapes[1]) if x.shape != y.shape else moved
+                said = (
+                    say("check.moved", order=moved, left=shapes[0], right=shapes[1])
+                    if x.shape != y.shape
+                    else moved
+                )
                 others.append(Difference(Importance.PARAMETERS, name, said))
             elif x.shape != y.shape:
                 others.append(Difference(Importance.STRUCTURE, name, _shapes(x, y)))
             elif x.pieces is None or y.pieces is None:
                 if x.crc and y.crc and x.dtype == y.dtype:
-                    values.append((0.0, name, say("check.other_values", dtype=x.dtype, shape=shapes[0])))
+                    values.append(
+                        (0.0, name, say("check.other_values", dtype=x.dtype, shape=shapes[0]))
+                    )
             elif x.dtype == y.dtype or not _rounded(x, y):
                 far = distance(x, y)
                 if far.others:
-                    values.append((far.relative if far.relative == far.relative else 1e300, name, _sentence(x, far)))
+                    values.append(
+                        (
+                            far.relative if far.relative == far.relative else 1e300,
+                            name,
+                            _sentence(x, far),
+                        )
+                    )
                 elif x.dtype == y.dtype:
                     values.append((0.0, name, say("check.other_bits")))
         return values, others
 
 
 def _keys(weights: Weights) -> dict[str, Key]:
-    return {name: Key((it.shape, it.crc) if it.crc else None, it.shape) for name, it in weights.items()}
+    return {
+        name: Key((it.shape, it.crc) if it.crc else None, it.shape) for name, it in weights.items()
+    }
 
 
 def _sentence(x: Weight, far: Distance) -> Sentence:
     said = which_elements(far.others, far.first, x.shape, far.values)
-    return clauses(said, say("check.distance", largest=fact(far.largest), relative=fact(far.relative)))
+    return clauses(
+        said, say("check.distance", largest=fact(far.largest), relative=fact(far.relative))
+    )
 
 
 def _shapes(x: Weight, y: Weight) -> Sentence:
@@ -285,7 +349,11 @@ def _shapes(x: Weight, y: Weight) -> Sentence:
     rows = abs(x.shape[0] - y.shape[0])
     side, least = ("A", y) if x.shape[0] > y.shape[0] else ("B", x)
     far = distance(x, y, least.size)
-    agree = say("check.others_differ", count=far.others) if far.others else say("check.agree", count=least.shape[0])
+    agree = (
+        say("check.others_differ", count=far.others)
+        if far.others
+        else say("check.agree", count=least.shape[0])
+    )
     return say("check.rows", **shapes, side=side, rows=rows, agree=agree)
 
 
@@ -330,7 +398,9 @@ def _weight(folder: str, record: Any) -> Weight | None:
         return None
     dtype, shape, name = str(record.get("dtype")), tuple(record["shape"]), array_name(record)
     if name:
-        return Weight(dtype, shape, partial(_pieces, os.path.join(folder, file_names.ARRAYS, name), dtype))
+        return Weight(
+            dtype, shape, partial(_pieces, os.path.join(folder, file_names.ARRAYS, name), dtype)
+        )
     crc = record.get("md5")
     return Weight(dtype, shape, None, crc) if isinstance(crc, str) and dtype != "BFloat16" else None
 

@@ -25,7 +25,15 @@ from probe.door import open_file
 from probe.errors import UsageError
 from probe.findings.sentence import say
 from probe.reading.check.weights.torch_state import read_torch
-from probe.reading.check.weights.weight import PIECE, Array, Weight, checked, in_file, numpy_dtype, word_of
+from probe.reading.check.weights.weight import (
+    PIECE,
+    Array,
+    Weight,
+    checked,
+    in_file,
+    numpy_dtype,
+    word_of,
+)
 from probe.reading.dumps.load import ArrayHeader, array_header
 
 _VARINT, _LENGTH = 0, 2
@@ -66,7 +74,9 @@ def read_ckpt(path: str) -> dict[str, Weight]:
         raise UsageError(say("error.unreadable", path=path, reason=reason)) from None
     if not found:
         raise UsageError(say("check.no_weights", path=path))
-    return {name: _weight(path, name, *item) for name, item in found.items() if item[0].dtype != _TEXT}
+    return {
+        name: _weight(path, name, *item) for name, item in found.items() if item[0].dtype != _TEXT
+    }
 
 
 def _weight(path: str, name: str, value: _Value, parts: list[tuple[int, int]]) -> Weight:
@@ -159,8 +169,18 @@ _WORDS = {
     "I16": "Int16", "I8": "Int8", "U64": "UInt64", "U32": "UInt32", "U16": "UInt16", "U8": "UInt8", "BOOL": "Bool",
     "F8_E4M3": "Float8E4M3FN", "F8_E5M2": "Float8E5M2", "C64": "Complex64",
 }  # fmt: skip
-_BROKEN = (OSError, ValueError, EOFError, KeyError, SyntaxError, NotImplementedError, RuntimeError, zipfile.BadZipFile,
-           zlib.error, MemoryError)  # fmt: skip
+_BROKEN = (
+    OSError,
+    ValueError,
+    EOFError,
+    KeyError,
+    SyntaxError,
+    NotImplementedError,
+    RuntimeError,
+    zipfile.BadZipFile,
+    zlib.error,
+    MemoryError,
+)
 
 
 def read_safetensors(path: str) -> dict[str, Weight]:
@@ -175,17 +195,29 @@ def read_safetensors(path: str) -> dict[str, Weight]:
     except RecursionError:
         raise UsageError(say("error.too_deep", path=path)) from None
     except (OSError, ValueError) as error:
-        raise UsageError(say("error.unreadable", path=path, reason=" ".join(str(error).split())[:200])) from None
+        raise UsageError(
+            say("error.unreadable", path=path, reason=" ".join(str(error).split())[:200])
+        ) from None
     if not isinstance(header, dict):
         raise UsageError(say("check.no_safetensors", path=path))
-    return {name: _in_safetensors(path, name, item, 8 + length, size) for name, item in header.items()
-            if name != "__metadata__"}  # fmt: skip
+    return {
+        name: _in_safetensors(path, name, item, 8 + length, size)
+        for name, item in header.items()
+        if name != "__metadata__"
+    }
 
 
 def _in_safetensors(path: str, name: str, item: Any, base: int, size: int) -> Weight:
     item = item if isinstance(item, dict) else {}
-    word, places = _WORDS.get(str(item.get("dtype")), str(item.get("dtype"))), item.get("data_offsets")
-    if not isinstance(places, list) or len(places) != 2 or any(type(place) is not int for place in places):
+    word, places = (
+        _WORDS.get(str(item.get("dtype")), str(item.get("dtype"))),
+        item.get("data_offsets"),
+    )
+    if (
+        not isinstance(places, list)
+        or len(places) != 2
+        or any(type(place) is not int for place in places)
+    ):
         raise UsageError(say("check.no_place", path=path, name=name[:80]))
     begin, end = places
     shape = checked(path, name, word, item.get("shape"), end - begin)
@@ -211,7 +243,9 @@ def read_npz(path: str) -> dict[str, Weight]:
     except _BROKEN as error:
         if isinstance(error, UsageError) and str(error).startswith(path):
             raise
-        raise UsageError(say("error.unreadable", path=path, reason=" ".join(str(error).split())[:200])) from None
+        raise UsageError(
+            say("error.unreadable", path=path, reason=" ".join(str(error).split())[:200])
+        ) from None
     return found
 
 
@@ -219,16 +253,27 @@ def _pieces(path: str, member: str, head: ArrayHeader) -> Iterator[Array]:
     """Yield the elements of a member, which may be compressed."""
     dtype = head.dtype
     try:
-        with open_file(path) as whole, zipfile.ZipFile(whole) as archive, archive.open(member) as file:
+        with (
+            open_file(path) as whole,
+            zipfile.ZipFile(whole) as archive,
+            archive.open(member) as file,
+        ):
             file.read(head.start)
             size = PIECE - PIECE % dtype.itemsize
             while data := file.read(size):
-                while len(data) % dtype.itemsize and (more := file.read(dtype.itemsize - len(data) % dtype.itemsize)):
+                while len(data) % dtype.itemsize and (
+                    more := file.read(dtype.itemsize - len(data) % dtype.itemsize)
+                ):
                     data += more
                 yield np.frombuffer(data, dtype).astype(dtype.newbyteorder("<"), copy=False)
     except _BROKEN as error:
         raise UsageError(
-            say("check.member", path=path, name=member[:80], reason=" ".join(str(error).split())[:200])
+            say(
+                "check.member",
+                path=path,
+                name=member[:80],
+                reason=" ".join(str(error).split())[:200],
+            )
         ) from None
 
 
@@ -242,14 +287,22 @@ def _turned(read: Callable[[], Iterator[Array]], shape: tuple[int, ...]) -> Iter
 Reader = Callable[[str], dict[str, Weight]]
 #: endings of checkpoints, for files whose content is cut, and for those that are missing
 _BY_ENDING: dict[str, Reader] = {
-    ".ckpt": read_ckpt, ".safetensors": read_safetensors, ".npz": read_npz, ".pt": read_torch, ".pth": read_torch,
-    ".bin": read_torch, ".tar": read_torch, ".onnx": read_torch,
-}  # fmt: skip
+    ".ckpt": read_ckpt,
+    ".safetensors": read_safetensors,
+    ".npz": read_npz,
+    ".pt": read_torch,
+    ".pth": read_torch,
+    ".bin": read_torch,
+    ".tar": read_torch,
+    ".onnx": read_torch,
+}
 
 
 def is_checkpoint(path: str) -> bool:
     """Return whether a path names a checkpoint, by its content or its ending; a run.json is none."""
-    return not os.path.isdir(path) and (_of_ending(path) is not None or _of_content(path) is not None)
+    return not os.path.isdir(path) and (
+        _of_ending(path) is not None or _of_content(path) is not None
+    )
 
 
 def reader_of(path: str) -> Reader:
@@ -271,7 +324,9 @@ def _of_content(path: str) -> Reader | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise UsageError(say("error.unreadable", path=path, reason=str(error.strerror or error))) from None
+        raise UsageError(
+            say("error.unreadable", path=path, reason=str(error.strerror or error))
+        ) from None
     except (zipfile.BadZipFile, ValueError, NotImplementedError):
         return None
     if begin[:2] == b"\x08\x00" or (begin[:1] == b"\x08" and begin[2:3] in (b"\x12", b"\x3a")):

@@ -19,12 +19,22 @@ from probe.findings.sentence import say
 from probe.reading.check.weights.weight import DTYPES, Array, Weight, in_file, numpy_dtype
 from probe.reading.dumps import torch_pickle
 from probe.reading.dumps.load import NAMED_DTYPES
-from probe.reading.dumps.torch_arrays import _BROKEN, Archive, archive_file, open_archive, storage_of, tensor_of
+from probe.reading.dumps.torch_arrays import (
+    _BROKEN,
+    Archive,
+    archive_file,
+    open_archive,
+    storage_of,
+    tensor_of,
+)
 from probe.reading.dumps.torch_pickle import MemoryOrder, NotATensor
 
 _MOST_MEMBERS, _MOST_DESCRIPTION, _MOST_DEPTH = 1 << 20, 1 << 28, 100
 #: dtype of torch -> MindSpore's word
-_WORDS = {**{word.lower(): word for word in DTYPES}, **{name: word for word, name in NAMED_DTYPES.items()}}
+_WORDS = {
+    **{word.lower(): word for word in DTYPES},
+    **{name: word for word, name in NAMED_DTYPES.items()},
+}
 
 
 class _Other:
@@ -42,14 +52,22 @@ class StateMachine(torch_pickle.Machine):
         super().__init__()
         put = self._stack.append
         more: dict[str, Callable[[Any], None]] = {
-            "EMPTY_DICT": lambda _: put(_Dict()), "EMPTY_LIST": lambda _: put([]), "EMPTY_SET": lambda _: put([]),
-            "BINFLOAT": put, "SETITEM": lambda _: self._set([self._stack.pop(-2), self._stack.pop()]),
-            "SETITEMS": lambda _: self._set(self._marked()), "APPEND": lambda _: self._extend([self._stack.pop()]),
-            "APPENDS": lambda _: self._extend(self._marked()), "ADDITEMS": lambda _: self._extend(self._marked()),
-            "BUILD": lambda _: self._stack.pop() and None, "NEWOBJ": self._new, "NEWOBJ_EX": self._new,
-            "POP": lambda _: self._stack.pop() and None, "DICT": lambda _: self._made(self._marked()),
+            "EMPTY_DICT": lambda _: put(_Dict()),
+            "EMPTY_LIST": lambda _: put([]),
+            "EMPTY_SET": lambda _: put([]),
+            "BINFLOAT": put,
+            "SETITEM": lambda _: self._set([self._stack.pop(-2), self._stack.pop()]),
+            "SETITEMS": lambda _: self._set(self._marked()),
+            "APPEND": lambda _: self._extend([self._stack.pop()]),
+            "APPENDS": lambda _: self._extend(self._marked()),
+            "ADDITEMS": lambda _: self._extend(self._marked()),
+            "BUILD": lambda _: self._stack.pop() and None,
+            "NEWOBJ": self._new,
+            "NEWOBJ_EX": self._new,
+            "POP": lambda _: self._stack.pop() and None,
+            "DICT": lambda _: self._made(self._marked()),
             "LIST": lambda _: put(self._marked()),
-        }  # fmt: skip
+        }
         self._others.update(more)
         for opcode in "LONG4 SHORT_BINBYTES BINBYTES BINBYTES8 BINUNICODE8 BINSTRING SHORT_BINSTRING INT FLOAT".split():
             self._others[opcode] = put
@@ -91,7 +109,14 @@ class StateMachine(torch_pickle.Machine):
         elif name.text == torch_pickle._HOOKS:
             del self._stack[-2:]
             pairs = arguments[0] if arguments and isinstance(arguments[0], list) else []
-            self._made([item for pair in pairs if isinstance(pair, (list, tuple)) and len(pair) == 2 for item in pair])
+            self._made(
+                [
+                    item
+                    for pair in pairs
+                    if isinstance(pair, (list, tuple)) and len(pair) == 2
+                    for item in pair
+                ]
+            )
         else:
             is_plain = arguments and isinstance(arguments[-1], _Dict) and not arguments[-1]
             if is_plain and name.text != torch_pickle._TYPED_TENSOR:
@@ -108,7 +133,9 @@ def read_torch(path: str) -> dict[str, Weight]:
     """Return the tensors of a checkpoint by dotted places; raise UsageError when it is cut, too old, or has none."""
     with archive_file(path) as file:
         archive = open_archive(file, _MOST_MEMBERS, _MOST_DESCRIPTION)
-        layouts = dict(_tensors(torch_pickle.follow(archive.description, StateMachine()), "", set()))
+        layouts = dict(
+            _tensors(torch_pickle.follow(archive.description, StateMachine()), "", set())
+        )
         found = {name: _weight(file, path, layout, archive) for name, layout in layouts.items()}
     if not found:
         raise UsageError(say("check.no_names", path=path))
@@ -119,7 +146,11 @@ def _tensors(value: Any, place: str, seen: set[int]) -> Iterator[tuple[str, Memo
     """Yield the tensors of nested containers; one that is inside of itself, or stands twice, is looked into once."""
     if type(value) is MemoryOrder:
         yield place or "tensor", value
-    elif isinstance(value, (dict, list, tuple)) and id(value) not in seen and place.count(".") < _MOST_DEPTH:
+    elif (
+        isinstance(value, (dict, list, tuple))
+        and id(value) not in seen
+        and place.count(".") < _MOST_DEPTH
+    ):
         seen.add(id(value))
         for key, item in value.items() if isinstance(value, dict) else enumerate(value):
             yield from _tensors(item, f"{place}.{key}" if place else str(key), seen)

@@ -62,7 +62,9 @@ class Weight(NamedTuple):
         crc, total, width = 0, 0, min(numpy_dtype(self.dtype).itemsize, 8)
         for piece in self.pieces():
             crc = zlib.crc32(piece.view(np.uint8).data, crc)
-            total += int(np.add.reduce(piece.view(f"u{width}"), dtype=np.uint32 if width < 8 else np.uint64))
+            total += int(
+                np.add.reduce(piece.view(f"u{width}"), dtype=np.uint32 if width < 8 else np.uint64)
+            )
         return self._replace(crc=f"{crc:08x}", sum=total % (2**32 if width < 8 else 2**64))
 
 
@@ -90,7 +92,9 @@ def word_of(dtype: np.dtype[Any]) -> str:
     return known[0]
 
 
-def in_file(path: str, parts: list[tuple[int, int]], dtype: np.dtype[Any]) -> Callable[[], Iterator[Array]]:
+def in_file(
+    path: str, parts: list[tuple[int, int]], dtype: np.dtype[Any]
+) -> Callable[[], Iterator[Array]]:
     """Return the pieces of a parameter whose bytes lie in parts of a file: (offset, size)."""
 
     def pieces() -> Iterator[Array]:
@@ -120,7 +124,9 @@ def checked(path: str, name: str, word: str, shape: Any, size: int) -> tuple[int
     try:
         wanted = math.prod(shape) * numpy_dtype(word).itemsize
     except UsageError as error:
-        raise UsageError(say("check.member", path=path, name=name[:80], reason=said_of(error))) from None
+        raise UsageError(
+            say("check.member", path=path, name=name[:80], reason=said_of(error))
+        ) from None
     if wanted != size:
         raise UsageError(say("check.bytes", path=path, name=name[:80], size=size, wanted=wanted))
     return tuple(shape)

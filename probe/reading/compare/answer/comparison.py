@@ -13,7 +13,12 @@ from typing import Any, NamedTuple, Union
 from probe.door import function_of
 from probe.errors import UsageError
 from probe.findings.sentence import Sentence, clauses, say
-from probe.reading.compare.answer.summary import RANK_ALONE, ComparisonResult, one_line, summary_text
+from probe.reading.compare.answer.summary import (
+    RANK_ALONE,
+    ComparisonResult,
+    one_line,
+    summary_text,
+)
 from probe.reading.compare.answer.unit import compare_unit, noise_unit, part_path
 from probe.reading.compare.distances.tolerance import ToleranceRule
 from probe.reading.compare.judging.judged_pairs import JudgedPairs, Options
@@ -37,7 +42,9 @@ class Request(NamedTuple):
     step: str = ""  # which steps, as "0,4-6"
     rank: str = ""  # which ranks, likewise
     workers: Workers = HERE  # the processes that work
-    rows: Mapping[str, str | os.PathLike[str]] = {}  # form -> the file that gets a row for each tensor
+    rows: Mapping[
+        str, str | os.PathLike[str]
+    ] = {}  # form -> the file that gets a row for each tensor
 
 
 class Comparison(ComparisonResult):
@@ -55,9 +62,13 @@ class Comparison(ComparisonResult):
     """
 
     def __init__(
-        self, paths: tuple[str, str], units: list[UnitSummary], alone: tuple[list[Any], list[Any]],
-        pairs: list[tuple[DumpFolder, DumpFolder]], options: Options,
-    ) -> None:  # fmt: skip
+        self,
+        paths: tuple[str, str],
+        units: list[UnitSummary],
+        alone: tuple[list[Any], list[Any]],
+        pairs: list[tuple[DumpFolder, DumpFolder]],
+        options: Options,
+    ) -> None:
         super().__init__(paths, units, alone)
         self._pairs, self._options = pairs, options
 
@@ -66,7 +77,9 @@ class Comparison(ComparisonResult):
         """Whether all was compared, and nothing differs beyond tolerance. Else a test of pytest prints the summary."""
         is_ok = self.status == 0
         if not is_ok and "PYTEST_CURRENT_TEST" in os.environ:
-            print(self)  # pytest shortens the values of a failed assertion, and shows all that was printed
+            print(
+                self
+            )  # pytest shortens the values of a failed assertion, and shows all that was printed
         return is_ok
 
     def table(self) -> Iterator[dict[str, Any]]:
@@ -105,20 +118,34 @@ def to_xlsx(comparison: Comparison, path: str | os.PathLike[str]) -> None:
     origins = [origin.to_dict() for origin in (*comparison.origins, *comparison.later)]
     keys = ("kind", "step", "rank", "name", "place", "cell", "sentence", "file", "line", "source")
     only = itertools.zip_longest(comparison.only_a, comparison.only_b, fillvalue="")
-    write_xlsx(path, {
-        "summary": (("summary",), [(line,) for line in str(comparison).split("\n")]),
-        "origins": (keys, [tuple(origin[key] for key in keys) for origin in origins]),
-        "tensors": (COLUMNS, (tuple(row.values()) for row in comparison.table())),
-        "only": (("only in A", "only in B"), only),
-    })  # fmt: skip
+    write_xlsx(
+        path,
+        {
+            "summary": (("summary",), [(line,) for line in str(comparison).split("\n")]),
+            "origins": (keys, [tuple(origin[key] for key in keys) for origin in origins]),
+            "tensors": (COLUMNS, (tuple(row.values()) for row in comparison.table())),
+            "only": (("only in A", "only in B"), only),
+        },
+    )
 
 
 def compare(
-    a: Side, b: Side, rules: Sequence[tuple[str, str]] = (), mapping: Mapping[str, str] | None = None,
-    noise: Side | None = None, step: str = "", rank: str = "", tolerance: float = 1.0, arrays: str = "all",
-    jobs: int = 1, rows: Mapping[str, str | os.PathLike[str]] | None = None, scheduler: str = "",
-    layout_a: str = "", layout_b: str = "", distance: str = "",
-) -> Comparison:  # fmt: skip
+    a: Side,
+    b: Side,
+    rules: Sequence[tuple[str, str]] = (),
+    mapping: Mapping[str, str] | None = None,
+    noise: Side | None = None,
+    step: str = "",
+    rank: str = "",
+    tolerance: float = 1.0,
+    arrays: str = "all",
+    jobs: int = 1,
+    rows: Mapping[str, str | os.PathLike[str]] | None = None,
+    scheduler: str = "",
+    layout_a: str = "",
+    layout_b: str = "",
+    distance: str = "",
+) -> Comparison:
     """Compare two runs, or parts of them, and name where their differences begin.
 
     Args:
@@ -147,8 +174,12 @@ def compare(
         print(comparison)
         assert comparison.ok
     """
-    options = Options(dict(mapping or {}), tuple(rules), {}, tolerance, arrays, (), (layout_a, layout_b), distance)
-    comparison = compare_runs(a, b, Request(options, noise, step, rank, Workers(jobs, scheduler), rows or {}))
+    options = Options(
+        dict(mapping or {}), tuple(rules), {}, tolerance, arrays, (), (layout_a, layout_b), distance
+    )
+    comparison = compare_runs(
+        a, b, Request(options, noise, step, rank, Workers(jobs, scheduler), rows or {})
+    )
     check_rules(rules, comparison.units)
     return comparison
 
@@ -164,7 +195,9 @@ def compare_runs(a: Side, b: Side, request: Request) -> Comparison:
         function_of(options.distance)
     if options.arrays not in ("all", "differs", "none"):
         raise UsageError(say("error.arrays", text=options.arrays))
-    layouts = layout_pairs(run_a, run_b, options.layouts, *choice, options.mapping, noise is not None)
+    layouts = layout_pairs(
+        run_a, run_b, options.layouts, *choice, options.mapping, noise is not None
+    )
     pairs, alone = layouts or pair_folders(run_a, run_b, *choice)
     if noise is not None:
         options = options._replace(noise=_noise(run_a, _run(noise), request))
@@ -175,18 +208,25 @@ def compare_runs(a: Side, b: Side, request: Request) -> Comparison:
 
 def check_rules(rules: Sequence[tuple[str, str]], units: Sequence[UnitSummary]) -> None:
     """Raise UsageError when a rule fits no tensor: it has a typo."""
-    used = [sum(counts) for counts in zip(*(unit.counts.rules_used for unit in units if unit.counts.rules_used))]
+    used = [
+        sum(counts)
+        for counts in zip(*(unit.counts.rules_used for unit in units if unit.counts.rules_used))
+    ]
     unused = [rules[place][0] for place, count in enumerate(used) if not count]
     if unused:
         raise UsageError(say("error.rule_unused", names=[f"'{name}'" for name in unused]))
 
 
-def _run_units(pairs: list[tuple[DumpFolder, DumpFolder]], options: Options, request: Request) -> list[UnitSummary]:
+def _run_units(
+    pairs: list[tuple[DumpFolder, DumpFolder]], options: Options, request: Request
+) -> list[UnitSummary]:
     from probe.reading.compare.answer.export import join_parts
 
     rows, workers = request.rows, request.workers
     with contextlib.ExitStack() as stack:
-        bases = {form: os.path.join(_scratch(stack, path, workers), form) for form, path in rows.items()}
+        bases = {
+            form: os.path.join(_scratch(stack, path, workers), form) for form, path in rows.items()
+        }
         units = []
         for number, (left, right) in enumerate(pairs):
             parts = tuple((part_path(base, number), form) for form, base in bases.items())
@@ -197,9 +237,16 @@ def _run_units(pairs: list[tuple[DumpFolder, DumpFolder]], options: Options, req
         for form, path in rows.items():
             files = [part_path(bases[form], number) for number in range(len(pairs))]
             for file, unit in zip(files, found):
-                if not unit.error and not os.path.exists(file):  # a worker wrote into a folder that only it sees
+                if not unit.error and not os.path.exists(
+                    file
+                ):  # a worker wrote into a folder that only it sees
                     raise UsageError(
-                        say("error.rows_lost", step=unit.step, rank=unit.rank, folder=os.path.dirname(file))
+                        say(
+                            "error.rows_lost",
+                            step=unit.step,
+                            rank=unit.rank,
+                            folder=os.path.dirname(file),
+                        )
                     )
             join_parts(files, form, path)
     return found
@@ -211,7 +258,9 @@ def _scratch(stack: contextlib.ExitStack, path: str | os.PathLike[str], workers:
     try:
         return stack.enter_context(tempfile.TemporaryDirectory(prefix=".probe-", dir=beside))
     except OSError as error:
-        raise UsageError(say("error.unwritable", path=os.fspath(path), reason=str(error.strerror or error))) from error
+        raise UsageError(
+            say("error.unwritable", path=os.fspath(path), reason=str(error.strerror or error))
+        ) from error
 
 
 def _run(side: Side) -> Run:
@@ -234,9 +283,12 @@ def pair_folders(
     """Return the pairs of folders, and the dumps of only one run; raise UsageError when nothing can be paired."""
     left, right = folders(run_a, step, rank), folders(run_b, step, rank)
     several = [
-        word for word in ("tree", "step", "rank")
-        if any(len({getattr(folder, word) for folder in run.folders}) != 1 for run in (run_a, run_b))
-    ]  # fmt: skip
+        word
+        for word in ("tree", "step", "rank")
+        if any(
+            len({getattr(folder, word) for folder in run.folders}) != 1 for run in (run_a, run_b)
+        )
+    ]
 
     def key(folder: DumpFolder) -> tuple[Any, ...]:
         return tuple(getattr(folder, word) for word in several)
@@ -245,7 +297,10 @@ def pair_folders(
     pairs = [(folder, partners.pop(key(folder))) for folder in left if key(folder) in partners]
     chosen = {pair[0].path for pair in pairs}
     if not pairs:
-        sides = [say("error.side", side=side, known=known(run)) for side, run in (("A", run_a), ("B", run_b))]
+        sides = [
+            say("error.side", side=side, known=known(run))
+            for side, run in (("A", run_a), ("B", run_b))
+        ]
         raise UsageError(say("error.nothing_compared", sides=clauses(*sides)))
     alone = [folder for folder in left if folder.path not in chosen]
     return pairs, (_labels(alone, right), _labels(partners.values(), left))
@@ -257,4 +312,7 @@ def _labels(alone: Iterable[DumpFolder], others: Sequence[DumpFolder]) -> list[S
     A step that the other side lacks was not trained, or not recorded. A rank that it lacks may hold the difference.
     """
     steps = {folder.step for folder in others}
-    return [say(RANK_ALONE, place=folder.label) if folder.step in steps else folder.label for folder in alone]
+    return [
+        say(RANK_ALONE, place=folder.label) if folder.step in steps else folder.label
+        for folder in alone
+    ]

@@ -45,7 +45,9 @@ def _heads(comparing: JudgedPairs) -> Iterator[tuple[tuple[Any, ...], list[Slot]
         around = flow.cells[pair.a if name_b is None else pair.b]
         if around not in labels:
             own = flow.position.get(around or "")
-            labels[around] = entry_name.cell_label(around, flow.parts[own] if own is not None else None)
+            labels[around] = entry_name.cell_label(
+                around, flow.parts[own] if own is not None else None
+            )
         yield (step, rank, labels[around], name_a, name_b, pair.how), slots
 
 
@@ -69,12 +71,20 @@ def _row(slot: Slot) -> tuple[Any, ...] | None:
     """Return the columns after the head; None for plain values that are equal."""
     place, _, a, b, distance, verdict = slot
     if not is_tensor(a) and not is_tensor(b):
-        return (place, verdict, *(None,) * 6, _plain(a), _plain(b), *(None,) * 8) if verdict else None
+        return (
+            (place, verdict, *(None,) * 6, _plain(a), _plain(b), *(None,) * 8) if verdict else None
+        )
     get_a, get_b = ((side if type(side) is dict else {}).get for side in (a, b))
     return (
-        place, verdict, *distance, get_a("dtype"), get_b("dtype"), _shape(get_a("shape")), _shape(get_b("shape")),
+        place,
+        verdict,
+        *distance,
+        get_a("dtype"),
+        get_b("dtype"),
+        _shape(get_a("shape")),
+        _shape(get_b("shape")),
         *(get(key) for key in NUMBERS for get in (get_a, get_b)),
-    )  # fmt: skip
+    )
 
 
 def _plain(value: Any) -> str | None:
@@ -95,7 +105,10 @@ def write_unit(path: str, form: str, comparing: JudgedPairs) -> None:
                 file.write(json.dumps(dict(zip(COLUMNS, row))) + "\n")
         else:
             safe = functools.lru_cache(None)(csv_text)
-            made = ([it if type(it) in _NUMBERS else safe(str(it)) for it in row] for row in rows(comparing))
+            made = (
+                [it if type(it) in _NUMBERS else safe(str(it)) for it in row]
+                for row in rows(comparing)
+            )
             csv.writer(file, lineterminator="\n").writerows(made)
 
 
@@ -104,7 +117,9 @@ class _Quoted(dict[str, str]):
 
     def __missing__(self, text: str) -> str:
         safe = csv_text(text)
-        self[text] = quoted = '"' + safe.replace('"', '""') + '"' if "," in safe or '"' in safe else safe
+        self[text] = quoted = (
+            '"' + safe.replace('"', '""') + '"' if "," in safe or '"' in safe else safe
+        )
         return quoted
 
     def cell(self, value: Any) -> str:
@@ -131,16 +146,37 @@ def _csv_lines(comparing: JudgedPairs) -> Iterator[str]:
         for slot in slots:
             place, _, a, b, (rel_l2, max_abs, exact, own), verdict = slot
             try:
-                key = exact, own, a["dtype"], b["dtype"], id(a["shape"]), id(b["shape"])  # equal shapes are one object
+                key = (
+                    exact,
+                    own,
+                    a["dtype"],
+                    b["dtype"],
+                    id(a["shape"]),
+                    id(b["shape"]),
+                )  # equal shapes are one object
                 texts = known.get(key)
                 if texts is None:
-                    if own is not None or not all(is_tensor(side) and of_dtype(side["dtype"]) > 0.0 for side in (a, b)):
+                    if own is not None or not all(
+                        is_tensor(side) and of_dtype(side["dtype"]) > 0.0 for side in (a, b)
+                    ):
                         raise TypeError
                     texts = known[key] = quoted.line(_row(slot)[4:10])  # type: ignore[index]
                 yield _LINE % (
-                    start, quoted[place], verdict, rel_l2, max_abs, texts,
-                    a["Max"], b["Max"], a["Min"], b["Min"], a["Mean"], b["Mean"], a["Norm"], b["Norm"],
-                )  # fmt: skip
+                    start,
+                    quoted[place],
+                    verdict,
+                    rel_l2,
+                    max_abs,
+                    texts,
+                    a["Max"],
+                    b["Max"],
+                    a["Min"],
+                    b["Min"],
+                    a["Mean"],
+                    b["Mean"],
+                    a["Norm"],
+                    b["Norm"],
+                )
             except (TypeError, KeyError):  # no two tensors of floats, or a number is unknown
                 row = _row(slot)
                 if row is not None:
@@ -152,7 +188,9 @@ def join_parts(parts: list[str], form: str, path: str | os.PathLike[str]) -> Non
     with create(path, "") as text:
         if form != "jsonl":
             header = io.StringIO()
-            csv.writer(header, lineterminator="\n").writerow(COLUMNS if form == "csv" else STATISTICS_COLUMNS)
+            csv.writer(header, lineterminator="\n").writerow(
+                COLUMNS if form == "csv" else STATISTICS_COLUMNS
+            )
             text.write(header.getvalue())
         text.flush()
         for part in parts:
@@ -186,14 +224,25 @@ def rows(comparing: JudgedPairs) -> Iterator[tuple[Any, ...]]:
             if is_tensor(a) and is_tensor(b):
                 needs = b.get("requires_grad", _NONE), a.get("requires_grad", _NONE)
                 yield (
-                    f"{name_b}.{place}", f"{name_a}.{place}", b.get("dtype"), a.get("dtype"), str(b.get("shape")),
-                    str(a.get("shape")), *needs, *_numbers(a, b), _NONE in needs or needs[0] == needs[1],
-                    "error" if verdict in HARD else "pass", verdict, str(frame or _NONE),
-                )  # fmt: skip
+                    f"{name_b}.{place}",
+                    f"{name_a}.{place}",
+                    b.get("dtype"),
+                    a.get("dtype"),
+                    str(b.get("shape")),
+                    str(a.get("shape")),
+                    *needs,
+                    *_numbers(a, b),
+                    _NONE in needs or needs[0] == needs[1],
+                    "error" if verdict in HARD else "pass",
+                    verdict,
+                    str(frame or _NONE),
+                )
 
 
 def _numbers(a: dict[str, Any], b: dict[str, Any]) -> list[Any]:
     pairs = [(real(a.get(key)), real(b.get(key))) for key in NUMBERS]
     gaps = [_NONE if left is None or right is None else right - left for left, right in pairs]
-    relative = [f"{abs(y - x) / abs(x) * 100:.6f}%" if x and y is not None else _NONE for x, y in pairs]
+    relative = [
+        f"{abs(y - x) / abs(x) * 100:.6f}%" if x and y is not None else _NONE for x, y in pairs
+    ]
     return [*gaps, *relative, *(b.get(key) for key in NUMBERS), *(a.get(key) for key in NUMBERS)]

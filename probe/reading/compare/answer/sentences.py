@@ -10,7 +10,15 @@ from typing import Union
 from probe.findings.sentence import NOTHING, Sentence, clauses, say
 from probe.reading.compare.dataflow.graph import Graph
 from probe.reading.compare.judging.arrays import Arrays, elements, relation
-from probe.reading.compare.judging.verdicts import FAINT, HARD, Slot, Verdict, is_permuted, is_state, other_text
+from probe.reading.compare.judging.verdicts import (
+    FAINT,
+    HARD,
+    Slot,
+    Verdict,
+    is_permuted,
+    is_state,
+    other_text,
+)
 from probe.reading.compare.origins import gradient_end, own_parameters, table, updates
 from probe.reading.compare.origins.across_ranks import given
 from probe.reading.compare.origins.finder import Finding
@@ -40,7 +48,9 @@ class Describer:
     def __init__(self, graph: Graph, arrays: Arrays | None) -> None:
         self._graph, self._arrays = graph, arrays
         nodes = range(len(graph.pairs))
-        self._first_backward = next((node for node in nodes if graph.parts(node).direction == BACKWARD), len(nodes))
+        self._first_backward = next(
+            (node for node in nodes if graph.parts(node).direction == BACKWARD), len(nodes)
+        )
 
     def origin(self, finding: Finding) -> Origin:
         """Return the origin with its Cell, lines of code and sentence."""
@@ -50,7 +60,11 @@ class Describer:
         if finding.parameter is not None:
             name, place = finding.parameter[0], f"parameters.{finding.parameter[1]}"
         call, parts = dump.get(name), entry_name.parse(name)
-        cell = entry_name.cell_label(name) if graph.parts(node).kind in (CELL, GRADIENT) or finding.parameter else None
+        cell = (
+            entry_name.cell_label(name)
+            if graph.parts(node).kind in (CELL, GRADIENT) or finding.parameter
+            else None
+        )
         cell = cell or (call.cell if call else None)
         stack = call.stack if call else []
         if not stack and parts.kind == GRADIENT:  # the first forward of the Cell
@@ -58,16 +72,29 @@ class Describer:
         if finding.kind == Kind.OPTIMIZER and finding.source != NONE:
             stack = self._stack(finding.source) or stack
         slot = graph.slot(node, finding.place)
-        told = [slot] if slot is not None else [slot for slot in graph.slots[node] if slot.verdict in HARD]
+        told = (
+            [slot]
+            if slot is not None
+            else [slot for slot in graph.slots[node] if slot.verdict in HARD]
+        )
         distances = [slot.distance.rel_l2 for slot in told]
-        has_arrays = slot is not None and slot.verdict in HARD and is_tensor(slot.a) and is_tensor(slot.b)
-        which = self._arrays.told(elements, slot.a, slot.b) if slot and has_arrays and self._arrays else NOTHING
+        has_arrays = (
+            slot is not None and slot.verdict in HARD and is_tensor(slot.a) and is_tensor(slot.b)
+        )
+        which = (
+            self._arrays.told(elements, slot.a, slot.b)
+            if slot and has_arrays and self._arrays
+            else NOTHING
+        )
         return Origin(
-            finding.kind, Site(name, place, cell, dump.step, dump.rank, node, node > self._first_backward),
-            clauses(self._sentence(finding, slot), which), CodeLine(stack, user_frame(stack)),
-            rel_l2=max((apart for apart in distances if apart is not None), default=None), why=finding.why,
+            finding.kind,
+            Site(name, place, cell, dump.step, dump.rank, node, node > self._first_backward),
+            clauses(self._sentence(finding, slot), which),
+            CodeLine(stack, user_frame(stack)),
+            rel_l2=max((apart for apart in distances if apart is not None), default=None),
+            why=finding.why,
             given=given(slot) if finding.kind == Kind.OUTSIDE else (),
-        )  # fmt: skip
+        )
 
     def _stack(self, node: int) -> list[str]:
         return self._graph.dump(node).stacks.get(self._graph.name(node), [])
@@ -77,8 +104,17 @@ class Describer:
         if node == NONE:
             return NOTHING
         frame = user_frame(self._stack(node))
-        line = say("compare.code", file=os.path.basename(frame.file), line=frame.line) if frame else NOTHING
-        return say("compare.only_call", side="AB"[self._graph.side(node)], name=self._graph.name(node), code=line)
+        line = (
+            say("compare.code", file=os.path.basename(frame.file), line=frame.line)
+            if frame
+            else NOTHING
+        )
+        return say(
+            "compare.only_call",
+            side="AB"[self._graph.side(node)],
+            name=self._graph.name(node),
+            code=line,
+        )
 
     def _sentence(self, finding: Finding, slot: Slot | None) -> Sentence:  # noqa: PLR0911 (one line for each kind)
         name, numbers = self._graph.name(finding.node), _numbers(slot)
@@ -86,7 +122,9 @@ class Describer:
         if finding.kind == Kind.PARAMETER and finding.parameter:
             return clauses(self._parameter(*finding.parameter, slot), self._order(slot))
         if finding.kind == Kind.PARAMETER:
-            of_a, of_b = (names or say("compare.none") for names in own_parameters.alone_names(self._graph))
+            of_a, of_b = (
+                names or say("compare.none") for names in own_parameters.alone_names(self._graph)
+            )
             is_own, own_place = finding.place.startswith(own_parameters.OWN), _place(finding.place)
             used = NOTHING if is_own else say("compare.own_used", name=name, place=own_place)
             return say("compare.own_parameters", left=of_a, right=of_b, used=used)
@@ -94,13 +132,21 @@ class Describer:
             batch = say("compare.batch", name=name, place=place, numbers=numbers)
             return clauses(batch, self._order(slot, True))
         if finding.kind == Kind.OUTSIDE:
-            return say("compare.outside", name=name, place=place, where=self._where(finding.node), numbers=numbers)
+            return say(
+                "compare.outside",
+                name=name,
+                place=place,
+                where=self._where(finding.node),
+                numbers=numbers,
+            )
         if finding.why == table.OTHER_CLASS.why:
             left, right = updates.other_classes(self._graph, finding.node)
             return say("compare.other_optimizer", left=left, right=right, name=name)
         if finding.kind == Kind.OPTIMIZER and slot is not None:
             change = self._change(finding.source)
-            return update_sentence(self._graph, finding.node, slot, change, self._graph.dumps[1].step)
+            return update_sentence(
+                self._graph, finding.node, slot, change, self._graph.dumps[1].step
+            )
         if finding.kind == Kind.ARGUMENT:
             return self._argument(name, place, slot)
         if finding.kind == Kind.WIRING:
@@ -110,7 +156,10 @@ class Describer:
         if finding.kind == Kind.GRADIENT:
             return self._gradient(finding, name, slot)
         if finding.kind == Kind.RANDOM:
-            return clauses(say("compare.random", name=name, numbers=numbers), self._permutation_note(finding.node))
+            return clauses(
+                say("compare.random", name=name, numbers=numbers),
+                self._permutation_note(finding.node),
+            )
         if finding.kind == Kind.COMMUNICATION:
             return say("compare.communication", name=name, numbers=numbers)
         return self._computation(finding.node, name, slot)
@@ -142,13 +191,21 @@ class Describer:
             return say("compare.arguments", name=name)
         word, _, key = slot.place.partition(".")
         shown: list[Name] = list(other_text(slot))
-        node = next((node for node in range(len(self._graph.pairs)) if self._graph.name(node) == name), NONE)
-        for side, own in enumerate(self._graph.pairs[node][:2] if word == "kwargs" and "." not in key else ()):
-            given = self._graph.alignment.entry(side, own).get("input_kwargs") if own != NONE else None
+        node = next(
+            (node for node in range(len(self._graph.pairs)) if self._graph.name(node) == name), NONE
+        )
+        for side, own in enumerate(
+            self._graph.pairs[node][:2] if word == "kwargs" and "." not in key else ()
+        ):
+            given = (
+                self._graph.alignment.entry(side, own).get("input_kwargs") if own != NONE else None
+            )
             if isinstance(given, dict) and key not in given:
                 shown[side] = say("compare.not_given")
         if is_tensor(slot.a) and is_tensor(slot.b):
-            shown = [f"{side.get('dtype')} {text.shape(side.get('shape'))}" for side in (slot.a, slot.b)]
+            shown = [
+                f"{side.get('dtype')} {text.shape(side.get('shape'))}" for side in (slot.a, slot.b)
+            ]
         return say("compare.other_argument", name=name, place=place, left=shown[0], right=shown[1])
 
     def _wiring(self, finding: Finding, name: str, place: Name) -> Sentence:
@@ -156,10 +213,17 @@ class Describer:
         nodes = graph.producer_nodes(finding.node, finding.place)
         if nodes[0] == nodes[1]:
             if graph.uses_other_output(finding.node, finding.place):
-                return say("compare.other_output", name=name, place=place, maker=self._own_name(nodes[0], 1))
+                return say(
+                    "compare.other_output",
+                    name=name,
+                    place=place,
+                    maker=self._own_name(nodes[0], 1),
+                )
             nodes = graph.producer_nodes(finding.node, finding.place, first=True)
         names = [self._own_name(node, side) for side, node in enumerate(nodes)]
-        for _ in range(_ROAD):  # of calls with one name that are no partners the Cells tell more, or the calls before
+        for _ in range(
+            _ROAD
+        ):  # of calls with one name that are no partners the Cells tell more, or the calls before
             if names[0] != names[1]:
                 break
             known = [self._name_in_cell(node, side) for side, node in enumerate(nodes)]
@@ -181,13 +245,21 @@ class Describer:
         """Return the node that made the first input of a node, on one side; -1 for none."""
         flow, place = self._graph.alignment.flows[side], self._graph.pairs[node][:2][side]
         links = flow.links[place] if NONE not in (node, place) else ()
-        return self._graph.node_of(flow, links[0].producer) if links and links[0].producer >= 0 else NONE
+        return (
+            self._graph.node_of(flow, links[0].producer)
+            if links and links[0].producer >= 0
+            else NONE
+        )
 
     def _own_name(self, node: int, side: int) -> Name:
         if node == NONE:
             return say("compare.not_recorded")
         place = self._graph.pairs[node][:2][side]
-        return self._graph.name(node) if place == NONE else self._graph.alignment.flows[side].names[place]
+        return (
+            self._graph.name(node)
+            if place == NONE
+            else self._graph.alignment.flows[side].names[place]
+        )
 
     def _calls(self, finding: Finding) -> Sentence:
         graph, node, where = self._graph, finding.node, self._where(finding.node)
@@ -198,7 +270,11 @@ class Describer:
         flow, place = graph.flow(node)
         partner = (graph.alignment.b_of, graph.alignment.a_of)[side]
         near = range(place + 1, min(place + 4, len(flow.names)))
-        more = [other for other in near if other not in partner and flow.cells[other] == flow.cells[place]]
+        more = [
+            other
+            for other in near
+            if other not in partner and flow.cells[other] == flow.cells[place]
+        ]
         alone = [flow.names[other] for other in (place, *more)]
         return say("compare.only", side="AB"[side], names=alone, where=where, lacks=lacks)
 
@@ -222,11 +298,15 @@ class Describer:
         if frozen := self._frozen(finding):
             return frozen
         if self._graph.is_alone(finding.node):
-            return say("compare.gradient_only", name=name, side="AB"[self._graph.side(finding.node)])
+            return say(
+                "compare.gradient_only", name=name, side="AB"[self._graph.side(finding.node)]
+            )
         if slot is not None and not (is_tensor(slot.a) and is_tensor(slot.b)):
             lacks = self._without_gradient(finding._replace(source=finding.node))
             side = "B" if is_tensor(slot.a) else "A"
-            return say("compare.no_gradient", name=name, place=_place(slot.place), side=side, lacks=lacks)
+            return say(
+                "compare.no_gradient", name=name, place=_place(slot.place), side=side, lacks=lacks
+            )
         if slot is not None and slot.is_input:
             return self._arrives(finding.node, name, slot)
         return say("compare.gradient", name=name, numbers=_numbers(slot))
@@ -234,52 +314,90 @@ class Describer:
     def _arrives(self, node: int, name: str, slot: Slot) -> Sentence:
         """Return how the gradient that arrives at a call differs from those that the recorded calls give."""
         flow, place = self._graph.flow(node)
-        givers = [cause for cause in flow.backward_causes(place) if flow.parts[cause].direction == BACKWARD]
+        givers = [
+            cause
+            for cause in flow.backward_causes(place)
+            if flow.parts[cause].direction == BACKWARD
+        ]
         if not givers:
             return say("compare.gradient_arrives", name=name, numbers=_numbers(slot))
-        gaps = [(real(slot.b.get(key)) or 0.0) - (real(slot.a.get(key)) or 0.0) for key in ("Max", "Min", "Mean")]
+        gaps = [
+            (real(slot.b.get(key)) or 0.0) - (real(slot.a.get(key)) or 0.0)
+            for key in ("Max", "Min", "Mean")
+        ]
         most = max(gaps, key=abs)
         if len(givers) == 1 and most and all(abs(gap - most) <= _EXACT * abs(most) for gap in gaps):
             side, other = ("A", "B") if most > 0 else ("B", "A")
-            return say("compare.gradient_more", name=name, maker=flow.names[givers[0]], side=side, other=other,
-                       more=abs(most))  # fmt: skip
+            return say(
+                "compare.gradient_more",
+                name=name,
+                maker=flow.names[givers[0]],
+                side=side,
+                other=other,
+                more=abs(most),
+            )
         return say("compare.gradient_summed", name=name, numbers=_numbers(slot))
 
     def _frozen(self, finding: Finding) -> Sentence:
         """Return that a parameter gets no gradient on one side; nothing where the gradient ends elsewhere."""
-        links = [link for link in self._graph.links(finding.node, finding.place) if link and link.parameter]
+        links = [
+            link
+            for link in self._graph.links(finding.node, finding.place)
+            if link and link.parameter
+        ]
         if finding.source in (NONE, finding.node) or not links or not links[-1].parameter:
             return NOTHING
         owner, parameter = links[-1].parameter
         source = self._graph.slots[finding.source]
         off = next(
-            (item for item in source if gradient_end.side_without(self._graph, finding.source, item) is not None), None
+            (
+                item
+                for item in source
+                if gradient_end.side_without(self._graph, finding.source, item) is not None
+            ),
+            None,
         )
         side = gradient_end.side_without(self._graph, finding.source, off) or 0
         label = entry_name.cell_label(owner)
-        return say("compare.frozen", parameter=parameter, owner=label, side="AB"[side], other="BA"[side])
+        return say(
+            "compare.frozen", parameter=parameter, owner=label, side="AB"[side], other="BA"[side]
+        )
 
     def _computation(self, node: int, name: str, slot: Slot | None) -> Sentence:
         numbers = _numbers(slot)
         for side, place in enumerate(self._graph.pairs[node][:2]):
             entry = self._graph.alignment.entry(side, place) if place != NONE else None
             if isinstance(entry, dict) and entry.get("raised"):
-                return say("compare.raised", name=name, side="AB"[side], error=text.safe(entry["raised"]))
+                return say(
+                    "compare.raised", name=name, side="AB"[side], error=text.safe(entry["raised"])
+                )
         if slot is not None and is_state(slot.place):
-            return say("compare.state", name=name, state=slot.place.rpartition(".")[2], numbers=numbers)
+            return say(
+                "compare.state", name=name, state=slot.place.rpartition(".")[2], numbers=numbers
+            )
         note = self._permutation_note(node)
         if any(other.verdict == Verdict.TRANSPOSED for other in self._graph.slots[node]):
             note = say("compare.transposed_weight")
-        given = [other.verdict for other in self._graph.slots[node] if other.is_input and is_tensor(other.a)]
+        given = [
+            other.verdict
+            for other in self._graph.slots[node]
+            if other.is_input and is_tensor(other.a)
+        ]
         key = "compare.computation_close" if FAINT.intersection(given) else "compare.computation"
         return clauses(say(key, name=name, numbers=numbers), note)
 
     def _permutation_note(self, node: int) -> Sentence:
         """Return what statistics cannot tell about the inputs of a call."""
         for slot in self._graph.slots[node]:
-            if not slot.is_input or not is_tensor(slot.a) or all(size == 1 for size in slot.a.get("shape") or ()):
+            if (
+                not slot.is_input
+                or not is_tensor(slot.a)
+                or all(size == 1 for size in slot.a.get("shape") or ())
+            ):
                 continue
-            is_summed = slot.verdict in FAINT and not slot.a.get("md5")  # their sums may be rounded in other ways
+            is_summed = slot.verdict in FAINT and not slot.a.get(
+                "md5"
+            )  # their sums may be rounded in other ways
             if (is_summed or slot.verdict == Verdict.NUMBERS_EQUAL) and not is_constant(slot.a):
                 return say("compare.perhaps_permuted")
         return NOTHING
@@ -301,21 +419,26 @@ def _numbers(slot: Slot | None) -> Sentence:
     a, b = slot.a, slot.b
     parts = [
         say("compare.number", name=key, left=text.fact(a.get(key)), right=text.fact(b.get(key)))
-        for key in NUMBERS if a.get(key) != b.get(key)
-    ]  # fmt: skip
+        for key in NUMBERS
+        if a.get(key) != b.get(key)
+    ]
     distance, known = slot.distance, NOTHING
     if distance.rel_l2 is not None and distance.rel_l2 < 1e300:
         wording = "compare.rel_l2" if distance.exact else "compare.rel_l2_least"
         known = say(wording, distance=float(distance.rel_l2))
     shapes = [text.shape(side.get("shape")) for side in (a, b)]
-    shape = say("compare.shape", left=shapes[0], right=shapes[1]) if shapes[0] != shapes[1] else NOTHING
+    shape = (
+        say("compare.shape", left=shapes[0], right=shapes[1]) if shapes[0] != shapes[1] else NOTHING
+    )
     if not parts and not shape and not distance.rel_l2 and a.get("md5") != b.get("md5"):
         known = say("compare.bits")
     shown = [*filter(None, (shape, known)), *parts[:_CONTEXT]]
     return say("compare.numbers", numbers=shown, dtype=a.get("dtype")) if shown else NOTHING
 
 
-def update_sentence(graph: Graph, node: int, slot: Slot, change: Sentence, step: int | None) -> Sentence:
+def update_sentence(
+    graph: Graph, node: int, slot: Slot, change: Sentence, step: int | None
+) -> Sentence:
     """Return the sentence about a place of an update; ``change`` is the call that changes gradients on one side."""
     slots, name = graph.slots[node], graph.name(node)
     when = NOTHING if step is None else say("compare.in_step", step=step)
@@ -333,10 +456,15 @@ def update_sentence(graph: Graph, node: int, slot: Slot, change: Sentence, step:
 
 def _states(slots: list[Slot], slot: Slot, when: Sentence, name: str) -> Sentence:
     state = slot.place[len(STATES) :]
-    left, right = (text.fact(side.get("Norm")) if is_tensor(side) else say("compare.none") for side in (slot.a, slot.b))
+    left, right = (
+        text.fact(side.get("Norm")) if is_tensor(side) else say("compare.none")
+        for side in (slot.a, slot.b)
+    )
     more = sum(item.verdict in HARD and item.place.startswith(STATES) for item in slots) - 1
     if more:
-        return say("compare.states", state=state, more=more, left=left, right=right, when=when, name=name)
+        return say(
+            "compare.states", state=state, more=more, left=left, right=right, when=when, name=name
+        )
     return say("compare.state_before", state=state, left=left, right=right, when=when, name=name)
 
 
@@ -350,16 +478,35 @@ def _update_number(slots: list[Slot], slot: Slot, when: Sentence, name: str) -> 
     whose = say("compare.whose", parameter=parameter) if own else NOTHING
     if len(off) > 1:
         whose = say("compare.whose_more", parameter=parameter, more=len(off) - 1, all=len(own))
-    return say("compare.update_number", number=key, whose=whose, left=left, right=right, when=when, name=name)
+    return say(
+        "compare.update_number",
+        number=key,
+        whose=whose,
+        left=left,
+        right=right,
+        when=when,
+        name=name,
+    )
 
 
 def _missing_parameters(slots: list[Slot], slot: Slot, when: Sentence, name: str) -> Sentence:
-    missing = [item for item in slots if updates.is_missing(item) and is_tensor(item.a) == is_tensor(slot.a)]
+    missing = [
+        item
+        for item in slots
+        if updates.is_missing(item) and is_tensor(item.a) == is_tensor(slot.a)
+    ]
     side, names = "AB"[int(is_tensor(slot.a))], [item.place[len(GRADIENTS) :] for item in missing]
     if len(names) == 1:
         return say("compare.missing", parameter=names[0], side=side, when=when, name=name)
     more = say("compare.more", more=len(names) - _SHOWN) if len(names) > _SHOWN else NOTHING
-    return say("compare.missing_many", parameters=names[:_SHOWN], more=more, side=side, when=when, name=name)
+    return say(
+        "compare.missing_many",
+        parameters=names[:_SHOWN],
+        more=more,
+        side=side,
+        when=when,
+        name=name,
+    )
 
 
 def _entering(graph: Graph, node: int, change: Sentence, when: Sentence) -> Sentence:
@@ -367,13 +514,27 @@ def _entering(graph: Graph, node: int, change: Sentence, when: Sentence) -> Sent
     left, right = (text.fact(_norm_of_all(graph.slots[node], side)) for side in (0, 1))
     if not change:
         has_calls = any(graph.parts(other).kind == API for other in range(node))
-        change = say("compare.unseen") if has_calls else clauses(say("compare.unseen"), say("compare.level_mix"))
+        change = (
+            say("compare.unseen")
+            if has_calls
+            else clauses(say("compare.unseen"), say("compare.level_mix"))
+        )
     has_gradients = any(graph.parts(other).kind == GRADIENT for other in range(node))
     agree = say("compare.gradients_agree") if has_gradients else say("compare.backward_agrees")
-    return say("compare.entered", left=left, right=right, when=when, agree=agree, cause=change, name=graph.name(node))
+    return say(
+        "compare.entered",
+        left=left,
+        right=right,
+        when=when,
+        agree=agree,
+        cause=change,
+        name=graph.name(node),
+    )
 
 
 def _norm_of_all(slots: list[Slot], side: int) -> float | None:
     records = [(slot.a, slot.b)[side] for slot in slots if slot.place.startswith(GRADIENTS)]
     norms = [real(record.get("Norm")) for record in records if is_tensor(record)]
-    return None if None in norms else math.sqrt(sum(norm * norm for norm in norms if norm is not None))
+    return (
+        None if None in norms else math.sqrt(sum(norm * norm for norm in norms if norm is not None))
+    )

@@ -21,7 +21,9 @@ _LEAST_PAIRED = 0.5
 class ComparisonResult:
     """The result of a comparison; ``Comparison`` says what its attributes are."""
 
-    def __init__(self, paths: tuple[str, str], units: list[UnitSummary], alone: tuple[list[Any], list[Any]]) -> None:
+    def __init__(
+        self, paths: tuple[str, str], units: list[UnitSummary], alone: tuple[list[Any], list[Any]]
+    ) -> None:
         self.paths, self.units, self.alone = paths, units, alone
         self.origins, self.later = first_origins(units)
 
@@ -65,14 +67,22 @@ class ComparisonResult:
     def before(self) -> str:
         """How all values before the first origin agree: "same" bits, "equal numbers" or "close"; "" for unknown."""
         first = self.first
-        own = [unit for unit in self.units if first is not None and (unit.step, unit.rank) == (first.step, first.rank)]
+        own = [
+            unit
+            for unit in self.units
+            if first is not None and (unit.step, unit.rank) == (first.step, first.rank)
+        ]
         if first is None or not own or own[0].origins.before in (Verdict.CLOSE, ""):
             return own[0].origins.before if own else ""
         earlier = [unit for unit in self.units if (unit.step or 0) < (first.step or 0)]
         if not all(unit.counts.is_exact for unit in earlier):
             return Verdict.CLOSE
-        known = {verdict for unit in earlier for verdict in unit.counts.verdicts} | {own[0].origins.before}
-        return next((verdict for verdict in (Verdict.NUMBERS_EQUAL, Verdict.BITS) if verdict in known), "")
+        known = {verdict for unit in earlier for verdict in unit.counts.verdicts} | {
+            own[0].origins.before
+        }
+        return next(
+            (verdict for verdict in (Verdict.NUMBERS_EQUAL, Verdict.BITS) if verdict in known), ""
+        )
 
     @property
     def unmapped(self) -> list[str]:
@@ -90,20 +100,29 @@ class ComparisonResult:
     @property
     def agrees(self) -> bool:
         """Whether nothing differs beyond tolerance."""
-        last = min((unit.step or 0 for unit in self.units if unit.counts.kernels), default=math.inf)  # then all differs
+        last = min(
+            (unit.step or 0 for unit in self.units if unit.counts.kernels), default=math.inf
+        )  # then all differs
         differs = any(unit.counts.differs for unit in self.units if (unit.step or 0) <= last)
         return self.is_comparable and not self.origins and not differs
 
     @property
     def blind(self) -> list[UnitSummary]:
         """The steps and ranks in which no tensor has numbers on both sides: whether they agree cannot be known."""
-        return [unit for unit in self.units if set(unit.counts.verdicts) - {Verdict.ARGUMENT} == {Verdict.UNKNOWN}]
+        return [
+            unit
+            for unit in self.units
+            if set(unit.counts.verdicts) - {Verdict.ARGUMENT} == {Verdict.UNKNOWN}
+        ]
 
     @property
     def lacks(self) -> list[tuple[str, list[Sentence]]]:
         """The ranks that one side lacks in a step of both, by this side: whether they agree cannot be known."""
         found = [
-            (side, [name for name in names if isinstance(name, Sentence) and name.key == RANK_ALONE])
+            (
+                side,
+                [name for name in names if isinstance(name, Sentence) and name.key == RANK_ALONE],
+            )
             for side, names in zip("BA", self.alone)
         ]
         return [(side, names) for side, names in found if names]
@@ -119,19 +138,35 @@ class ComparisonResult:
         """Return the summary for JSON."""
         outside = str(say("compare.outside_cells"))
         return {
-            "a": self.paths[0], "b": self.paths[1], "ok": self.status == 0, "status": self.status,
+            "a": self.paths[0],
+            "b": self.paths[1],
+            "ok": self.status == 0,
+            "status": self.status,
             "origins": [origin.to_dict() for origin in self.origins],
             "later": [origin.to_dict() for origin in self.later],
-            "pairs": self.pairs, "verdicts": self.verdicts, "only_a": self.only_a, "only_b": self.only_b,
-            "not_compared": {side: [str(label) for label in labels] for side, labels in zip("ab", self.alone)},
-            "errors": self.errors, "unmapped": self.unmapped, "before_first": self.before,
+            "pairs": self.pairs,
+            "verdicts": self.verdicts,
+            "only_a": self.only_a,
+            "only_b": self.only_b,
+            "not_compared": {
+                side: [str(label) for label in labels] for side, labels in zip("ab", self.alone)
+            },
+            "errors": self.errors,
+            "unmapped": self.unmapped,
+            "before_first": self.before,
             "casts": [cast for unit in self.units[:1] for cast in unit.origins.casts],
             "header": [str(line) for unit in self.units[:1] for line in unit.header],
             "units": [
-                {"step": unit.step, "rank": unit.rank, "verdicts": unit.counts.verdicts, "pairs": unit.counts.pairs,
-                 "cells": {name or outside: cell for name, cell in unit.counts.cells.items()}} for unit in self.units
+                {
+                    "step": unit.step,
+                    "rank": unit.rank,
+                    "verdicts": unit.counts.verdicts,
+                    "pairs": unit.counts.pairs,
+                    "cells": {name or outside: cell for name, cell in unit.counts.cells.items()},
+                }
+                for unit in self.units
             ],
-        }  # fmt: skip
+        }
 
 
 #: the sentence that stands for a rank that one side alone has
@@ -139,8 +174,11 @@ RANK_ALONE = "compare.rank_alone"
 _ORIGINS, _CELLS, _NOTES, _SIDES, _RANKS, _LONG, _CASTS = 5, 5, 3, 4, 4, 230, 5
 
 #: how values agree -> the line about all values before the first origin
-_BEFORE = {Verdict.BITS: "compare.bits_before", Verdict.NUMBERS_EQUAL: "compare.numbers_before",
-           Verdict.CLOSE: "compare.close_before"}  # fmt: skip
+_BEFORE = {
+    Verdict.BITS: "compare.bits_before",
+    Verdict.NUMBERS_EQUAL: "compare.numbers_before",
+    Verdict.CLOSE: "compare.close_before",
+}
 
 
 def one_line(comparison: ComparisonResult, language: str = ENGLISH) -> str:
@@ -165,16 +203,31 @@ def one_sentence(comparison: ComparisonResult) -> Sentence:
 
 def summary_text(comparison: ComparisonResult, language: str = ENGLISH) -> str:
     """Return the text of a comparison: its dumps, its pairs, the origins, and the Cells that differ."""
-    lines: list[Sentence | str] = [f"A: {comparison.paths[0]}", f"B: {comparison.paths[1]}", *_matched(comparison)]
+    lines: list[Sentence | str] = [
+        f"A: {comparison.paths[0]}",
+        f"B: {comparison.paths[1]}",
+        *_matched(comparison),
+    ]
     header = [line for unit in comparison.units[:1] for line in unit.header]
     lines += [say("compare.runs_differ", difference=line) for line in header[:_NOTES]]
     if comparison.unmapped:
         more = say("compare.cut") if len(comparison.unmapped) > _SIDES else NOTHING
-        lines.append(say("compare.unmapped", names=say("clauses", parts=comparison.unmapped[:_SIDES]), more=more))
-    notes = dict.fromkeys(note for unit in comparison.units for note in (*unit.notes, unit.error) if note)
+        lines.append(
+            say(
+                "compare.unmapped",
+                names=say("clauses", parts=comparison.unmapped[:_SIDES]),
+                more=more,
+            )
+        )
+    notes = dict.fromkeys(
+        note for unit in comparison.units for note in (*unit.notes, unit.error) if note
+    )
     lines += [say("compare.note", note=note) for note in list(notes)[:_NOTES]]
     for casts in filter(None, (unit.origins.casts for unit in comparison.units[:1])):
-        lines += [say("compare.casts", count=len(casts)), *(say("compare.cast", **cast) for cast in casts[:_CASTS])]
+        lines += [
+            say("compare.casts", count=len(casts)),
+            *(say("compare.cast", **cast) for cast in casts[:_CASTS]),
+        ]
     if comparison.agrees and comparison.blind:
         lines += [blind_said(comparison), *_harmless(comparison, language)]
     elif comparison.agrees and comparison.lacks:
@@ -185,15 +238,22 @@ def summary_text(comparison: ComparisonResult, language: str = ENGLISH) -> str:
         lines.append(one_line(comparison, language))
     else:
         # changes that alone change no value may be what was meant, beside the origin
-        also = [text.shorten(origin.said.text(language), 200) for origin in harmless(comparison)[:1]]
-        lines += [*_origins(comparison, language), *(say("compare.also_other", finding=found) for found in also)]
+        also = [
+            text.shorten(origin.said.text(language), 200) for origin in harmless(comparison)[:1]
+        ]
+        lines += [
+            *_origins(comparison, language),
+            *(say("compare.also_other", finding=found) for found in also),
+        ]
         lines += _cells(comparison, language)
     return "\n".join(text.safe(said(line, language)) for line in lines[:25])
 
 
 def blind_said(comparison: ComparisonResult) -> Sentence:
     """Return that steps and ranks have no numbers to compare."""
-    places = [say("compare.step", step=unit.step) for unit in comparison.blind if unit.step is not None]
+    places = [
+        say("compare.step", step=unit.step) for unit in comparison.blind if unit.step is not None
+    ]
     return say("compare.blind", places=list(dict.fromkeys(places)) or say("compare.all_steps"))
 
 
@@ -215,9 +275,21 @@ def _matched(comparison: ComparisonResult) -> list[Sentence]:
     pairs = comparison.pairs
     counts = [sum(unit.counts.only[side] for unit in comparison.units) for side in (0, 1)]
     how = _counted(dict(sorted(pairs.items(), key=lambda item: -item[1])))
-    facts = {"dumps": len(comparison.units), "pairs": sum(pairs.values()), "only_a": counts[0], "only_b": counts[1]}
-    verdicts = {verdict: count for verdict, count in comparison.verdicts.items() if verdict != Verdict.ARGUMENT}
-    lines = [say("compare.matched", how=how, **facts), say("compare.tensors", verdicts=_counted(verdicts))]
+    facts = {
+        "dumps": len(comparison.units),
+        "pairs": sum(pairs.values()),
+        "only_a": counts[0],
+        "only_b": counts[1],
+    }
+    verdicts = {
+        verdict: count
+        for verdict, count in comparison.verdicts.items()
+        if verdict != Verdict.ARGUMENT
+    }
+    lines = [
+        say("compare.matched", how=how, **facts),
+        say("compare.tensors", verdicts=_counted(verdicts)),
+    ]
     for side, names in zip("AB", comparison.alone):
         if names:
             more = say("compare.cut") if len(names) > _SIDES else NOTHING
@@ -251,7 +323,9 @@ def _origins(comparison: ComparisonResult, language: str) -> list[Sentence | str
     if len(steps) > 1:
         names = [say("compare.of_step", name=it.name, step=it.step).text(language) for it in later]
     if names:
-        lines.append(say("compare.suspicious", names=text.shorten(", ".join(dict.fromkeys(names)), 200)))
+        lines.append(
+            say("compare.suspicious", names=text.shorten(", ".join(dict.fromkeys(names)), 200))
+        )
     return lines
 
 
@@ -274,19 +348,32 @@ def like_once(origins: Sequence[Origin]) -> list[Origin]:
     for origin in origins:
         sides = origin.said.facts if origin.kind == Kind.ARGUMENT else {}
         values = str(sides.get("left")), str(sides.get("right"))
-        key = (origin.kind, parse(origin.name).key, origin.place, origin.said.key, origin.file, origin.line, values)
+        key = (
+            origin.kind,
+            parse(origin.name).key,
+            origin.place,
+            origin.said.key,
+            origin.file,
+            origin.line,
+            values,
+        )
         found.setdefault(key, origin)
     return list(found.values())
 
 
 def _where(origin: Origin) -> list[Sentence | str]:
-    parts: list[Sentence | str] = [] if origin.step is None else [say("compare.step", step=origin.step)]
+    parts: list[Sentence | str] = (
+        [] if origin.step is None else [say("compare.step", step=origin.step)]
+    )
     if origin.rank is not None and not origin.ranks:
         parts.append(say("compare.rank", rank=origin.rank))
     elif origin.rank is not None:
         ranks = [origin.rank, *origin.ranks]
         parts.append(say("compare.ranks", count=len(ranks), ranks=ranks[:_RANKS]))
-    return [*parts, say("compare.in_cell", name=origin.name, cell=origin.cell) if origin.cell else origin.name]
+    return [
+        *parts,
+        say("compare.in_cell", name=origin.name, cell=origin.cell) if origin.cell else origin.name,
+    ]
 
 
 def _cells(comparison: ComparisonResult, language: str) -> list[Sentence | str]:
@@ -297,10 +384,16 @@ def _cells(comparison: ComparisonResult, language: str) -> list[Sentence | str]:
             cells[name] = before[0] + count, max(before[1], worst)
     if not cells:
         return []
-    head = [say(key).text(language) for key in ("compare.cells", "compare.cell_tensors", "compare.cell_rel_l2")]
+    head = [
+        say(key).text(language)
+        for key in ("compare.cells", "compare.cell_tensors", "compare.cell_rel_l2")
+    ]
     outside = say("compare.outside_cells").text(language)
     found = cells.items()
-    shown = [[text.shorten(text.safe(name or outside), 60), str(n), f"{worst:.2g}"] for name, (n, worst) in found]
+    shown = [
+        [text.shorten(text.safe(name or outside), 60), str(n), f"{worst:.2g}"]
+        for name, (n, worst) in found
+    ]
     more = len(shown) - _CELLS
     lines: list[Sentence | str] = [*text.columns([head, *shown[:_CELLS]]).split("\n")]
     return [*lines, say("compare.more_cells", count=more)] if more > 0 else lines
@@ -309,5 +402,8 @@ def _cells(comparison: ComparisonResult, language: str) -> list[Sentence | str]:
 def _harmless(comparison: ComparisonResult, language: str) -> list[Sentence]:
     soft = like_once(comparison.soft)
     more = len(soft) - _NOTES
-    lines = [say("compare.harmless", finding=text.shorten(origin.said.text(language), 200)) for origin in soft[:_NOTES]]
+    lines = [
+        say("compare.harmless", finding=text.shorten(origin.said.text(language), 200))
+        for origin in soft[:_NOTES]
+    ]
     return [*lines, say("compare.harmless_more", count=more)] if more > 0 else lines

@@ -15,7 +15,12 @@ from probe.reading.compare.dataflow.graph import Graph
 from probe.reading.compare.distances.tolerance import NetNoise, distance
 from probe.reading.compare.judging.judged_pairs import JudgedPairs, Options
 from probe.reading.compare.judging.verdicts import FAINT, HARD, Verdict, sharpened
-from probe.reading.compare.origins.across_ranks import Collective, UnitCounts, UnitOrigins, UnitSummary
+from probe.reading.compare.origins.across_ranks import (
+    Collective,
+    UnitCounts,
+    UnitOrigins,
+    UnitSummary,
+)
 from probe.reading.compare.origins.casts import Casts
 from probe.reading.compare.origins.finder import Finding, OriginFinder
 from probe.reading.compare.origins.origin import Kind, Origin, is_collective
@@ -30,11 +35,24 @@ from probe.store import file_names
 _MOST_ORIGINS, _MOST_NAMES, _MOST_CELLS = 50, 50, 200
 #: so few roots within the tolerance explain a difference that has grown, if they are of these kinds: the rest is equal
 _FEW = 3
-_ROOTS = frozenset((Kind.PARAMETER, Kind.DATA, Kind.OUTSIDE, Kind.ARGUMENT, Kind.CALLS, Kind.OPTIMIZER, Kind.WIRING))
+_ROOTS = frozenset(
+    (
+        Kind.PARAMETER,
+        Kind.DATA,
+        Kind.OUTSIDE,
+        Kind.ARGUMENT,
+        Kind.CALLS,
+        Kind.OPTIMIZER,
+        Kind.WIRING,
+    )
+)
 
 
 def compare_unit(
-    folder_a: DumpFolder, folder_b: DumpFolder, options: Options, look: Callable[[JudgedPairs], None] | None = None
+    folder_a: DumpFolder,
+    folder_b: DumpFolder,
+    options: Options,
+    look: Callable[[JudgedPairs], None] | None = None,
 ) -> UnitSummary:
     """Compare one step of one rank; ``look`` is called with the comparison before its dumps are dropped."""
     summary = UnitSummary(folder_b.step, folder_b.rank)
@@ -49,7 +67,11 @@ def compare_unit(
 
 
 def _compare(
-    summary: UnitSummary, a: Dump, b: Dump, options: Options, look: Callable[[JudgedPairs], None] | None
+    summary: UnitSummary,
+    a: Dump,
+    b: Dump,
+    options: Options,
+    look: Callable[[JudgedPairs], None] | None,
 ) -> None:
     try:
         summary.notes = [*a.document.notes, *b.document.notes]
@@ -58,7 +80,9 @@ def _compare(
         summary.notes += filter(None, (comparing.levels, comparing.divides))
         kernels = Carried(comparing).judge() if comparing.tolerances.net else []
         comparing.separate(Rejoined(comparing).find() if comparing.tolerances.net else [])
-        summary.notes += [say("compare.kernels", kind=kind, calls=n, rel_l2=size) for kind, n, size in kernels]
+        summary.notes += [
+            say("compare.kernels", kind=kind, calls=n, rel_l2=size) for kind, n, size in kernels
+        ]
         summary.counts = _count(comparing)._replace(kernels=tuple(kind for kind, *_ in kernels))
         summary.origins = _find_origins(summary.counts, comparing)
         if not isinstance(b.folder.source, DumpSource):
@@ -88,11 +112,22 @@ def noise_unit(folder_a: DumpFolder, folder_b: DumpFolder, options: Options) -> 
             for pair, slot in comparing.rows():
                 if is_tensor(slot.a) and slot.distance.rel_l2 is not None:
                     name, (*_, api, _, direction) = flow.names[pair.a], flow.parts[pair.a]
-                    own = is_moved and slot.verdict == Verdict.NEAR_ZERO  # such a sum counts by its own size
+                    own = (
+                        is_moved and slot.verdict == Verdict.NEAR_ZERO
+                    )  # such a sum counts by its own size
                     size = (distance(slot.a, slot.b) if own else slot.distance).rel_l2 or 0.0
-                    found.append((f"{name}.{slot.place}", (api, direction, slot.place), slot.a.get("dtype"), size))
+                    found.append(
+                        (
+                            f"{name}.{slot.place}",
+                            (api, direction, slot.place),
+                            slot.a.get("dtype"),
+                            size,
+                        )
+                    )
             comparing.release()
-            return NetNoise.of(found) if is_moved else {name: size for name, *_, size in found if size}
+            return (
+                NetNoise.of(found) if is_moved else {name: size for name, *_, size in found if size}
+            )
     finally:
         a.release()
         b.release()
@@ -115,18 +150,24 @@ def _count(comparing: JudgedPairs) -> UnitCounts:
         verdicts += found
         if not HARD.isdisjoint(found):
             off = [slot.distance.rel_l2 or 0.0 for slot in slots if slot.verdict in HARD]
-            place = flow_b.names[pair.b] if flow_b.parts[pair.b].kind != API else flow_b.cells[pair.b]
+            place = (
+                flow_b.names[pair.b] if flow_b.parts[pair.b].kind != API else flow_b.cells[pair.b]
+            )
             if place not in labels:
                 labels[place] = cell_label(place) or place or ""
             cell = labels[place]
             count, so_far = cells.get(cell, (0, 0.0))
             cells[cell] = count + len(off), max(so_far, *off)
     return UnitCounts(
-        pairs=dict(hows), verdicts={key: count for key, count in Counter(verdicts).items() if key},
-        only_a=tuple(only_a[:_MOST_NAMES]), only_b=tuple(only_b[:_MOST_NAMES]), only=(len(only_a), len(only_b)),
-        cells=dict(list(cells.items())[:_MOST_CELLS]), rules_used=tuple(comparing.tolerances.used()),
+        pairs=dict(hows),
+        verdicts={key: count for key, count in Counter(verdicts).items() if key},
+        only_a=tuple(only_a[:_MOST_NAMES]),
+        only_b=tuple(only_b[:_MOST_NAMES]),
+        only=(len(only_a), len(only_b)),
+        cells=dict(list(cells.items())[:_MOST_CELLS]),
+        rules_used=tuple(comparing.tolerances.used()),
         unmapped=comparing.alignment.vocabulary.unused(comparing.alignment.flows),
-    )  # fmt: skip
+    )
 
 
 def _find_origins(counts: UnitCounts, judged: JudgedPairs) -> UnitOrigins:
@@ -145,7 +186,9 @@ def _find_origins(counts: UnitCounts, judged: JudgedPairs) -> UnitOrigins:
     blamed = {finding.node for finding in findings}
     rest = [finding for finding in finder.soft() if finding.node not in blamed]
     first = _origins(describer, findings)
-    explains = len(exact) <= _FEW and all(origin.kind in _ROOTS and not origin.more for origin in exact)
+    explains = len(exact) <= _FEW and all(
+        origin.kind in _ROOTS and not origin.more for origin in exact
+    )
     if exact and grew and (explains or not first):
         first = exact
     elif may_agree_in_bits and (proven := finder.exact()):
@@ -157,13 +200,17 @@ def _find_origins(counts: UnitCounts, judged: JudgedPairs) -> UnitOrigins:
     if carriers:  # no cast is the origin
         first = tuple(origin for origin in first if not casts.carry(origin.site.order))
     return UnitOrigins(
-        first=first, later=tuple(describer.origin(finding) for finding in casts.beyond(finder.later())),
+        first=first,
+        later=tuple(describer.origin(finding) for finding in casts.beyond(finder.later())),
         casts=carriers,
         soft=tuple(describer.origin(finding) for finding in rest[:_MOST_ORIGINS]),
-        collectives=tuple(_collectives(graph, findings)), exact=exact,
-        parameters=_parameters(judged) if first else (0, 0), updates=bool(judged.updates),
-        settled=_is_settled(judged), before=_before(judged, first[0].site.order) if first else "",
-    )  # fmt: skip
+        collectives=tuple(_collectives(graph, findings)),
+        exact=exact,
+        parameters=_parameters(judged) if first else (0, 0),
+        updates=bool(judged.updates),
+        settled=_is_settled(judged),
+        before=_before(judged, first[0].site.order) if first else "",
+    )
 
 
 def _exact_origins(judged: JudgedPairs) -> tuple[Origin, ...]:
@@ -178,20 +225,38 @@ def _before(judged: JudgedPairs, order: int) -> str:
         return ""
     if not FAINT.isdisjoint(found):
         return Verdict.CLOSE
-    return Verdict.NUMBERS_EQUAL if Verdict.NUMBERS_EQUAL in found else Verdict.BITS if Verdict.BITS in found else ""
+    return (
+        Verdict.NUMBERS_EQUAL
+        if Verdict.NUMBERS_EQUAL in found
+        else Verdict.BITS
+        if Verdict.BITS in found
+        else ""
+    )
 
 
 def _is_settled(judged: JudgedPairs) -> bool:
     """Return whether the results of all updates are recorded, and agree."""
     updates = [slots for pair, slots in zip(judged.pairs, judged.slots) if pair.a in judged.updates]
-    made = [[slot.verdict for slot in slots if not slot.is_input and is_tensor(slot.a)] for slots in updates]
-    return bool(made) and all(found and HARD.isdisjoint(found) and Verdict.UNKNOWN not in found for found in made)
+    made = [
+        [slot.verdict for slot in slots if not slot.is_input and is_tensor(slot.a)]
+        for slots in updates
+    ]
+    return bool(made) and all(
+        found and HARD.isdisjoint(found) and Verdict.UNKNOWN not in found for found in made
+    )
 
 
 def _parameters(judged: JudgedPairs) -> tuple[int, int]:
     """Return how many parameters there are, and how many of them differ in any bit."""
-    given = (slots for pair, slots in zip(judged.pairs, judged.slots) if pair.a not in judged.updates)  # these: states
-    found = [slot for slots in given for slot in slots if slot.is_input and slot.place.startswith("parameters.")]
+    given = (
+        slots for pair, slots in zip(judged.pairs, judged.slots) if pair.a not in judged.updates
+    )  # these: states
+    found = [
+        slot
+        for slots in given
+        for slot in slots
+        if slot.is_input and slot.place.startswith("parameters.")
+    ]
     return len(found), sum(slot.verdict in HARD or slot.verdict in FAINT for slot in found)
 
 
@@ -217,11 +282,19 @@ def _collectives(graph: Graph, findings: list[Finding]) -> list[Collective]:
             continue
         entry = graph.entry(node)
         ranks = entry.get("group_ranks") if isinstance(entry, dict) else None
-        group = ",".join(map(str, ranks)) if isinstance(ranks, list) else "world"  # where the entry does not say
+        group = (
+            ",".join(map(str, ranks)) if isinstance(ranks, list) else "world"
+        )  # where the entry does not say
         counts[group, parts.key] += 1
         inputs_off = any(slot.verdict in HARD for slot in graph.slots[node] if slot.is_input)
         sent = inputs_off or graph.tainted[node] or graph.soft[node] != NONE
-        found.append(Collective((group, parts.key, counts[group, parts.key]), sent, node in blamed and not inputs_off))
+        found.append(
+            Collective(
+                (group, parts.key, counts[group, parts.key]),
+                sent,
+                node in blamed and not inputs_off,
+            )
+        )
     return found
 
 
@@ -241,11 +314,19 @@ def _snapshot_lines(a: Dump, b: Dump) -> Sequence[Sentence | str]:
 
 def header_differences(dump_a: Dump, dump_b: Dump) -> list[Sentence]:
     """Return how the circumstances of two runs differ, as their headers tell them."""
-    kinds = [(key, dump_a.header.get(key), dump_b.header.get(key)) for key in ("task", "level", "framework")]
+    kinds = [
+        (key, dump_a.header.get(key), dump_b.header.get(key))
+        for key in ("task", "level", "framework")
+    ]
     run_a, run_b = dump_a.header.get("run"), dump_b.header.get("run")
     if isinstance(run_a, dict) and isinstance(run_b, dict):
-        kinds += [(key, run_a.get(key), run_b.get(key)) for key in sorted({*run_a, *run_b} - _PLACES, key=str)]
-    return [say("compare.header", key=key, left=str(a), right=str(b)) for key, a, b in kinds if a != b]
+        kinds += [
+            (key, run_a.get(key), run_b.get(key))
+            for key in sorted({*run_a, *run_b} - _PLACES, key=str)
+        ]
+    return [
+        say("compare.header", key=key, left=str(a), right=str(b)) for key, a, b in kinds if a != b
+    ]
 
 
 def part_path(base: str, number: int) -> str:

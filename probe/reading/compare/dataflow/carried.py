@@ -30,7 +30,9 @@ from probe.reading.dumps.values import is_tensor, tensors_in
 _MOST, _ALIKE = 2e-3, 8.0
 #: the last outputs whose excess is asked; so many calls of a kind have at least their typical difference
 _RECENT, _COMMON = 17, 0.8
-_PRODUCTS = re.compile(r"(?i)\w*(matmul|conv\d|convolution|dense|linear|einsum)\w*|b?mm|addmm|baddbmm|mv|dot")
+_PRODUCTS = re.compile(
+    r"(?i)\w*(matmul|conv\d|convolution|dense|linear|einsum)\w*|b?mm|addmm|baddbmm|mv|dot"
+)
 
 
 class Carried:
@@ -39,19 +41,35 @@ class Carried:
     def __init__(self, judged: JudgedPairs) -> None:
         self._judged, self._graph = judged, (graph := Nodes(judged, judged.slots))
         self._noise, self._factor = judged.tolerances.net, NET_FACTOR * judged.tolerances.factor
-        calls = [node for node in range(len(graph.pairs)) if not graph.is_alone(node) and not graph.is_container(node)]
+        calls = [
+            node
+            for node in range(len(graph.pairs))
+            if not graph.is_alone(node) and not graph.is_container(node)
+        ]
         self._kinds = {node: self._kind(graph.parts(node)) for node in calls}
-        self._jumps: dict[str, list[float]] = {}  # kind -> the differences that its calls were seen to add
-        self._first = next((node for node in calls if graph.parts(node).direction == BACKWARD), len(graph.pairs))
+        self._jumps: dict[
+            str, list[float]
+        ] = {}  # kind -> the differences that its calls were seen to add
+        self._first = next(
+            (node for node in calls if graph.parts(node).direction == BACKWARD), len(graph.pairs)
+        )
 
     def judge(self) -> list[tuple[str, int, float]]:
         """Renew the verdicts, and return the kinds of calls that round in another way: (kind, calls, rel_l2)."""
         self._walk(None)  # each difference that a kernel may make is let through and noted
         found = []
         for kind, seen in self._jumps.items():
-            typical, made = median(seen), [self._graph.slots[node] for node, own in self._kinds.items() if own == kind]
-            sizes = [max((_size(slot) for slot in slots if not slot.is_input), default=0.0) for slots in made]
-            if len(sizes) > 1 and sum(size * _ALIKE >= typical for size in sizes) >= _COMMON * len(sizes):
+            typical, made = (
+                median(seen),
+                [self._graph.slots[node] for node, own in self._kinds.items() if own == kind],
+            )
+            sizes = [
+                max((_size(slot) for slot in slots if not slot.is_input), default=0.0)
+                for slots in made
+            ]
+            if len(sizes) > 1 and sum(size * _ALIKE >= typical for size in sizes) >= _COMMON * len(
+                sizes
+            ):
                 found.append((kind, len(sizes), typical))
         self._judged.slots = self._walk({kind: _ALIKE * typical for kind, _, typical in found})
         return found
@@ -65,7 +83,9 @@ class Carried:
         self._known, self._excesses, self._worst = set[object](), list[float](), 1.0
         for node in self._kinds:
             found[node] = self._call(node, allowed)
-        for node in set(range(len(found))) - self._kinds.keys():  # Cells: by what their calls have carried
+        for node in (
+            set(range(len(found))) - self._kinds.keys()
+        ):  # Cells: by what their calls have carried
             most = self._worst if self._graph.parts(node).direction == BACKWARD else 0.0
             found[node] = [self._eased(node, slot, most, True) for slot in found[node]]
         return found
@@ -73,22 +93,46 @@ class Carried:
     def _call(self, node: int, allowed: dict[str, float] | None) -> list[Slot]:
         # gradients are sums whose terms nothing tells: they have the excess of any call before
         least, kind = self._worst if node >= self._first else 0.0, self._kinds[node]
-        slots = [self._eased(node, slot, least, True) if slot.is_input else slot for slot in self._graph.slots[node]]
+        slots = [
+            self._eased(node, slot, least, True) if slot.is_input else slot
+            for slot in self._graph.slots[node]
+        ]
         inputs = [slot for slot in slots if slot.is_input]
         if not HARD.isdisjoint([slot.verdict for slot in inputs]):
             return slots
         # one sample again: an input may be near by chance, where those around it are not
         usual = median(self._excesses[-_RECENT:] or [1.0])
-        most = max([1.0, least, usual, *(self._excess(node, slot) for slot in inputs if slot.verdict in FAINT)])
-        made = {slot.place: self._eased(node, slot, most) for slot in slots if not slot.is_input and is_tensor(slot.b)}
-        over = [slot for slot in made.values() if slot.verdict == Verdict.DIFFERS and self._excess(node, slot)]
+        most = max(
+            [
+                1.0,
+                least,
+                usual,
+                *(self._excess(node, slot) for slot in inputs if slot.verdict in FAINT),
+            ]
+        )
+        made = {
+            slot.place: self._eased(node, slot, most)
+            for slot in slots
+            if not slot.is_input and is_tensor(slot.b)
+        }
+        over = [
+            slot
+            for slot in made.values()
+            if slot.verdict == Verdict.DIFFERS and self._excess(node, slot)
+        ]
         if over:
             worst = max(over, key=_size)
-            limit = max(_MOST, 2 * of_dtype(worst.a.get("dtype"))) if allowed is None else allowed.get(kind, 0.0)
+            limit = (
+                max(_MOST, 2 * of_dtype(worst.a.get("dtype")))
+                if allowed is None
+                else allowed.get(kind, 0.0)
+            )
             if _size(worst) <= limit:
                 self._jumps.setdefault(kind, []).append(_size(worst))
                 made.update((slot.place, slot._replace(verdict=Verdict.CLOSE)) for slot in over)
-        self._excesses += [self._excess(node, slot) for slot in made.values() if slot.verdict not in HARD]
+        self._excesses += [
+            self._excess(node, slot) for slot in made.values() if slot.verdict not in HARD
+        ]
         for slot in made.values():
             if slot.verdict in FAINT:
                 self._known.add(content_key(slot.b))
@@ -99,12 +143,17 @@ class Carried:
         """Return a place as close if its content was carried, or if it has no more than an excess that was given."""
         if slot.verdict != Verdict.DIFFERS:
             return slot
-        is_within = not slot.place.startswith(NUMBERS) and 0.0 < self._excess(node, slot) <= self._factor * most
+        is_within = (
+            not slot.place.startswith(NUMBERS)
+            and 0.0 < self._excess(node, slot) <= self._factor * most
+        )
         is_within |= may_be_known and content_key(slot.b) in self._known
         return slot._replace(verdict=Verdict.CLOSE) if is_within else slot
 
     def _excess(self, node: int, slot: Slot) -> float:
-        own = self._noise.get(f"{self._graph.alignment.flows[0].names[self._graph.pairs[node].a]}.{slot.place}", 0.0)
+        own = self._noise.get(
+            f"{self._graph.alignment.flows[0].names[self._graph.pairs[node].a]}.{slot.place}", 0.0
+        )
         return _size(slot) / own if own else 0.0
 
 
@@ -132,7 +181,9 @@ class Rejoined:
 
     def _is_call(self, node: int) -> bool:
         parts = self._graph.parts(node)
-        return parts.kind == API and parts.direction == FORWARD and not self._graph.is_container(node)
+        return (
+            parts.kind == API and parts.direction == FORWARD and not self._graph.is_container(node)
+        )
 
     def _is_other(self, node: int) -> bool:
         """Return whether a call has no partner, or another result."""
@@ -149,7 +200,9 @@ class Rejoined:
         results: tuple[list[int], list[int]] = [], []  # calls that nothing uses, in A and B
         while waiting and len(found) < _MOST_CALLS:
             following = waiting.pop()
-            for flow, place, ends in zip(graph.alignment.flows, graph.pairs[following][:2], results):
+            for flow, place, ends in zip(
+                graph.alignment.flows, graph.pairs[following][:2], results
+            ):
                 users = {graph.node_of(flow, user) for user in flow.used_by.get(place, ())}
                 users = set(filter(self._is_call, users))
                 ends.extend([place] * (place != NONE and not users))
@@ -162,8 +215,15 @@ class Rejoined:
         """Return whether each value that no call uses has an equal one on the other side."""
         graph, agrees = self._graph, self._tolerances.agrees
         a, b = (
-            [(flow.names[at], x) for at in places for x in tensors_in(graph.alignment.entry(side, at), "output")]
+            [
+                (flow.names[at], x)
+                for at in places
+                for x in tensors_in(graph.alignment.entry(side, at), "output")
+            ]
             for side, (flow, places) in enumerate(zip(graph.alignment.flows, results))
         )
-        near = [[agrees(f"{name}.output.0", distance(left, right), 0.0) for _, right in b] for name, left in a]
+        near = [
+            [agrees(f"{name}.output.0", distance(left, right), 0.0) for _, right in b]
+            for name, left in a
+        ]
         return bool(a) == bool(b) and all(map(any, near)) and all(map(any, zip(*near)))

@@ -25,7 +25,9 @@ _PASSES = 12
 #: a possible cause: a node, and the input through which it acts ("" for no single input)
 Cause = tuple[int, str]
 #: calls whose output has the elements of an input in other places; those that may; those that work on each alone
-_PERMUTES = re.compile(r"[._](transpose|permute|swapaxes|swapdims|roll|flip|movedim|moveaxis|rot90|t|T)_?$", re.I)
+_PERMUTES = re.compile(
+    r"[._](transpose|permute|swapaxes|swapdims|roll|flip|movedim|moveaxis|rot90|t|T)_?$", re.I
+)
 _MOVES = re.compile(
     r"[._](transpose|permute|swapaxes|swapdims|roll|flip|movedim|moveaxis|rot90|t|reshape|view|flatten|squeeze|unsqueeze|"
     r"expanddims|expand_dims|contiguous|cast|to|astype|unstack|split|chunk|concat|cat|stack|tile|repeat|"
@@ -48,7 +50,10 @@ class Graph(Nodes):
     def __init__(self, judged: JudgedPairs, slots: list[list[Slot]] | None = None) -> None:
         super().__init__(judged, judged.slots if slots is None else slots)
         verdicts = ([slot.verdict for slot in found] for found in self.slots)
-        self.off = [not HARD.isdisjoint(own) or self._lost_backward(pair) for pair, own in zip(self.pairs, verdicts)]
+        self.off = [
+            not HARD.isdisjoint(own) or self._lost_backward(pair)
+            for pair, own in zip(self.pairs, verdicts)
+        ]
         a, b = self.alignment.flows
         self._mixed = not self.alignment.vocabulary.is_foreign and len(a.dtypes | b.dtypes) > 1
         self._inside = self._find_inside()
@@ -87,7 +92,9 @@ class Graph(Nodes):
                 elif cell is not None:
                     found.setdefault(f"{side} {cell}", []).append(node)
                     if parts.direction == BACKWARD:
-                        found.setdefault(f"{side} {cell.partition('.backward.')[0]}", []).append(node)
+                        found.setdefault(f"{side} {cell.partition('.backward.')[0]}", []).append(
+                            node
+                        )
                 if parts.kind == CELL and parts.direction == BACKWARD:
                     found.setdefault(f"{side} {parts.key}", []).append(node)
         return found
@@ -106,10 +113,16 @@ class Graph(Nodes):
         flow, nodes = self.alignment.flows[side], self._nodes[side]
         parts = flow.parts[place]
         if parts.kind in (GRADIENT, CELL):
-            inside = self._inside.get(f"{side} {parts.key if parts.kind == GRADIENT else flow.names[place]}", ())
+            inside = self._inside.get(
+                f"{side} {parts.key if parts.kind == GRADIENT else flow.names[place]}", ()
+            )
             found += [whole[other] for other in inside if other != node]
         if parts.direction == FORWARD:
-            found += [(nodes[link.producer], link.place) for link in flow.links[place] if link.producer >= 0]
+            found += [
+                (nodes[link.producer], link.place)
+                for link in flow.links[place]
+                if link.producer >= 0
+            ]
         else:
             found += [whole[nodes[cause]] for cause in flow.backward_causes(place)]
         return found
@@ -117,9 +130,14 @@ class Graph(Nodes):
     def _taint(self, all_causes: Sequence[Sequence[Cause]]) -> list[bool]:
         first = next((node for node, off in enumerate(self.off) if off), len(self.pairs))
         last = len(self.pairs)
-        update = next((node for node, off in enumerate(self.off) if off and self.is_update(node)), last)
+        update = next(
+            (node for node, off in enumerate(self.off) if off and self.is_update(node)), last
+        )
         unknown, given = self._has_unknown_cause, self._is_given_parameter
-        tainted = [(node > first and unknown(node)) or (node > update and given(node)) for node in range(last)]
+        tainted = [
+            (node > first and unknown(node)) or (node > update and given(node))
+            for node in range(last)
+        ]
         for _ in range(_PASSES):
             changed = False
             for node, causes in enumerate(all_causes):
@@ -138,12 +156,18 @@ class Graph(Nodes):
         if not self.off[node]:
             return False
         slots = self.slots[node]
-        if self.is_update(node):  # its gradients and states may follow from anything before; its numbers do not
-            return any(slot.verdict in HARD and not slot.place.startswith(NUMBERS) for slot in slots)
+        if self.is_update(
+            node
+        ):  # its gradients and states may follow from anything before; its numbers do not
+            return any(
+                slot.verdict in HARD and not slot.place.startswith(NUMBERS) for slot in slots
+            )
         if Verdict.NOT_COMBINED in [slot.verdict for slot in slots if slot.is_input]:
             return True
         hard = [slot.place for slot in slots if slot.is_input and slot.verdict in HARD]
-        if self.parts(node).direction == BACKWARD:  # a gradient that arrives is a sum; its terms may come from anywhere
+        if (
+            self.parts(node).direction == BACKWARD
+        ):  # a gradient that arrives is a sum; its terms may come from anywhere
             return bool(hard) or self.is_container(node) or self._is_used_unseen(node)
         is_outside = any(self.is_outside(node, place) for place in hard) if hard else False
         return is_outside and any(self.off[other] for other in self._earlier_in_cell(node))
@@ -194,7 +218,9 @@ class Graph(Nodes):
                 if soft[node] != NONE:
                     continue
                 for cause, place in own:
-                    if soft[cause] != NONE and not self._ends_softly(node, place, cause, soft[cause]):
+                    if soft[cause] != NONE and not self._ends_softly(
+                        node, place, cause, soft[cause]
+                    ):
                         soft[node], changed = soft[cause], True
                         break
             if not changed:
@@ -211,16 +237,22 @@ class Graph(Nodes):
         # equal numbers are no proof after a call that puts elements in other places, as ``transpose`` does
         is_alone = self.is_alone(source)
         if _PERMUTES.search(self.parts(source).key) and not is_alone:
-            return False  # permuted heads stay permuted through all that works on each of them alone
+            return (
+                False  # permuted heads stay permuted through all that works on each of them alone
+            )
         key = self.parts(cause).key
-        is_other_call = self.pairs[source].how == REPLACED or self._has_soft_slot(source)  # inputs from others are none
+        is_other_call = self.pairs[source].how == REPLACED or self._has_soft_slot(
+            source
+        )  # inputs from others are none
         may_move = _MOVES.search(self.parts(source).key) if is_alone else is_other_call
         return not (may_move and (cause == source or _MOVES.search(key) or _ALONE.search(key)))
 
     def _is_soft(self, node: int) -> bool:
         """Return whether a node has a difference that may be harmless: an argument, a dtype, an added call."""
         pair, direction = self.pairs[node], self.parts(node).direction
-        if self.alignment.vocabulary.is_foreign:  # two frameworks have other calls and dtypes; numbers alone tell
+        if (
+            self.alignment.vocabulary.is_foreign
+        ):  # two frameworks have other calls and dtypes; numbers alone tell
             return direction == FORWARD and self._has_soft_slot(node)
         if self.is_alone(node):
             return direction == FORWARD and not self.is_container(node)
@@ -244,13 +276,17 @@ class Graph(Nodes):
             return False
         if slot.is_input:  # a recorded call that made it has the difference
             return max(self.producer_nodes(node, slot.place)) == NONE
-        return not any(_form_differs(other, self._mixed) for other in self.slots[node] if other.is_input)
+        return not any(
+            _form_differs(other, self._mixed) for other in self.slots[node] if other.is_input
+        )
 
     def wirings(self, node: int) -> list[str]:
         """Return the inputs whose content comes from calls that are no partners."""
         if self.is_alone(node):
             return []
-        links_a, links_b = (flow.links[own] for flow, own in zip(self.alignment.flows, self.pairs[node][:2]))
+        links_a, links_b = (
+            flow.links[own] for flow, own in zip(self.alignment.flows, self.pairs[node][:2])
+        )
         if len(links_a) != len(links_b):
             of_a = {link.place: link for link in links_a}
             links_b = tuple(link for link in links_b if link.place in of_a)
@@ -260,7 +296,8 @@ class Graph(Nodes):
             left.place
             for left, right in zip(links_a, links_b)
             if left.root >= 0 and right.root >= 0 and b_of.get(left.root) != right.root
-            if b_of.get(left.producer, NONE) != right.producer  # else the change is before that call
+            if b_of.get(left.producer, NONE)
+            != right.producer  # else the change is before that call
             if not self.alignment.is_one_loosely(left, right)
         ]
 

@@ -70,18 +70,30 @@ class Nodes:
     def links(self, node: int, place: str) -> tuple[Link | None, ...]:
         """Return the links of an input, in A and in B."""
         return tuple(
-            next((link for link in (flow.links[own] if own != NONE else ()) if link.place == place), None)
+            next(
+                (link for link in (flow.links[own] if own != NONE else ()) if link.place == place),
+                None,
+            )
             for flow, own in zip(self.alignment.flows, self.pairs[node][:2])
         )
 
     def producer_nodes(self, node: int, place: str, first: bool = False) -> tuple[int, ...]:
         """Return the nodes that made an input, or that ``first`` made its content, in A and in B; -1 for outside."""
-        makers = [NONE if link is None else link.root if first else link.producer for link in self.links(node, place)]
-        return tuple(NONE if maker < 0 else nodes[maker] for maker, nodes in zip(makers, self._nodes))
+        makers = [
+            NONE if link is None else link.root if first else link.producer
+            for link in self.links(node, place)
+        ]
+        return tuple(
+            NONE if maker < 0 else nodes[maker] for maker, nodes in zip(makers, self._nodes)
+        )
 
     def alone_producers(self, node: int, place: str) -> list[int]:
         """Return the nodes that made an input, and that only one side has."""
-        return [maker for maker in self.producer_nodes(node, place) if maker != NONE and self.is_alone(maker)]
+        return [
+            maker
+            for maker in self.producer_nodes(node, place)
+            if maker != NONE and self.is_alone(maker)
+        ]
 
     def is_alone(self, node: int) -> bool:
         """Return whether only one side has a node."""
@@ -100,7 +112,9 @@ class Nodes:
             key = content_key(link.record)
             entry = dump.data[flow.names[link.producer]]
             outputs = leaves(entry.get("output") if isinstance(entry, dict) else None)
-            found.append({name for name, leaf in outputs if is_tensor(leaf) and content_key(leaf) == key})
+            found.append(
+                {name for name, leaf in outputs if is_tensor(leaf) and content_key(leaf) == key}
+            )
         return bool(found[0] and found[1]) and not found[0] & found[1]
 
     def state_of(self, node: int, cell: str) -> list[str]:
@@ -120,7 +134,9 @@ class Nodes:
             if around == NONE or self.is_alone(around):
                 break
             places = [
-                next((link.place for link in side.links[own] if content_key(link.record) == key), "")
+                next(
+                    (link.place for link in side.links[own] if content_key(link.record) == key), ""
+                )
                 for side, own, key in zip(self.alignment.flows, self.pairs[around][:2], wanted)
             ]
             if not places[0] or places[0] != places[1]:

@@ -33,7 +33,9 @@ class Distance(NamedTuple):
     rel_l2: float | None
     max_abs: float | None  # the largest difference of two elements, likewise
     exact: bool = False  # whether it comes from arrays
-    own: float | None = None  # by the user's function, of two arrays that are not equal; None where it was not called
+    own: float | None = (
+        None  # by the user's function, of two arrays that are not equal; None where it was not called
+    )
 
 
 #: makes a Distance in half of the time
@@ -90,12 +92,17 @@ def _spread(record: Record, a: tuple[Any, ...], b: tuple[Any, ...], mean_gap: fl
     mean_gap -= _MEAN_ERROR * (high if high > -low else -low)
     square_a, square_b = norm_a * norm_a, norm_b * norm_b
     rest_a, rest_b = square_a - count * mean_a * mean_a, square_b - count * mean_b * mean_b
-    rest_a, rest_b = math.sqrt(rest_a) if rest_a > 0.0 else 0.0, math.sqrt(rest_b) if rest_b > 0.0 else 0.0
+    rest_a, rest_b = (
+        math.sqrt(rest_a) if rest_a > 0.0 else 0.0,
+        math.sqrt(rest_b) if rest_b > 0.0 else 0.0,
+    )
     larger = rest_a if rest_a > rest_b else rest_b
     gap = abs(rest_a - rest_b)
     if larger > 0.0:
         gap -= _NORM_ERROR * (square_a if square_a > square_b else square_b) / larger
-    square = (count * mean_gap * mean_gap if mean_gap > 0.0 else 0.0) + (gap * gap if gap > 0.0 else 0.0)
+    square = (count * mean_gap * mean_gap if mean_gap > 0.0 else 0.0) + (
+        gap * gap if gap > 0.0 else 0.0
+    )
     return math.sqrt(square)
 
 
@@ -117,8 +124,15 @@ def _of_nonfinite(a: tuple[Any, ...], b: tuple[Any, ...]) -> Distance:
     most, scale = 0.0, 0.0
     is_finite = all(math.isfinite(real(end) or 0.0) for end in (*a[:2], *b[:2]))
     for place, (x, y) in enumerate(zip(a, b)):
-        left, right = real(x), real(y)  # an infinite Norm or Mean is unknown: a device's float32 sum left its range
-        if left is None or right is None or (is_finite and place >= 2 and math.inf in (abs(left), abs(right))):
+        left, right = (
+            real(x),
+            real(y),
+        )  # an infinite Norm or Mean is unknown: a device's float32 sum left its range
+        if (
+            left is None
+            or right is None
+            or (is_finite and place >= 2 and math.inf in (abs(left), abs(right)))
+        ):
             continue
         if math.isfinite(left) and math.isfinite(right):
             most, scale = max(most, abs(left - right)), max(scale, abs(left), abs(right))
@@ -132,15 +146,21 @@ _TOLERANCES = {
     1e-12: "float64 double complex128", 1e-5: "float32 float complex64", 2e-3: "float16 half", 1.6e-2: "bfloat16",
     0.13: "hifloat8 float8_e4m3fn", 0.25: "float8_e5m2",
 }  # fmt: skip
-BY_DTYPE = {dtype: tolerance for tolerance, dtypes in _TOLERANCES.items() for dtype in dtypes.split()}
+BY_DTYPE = {
+    dtype: tolerance for tolerance, dtypes in _TOLERANCES.items() for dtype in dtypes.split()
+}
 #: the same -> half of the distance of two numbers
 _UNITS = {1e-12: 2**-53, 1e-5: 2**-24, 2e-3: 2**-11, 1.6e-2: 2**-8, 0.13: 2**-4, 0.25: 2**-3}
 #: how many times its own noise a tensor may differ, and how many times that of the net; neighbours on each side
 NOISE_FACTOR, NET_FACTOR, _NEAR = 3.0, 8.0, 8
 _NAMES = ("rel_l2", "max_abs", "distance")
 _COMPARES: dict[type, Callable[[Any, Any], bool]] = {
-    ast.LtE: operator.le, ast.Lt: operator.lt, ast.GtE: operator.ge, ast.Gt: operator.gt, ast.Eq: operator.eq,
-}  # fmt: skip
+    ast.LtE: operator.le,
+    ast.Lt: operator.lt,
+    ast.GtE: operator.ge,
+    ast.Gt: operator.gt,
+    ast.Eq: operator.eq,
+}
 
 
 @functools.lru_cache(maxsize=256)
@@ -167,12 +187,23 @@ class NetNoise(dict[str, float]):
     @classmethod
     def of(cls, samples: Iterable[tuple[str, Hashable, object, float]]) -> NetNoise:
         """Return it from (tensor, place in the calls of its API, dtype, rel_l2) in the order of execution."""
-        rows = ((name, group, min(size, 1.0), _UNITS.get(of_dtype(dtype), 0.0)) for name, group, dtype, size in samples)
+        rows = (
+            (name, group, min(size, 1.0), _UNITS.get(of_dtype(dtype), 0.0))
+            for name, group, dtype, size in samples
+        )
         known = [row for row in rows if row[3]]
         groups = grouped((group, size) for _, group, size, _ in known)
-        typical, sizes = {group: median(found) for group, found in groups.items()}, [row[2] for row in known]
+        typical, sizes = (
+            {group: median(found) for group, found in groups.items()},
+            [row[2] for row in known],
+        )
         near = (median(sizes[max(at - _NEAR, 0) : at + _NEAR + 1]) for at in range(len(sizes)))
-        return cls({name: max(around, typical[group], *own) for (name, group, *own), around in zip(known, near)})
+        return cls(
+            {
+                name: max(around, typical[group], *own)
+                for (name, group, *own), around in zip(known, near)
+            }
+        )
 
 
 class ToleranceRule:
@@ -195,7 +226,9 @@ class ToleranceRule:
             raise UsageError(_wrong(condition)) from None
         self._value(self._tree, dict.fromkeys(_NAMES, 0.0))
         #: whether it asks for the user's own distance
-        self.is_own = any(isinstance(node, ast.Name) and node.id == _NAMES[2] for node in ast.walk(self._tree))
+        self.is_own = any(
+            isinstance(node, ast.Name) and node.id == _NAMES[2] for node in ast.walk(self._tree)
+        )
 
     def fits(self, name: str) -> bool:
         """Return whether the rule is for a tensor of this name."""
@@ -236,16 +269,23 @@ class Tolerances:
     """Judges distances by rules, of which the first that fits decides, and by dtypes; ``noise``: tensor -> rel_l2."""
 
     def __init__(
-        self, rules: list[tuple[str, str]] | None = None, noise: Mapping[str, float] | None = None, factor: float = 1.0
+        self,
+        rules: list[tuple[str, str]] | None = None,
+        noise: Mapping[str, float] | None = None,
+        factor: float = 1.0,
     ) -> None:
         self._rules = [ToleranceRule(*rule) for rule in rules or ()]
         self._noise = noise or {}
         self.factor = factor  # multiplies the tolerances
         self.has_noise = bool(self._noise)
-        self.net = noise if isinstance(noise, NetNoise) else NetNoise()  # from one run that was moved; else empty
+        self.net = (
+            noise if isinstance(noise, NetNoise) else NetNoise()
+        )  # from one run that was moved; else empty
         self.is_plain = not self._rules and not self._noise
 
-    def agrees(self, name: str, distance: Distance, tolerance: float, is_one_dtype: bool = True) -> bool:
+    def agrees(
+        self, name: str, distance: Distance, tolerance: float, is_one_dtype: bool = True
+    ) -> bool:
         """Return whether two tensors agree."""
         if distance.rel_l2 is None:
             return True

@@ -17,13 +17,17 @@ from probe.reading.dumps.entry_name import CELL, GRADIENT, EntryName, parse
 from probe.reading.dumps.flow import Flow
 
 PYTORCH, MINDSPORE = "pytorch", "mindspore"
-_TABLES: dict[str, Any] = json.loads((Path(__file__).parent / "words.json").read_text(encoding="utf-8"))
+_TABLES: dict[str, Any] = json.loads(
+    (Path(__file__).parent / "words.json").read_text(encoding="utf-8")
+)
 #: class of torch.nn, or of mindspore.mint.nn -> class of mindspore.nn
 _CLASSES: dict[str, str] = _TABLES["classes"]
 #: parameter of torch -> parameters of mindspore.nn, tried where the other side has no parameter of that name
 _PARAMETERS: dict[str, list[str]] = _TABLES["parameters"]
 #: other word of both frameworks -> one word for a call: functions, methods and Primitives, in small letters
-_CALL_WORDS: dict[str, str] = {word: one for one, others in _TABLES["calls"].items() for word in others.split()}
+_CALL_WORDS: dict[str, str] = {
+    word: one for one, others in _TABLES["calls"].items() for word in others.split()
+}
 #: framework -> words that mean something else in it
 _OWN_CALLS: dict[str, dict[str, str]] = _TABLES["own_calls"]
 _DTYPES: dict[str, str] = _TABLES["dtypes"]
@@ -80,8 +84,12 @@ def dtype_word(dtype: Any) -> Any:
 class Vocabulary:
     """Brings the names of A and B to one vocabulary; ``mapping`` has parts of names in A -> those in B."""
 
-    def __init__(self, headers: tuple[dict[str, Any], dict[str, Any]], mapping: Mapping[str, str] | None) -> None:
-        self.is_foreign = are_two(*headers)  # whether one side is of PyTorch and the other of MindSpore
+    def __init__(
+        self, headers: tuple[dict[str, Any], dict[str, Any]], mapping: Mapping[str, str] | None
+    ) -> None:
+        self.is_foreign = are_two(
+            *headers
+        )  # whether one side is of PyTorch and the other of MindSpore
         self._frameworks = [str(header.get("framework")) for header in headers]
         self._mapping = mapping or {}
         self._mapped = _mapper(mapping)
@@ -115,9 +123,10 @@ class Vocabulary:
             return ()
         known = ["\n".join({*flow.names, *map(_plain_api, flow.parts)}) for flow in flows]
         return tuple(
-            f"{name}: {other}" for name, other in self._mapping.items()
+            f"{name}: {other}"
+            for name, other in self._mapping.items()
             if not (_part(name).search(known[0]) and _part(other).search(known[1]))
-        )  # fmt: skip
+        )
 
 
 def _part(name: str) -> re.Pattern[str]:

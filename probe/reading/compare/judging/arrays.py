@@ -52,14 +52,27 @@ class Arrays:
                 return SAME_BITS
             left, right = self.parts(a, b)
             is_whole = len(left) == len(right) == 1
-            exact = exact_distance(left[0], right[0]) if is_whole else _of_shards(left, right, a, b, found)
+            exact = (
+                exact_distance(left[0], right[0])
+                if is_whole
+                else _of_shards(left, right, a, b, found)
+            )
         except UNREADABLE:
             return found
         if not self._own or not is_whole or exact is SAME_BITS or left[0].shape != right[0].shape:
             return exact
         try:
-            return exact._replace(own=float(function_of(self._own)(_wide(left[0]), _wide(right[0]))))
-        except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
+            return exact._replace(
+                own=float(function_of(self._own)(_wide(left[0]), _wide(right[0])))
+            )
+        except (
+            ArithmeticError,
+            AttributeError,
+            LookupError,
+            RuntimeError,
+            TypeError,
+            ValueError,
+        ) as error:
             raise UsageError(
                 say("error.distance", text=self._own, kind=type(error).__name__, reason=str(error))
             ) from error
@@ -90,9 +103,14 @@ class Arrays:
 
         found: list[list[Array]] = []
         for record, files in zip((a, b), paths):
-            arrays, stored = [load_array(path, str(record.get("dtype")), True) for path in files], record.get("stored")
+            arrays, stored = (
+                [load_array(path, str(record.get("dtype")), True) for path in files],
+                record.get("stored"),
+            )
             is_grid = isinstance(stored, Stored) and stored.dims
-            found.append([joined_grid(dict(zip(stored.parts, arrays)), stored.dims)] if is_grid else arrays)
+            found.append(
+                [joined_grid(dict(zip(stored.parts, arrays)), stored.dims)] if is_grid else arrays
+            )
         return found[0], found[1]
 
     def _paths(self, a: Any, b: Any) -> tuple[list[str], list[str]] | None:
@@ -101,16 +119,24 @@ class Arrays:
             name, stored = array_name(record), record.get("stored")
             if not name:
                 return None
-            several = stored.folders if isinstance(stored, Stored) else ()  # a document may hold anything
-            found.append([os.path.join(above, file_names.ARRAYS, name) for above in several or [folder]])
+            several = (
+                stored.folders if isinstance(stored, Stored) else ()
+            )  # a document may hold anything
+            found.append(
+                [os.path.join(above, file_names.ARRAYS, name) for above in several or [folder]]
+            )
         return found[0], found[1]
 
 
-def _of_shards(a: list[Array], b: list[Array], record_a: Any, record_b: Any, found: Distance) -> Distance:
+def _of_shards(
+    a: list[Array], b: list[Array], record_a: Any, record_b: Any, found: Distance
+) -> Distance:
     """Return the distance of two tensors, of which at least one has its arrays in shards."""
     import numpy as np
 
-    axis = next(side["stored"].axis for side, parts in ((record_a, a), (record_b, b)) if len(parts) > 1)
+    axis = next(
+        side["stored"].axis for side, parts in ((record_a, a), (record_b, b)) if len(parts) > 1
+    )
     enough = max(of_dtype(record_a.get("dtype")), of_dtype(record_b.get("dtype")))
     blocks = best_order(a, b, axis, rel_l2, enough)
     left, right = joined(a, axis, blocks), joined(b, axis, blocks)
@@ -159,7 +185,9 @@ def exact_distance(a: Array, b: Array) -> Distance:
     if square == 0.0 and most == 0.0:
         return SAME_BITS
     scale = math.sqrt(max(square_a, square_b))
-    return Distance(math.sqrt(square) / scale if scale and math.isfinite(scale) else math.inf, most, True)
+    return Distance(
+        math.sqrt(square) / scale if scale and math.isfinite(scale) else math.inf, most, True
+    )
 
 
 def _wide(block: Array) -> Array:
@@ -208,7 +236,11 @@ def relation(a: Array, b: Array) -> Sentence:  # noqa: PLR0911 (one line for eac
     if x.shape == y.shape and np.array_equal(x, -y):
         return say("compare.other_sign")
     if x.dtype.kind != "c" and np.array_equal(np.sort(x, axis=None), np.sort(y, axis=None)):
-        is_moved = x.shape == y.shape and x.ndim and (x.ndim == 1 or sorted(map(bytes, x)) == sorted(map(bytes, y)))
+        is_moved = (
+            x.shape == y.shape
+            and x.ndim
+            and (x.ndim == 1 or sorted(map(bytes, x)) == sorted(map(bytes, y)))
+        )
         return say("compare.other_rows") if is_moved else say("compare.other_places")
     scale = float(np.vdot(x, x).real)
     if x.shape != y.shape or not scale or not math.isfinite(scale):
@@ -246,7 +278,11 @@ def joined(parts: Sequence[Array], axis: int, blocks: int = 1) -> Array:
 
     if len(parts) == 1:
         return parts[0]
-    cut = [np.split(part, blocks, axis) for part in parts] if blocks > 1 else [[part] for part in parts]
+    cut = (
+        [np.split(part, blocks, axis) for part in parts]
+        if blocks > 1
+        else [[part] for part in parts]
+    )
     return np.concatenate([pieces[block] for block in range(blocks) for pieces in cut], axis)
 
 
@@ -261,7 +297,11 @@ def joined_grid(arrays: Mapping[tuple[int, ...], Array], dims: Sequence[int | No
     import numpy as np
 
     def join(row: list[Array], dim: int | None) -> Array:
-        return np.sum([part.astype(np.float64) for part in row], axis=0) if dim is None else np.concatenate(row, dim)
+        return (
+            np.sum([part.astype(np.float64) for part in row], axis=0)
+            if dim is None
+            else np.concatenate(row, dim)
+        )
 
     return fold_grid(arrays, dims, join)
 
@@ -270,7 +310,9 @@ Part = TypeVar("Part")
 
 
 def fold_grid(
-    parts: Mapping[tuple[int, ...], Part], dims: Sequence[int | None], join: Callable[[list[Part], int | None], Part]
+    parts: Mapping[tuple[int, ...], Part],
+    dims: Sequence[int | None],
+    join: Callable[[list[Part], int | None], Part],
 ) -> Part:
     """Return the one that parts make by their places in a grid, the last axis first; ``join`` puts a row together."""
     left = dict(parts)
@@ -281,14 +323,22 @@ def fold_grid(
 
 
 def best_order(
-    a: Sequence[Array], b: Sequence[Array], axis: int, apart: Callable[[Array, Array], float], enough: float
+    a: Sequence[Array],
+    b: Sequence[Array],
+    axis: int,
+    apart: Callable[[Array, Array], float],
+    enough: float,
 ) -> int:
     """Return the number of blocks with which the shards of two sides come nearest to one another, or near enough."""
     best, least = 1, apart(joined(a, axis), joined(b, axis))
     lengths = [part.shape[axis] for part in (*a, *b)]
     if sum(part.size for part in a) > _MOST_ELEMENTS:
         return best
-    orders = [count for count in range(2, min(lengths) + 1) if not any(length % count for length in lengths)]
+    orders = [
+        count
+        for count in range(2, min(lengths) + 1)
+        if not any(length % count for length in lengths)
+    ]
     for blocks in orders[:_MOST_ORDERS]:
         if least <= enough:
             break

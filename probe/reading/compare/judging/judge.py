@@ -11,7 +11,15 @@ from collections.abc import Callable
 from typing import Any
 
 from probe.naming import written_outputs
-from probe.reading.compare.distances.tolerance import APART, SAME, UNKNOWN, Distance, Tolerances, distance, of_dtype
+from probe.reading.compare.distances.tolerance import (
+    APART,
+    SAME,
+    UNKNOWN,
+    Distance,
+    Tolerances,
+    distance,
+    of_dtype,
+)
 from probe.reading.compare.judging.verdicts import HARD, Rounding, Slot, Verdict, is_state
 from probe.reading.dumps.entry_name import API, BACKWARD, CELL, FORWARD, GRADIENT, EntryName
 from probe.reading.dumps.entry_view import OUTPUTS, WORDS
@@ -36,16 +44,25 @@ class Judge:
     it is None where both dumps are of one framework.
     """
 
-    def __init__(self, tolerances: Tolerances, refine: Refine | None = None, turned: Refine | None = None) -> None:
+    def __init__(
+        self, tolerances: Tolerances, refine: Refine | None = None, turned: Refine | None = None
+    ) -> None:
         self._tolerances = tolerances
         self._refine = refine
         self._turned = turned
         self._rounding = Rounding()
         self._distances: dict[tuple[int, int], Distance] = {}
 
-    def slots(self, name: str, parts: EntryName, a: Any, b: Any, floor: tuple[float, float] = NO_FLOOR) -> list[Slot]:
+    def slots(
+        self, name: str, parts: EntryName, a: Any, b: Any, floor: tuple[float, float] = NO_FLOOR
+    ) -> list[Slot]:
         """Return the places of two entries with their verdicts; no tolerance is below the lesser ``floor``."""
-        if not isinstance(a, dict) or not isinstance(b, dict) or parts.kind == GRADIENT or "type" in a:
+        if (
+            not isinstance(a, dict)
+            or not isinstance(b, dict)
+            or parts.kind == GRADIENT
+            or "type" in a
+        ):
             if isinstance(a, dict) and "type" in a:
                 a, b = [a], [b]
             return self._eased(parts, self._part(name, "", parts, False, a, b, floor))
@@ -55,9 +72,13 @@ class Judge:
             if key in _PARTS and not (key in _OPTIONAL and (key in a) != (key in b)):
                 is_input = key not in OUTPUTS
                 if is_input or not unfinished:
-                    found += self._part(name, f"{_PARTS[key]}.", parts, is_input, a.get(key), b.get(key), floor)
+                    found += self._part(
+                        name, f"{_PARTS[key]}.", parts, is_input, a.get(key), b.get(key), floor
+                    )
         if type(a.get("parameters")) is dict and any(map(is_state, a["parameters"])):
-            found = [slot._replace(is_input=False) if is_state(slot.place) else slot for slot in found]
+            found = [
+                slot._replace(is_input=False) if is_state(slot.place) else slot for slot in found
+            ]
         if parts.direction == FORWARD:
             found = _same_forms(found)
         return self._eased(parts, found)
@@ -68,7 +89,8 @@ class Judge:
             return slots
         return [
             slot._replace(verdict=Verdict.CLOSE)
-            if slot.verdict == Verdict.DIFFERS and is_noise(slot.a, slot.b, slot.distance, self._tolerances.factor)
+            if slot.verdict == Verdict.DIFFERS
+            and is_noise(slot.a, slot.b, slot.distance, self._tolerances.factor)
             else slot
             for slot in slots
         ]
@@ -82,14 +104,21 @@ class Judge:
         tolerances = self._tolerances
         if not tolerances.is_plain:
             tolerances.note([f"{name}.{slot.place}" for slot in slots if is_tensor(slot.a)])
-        if (tolerances.has_noise and not tolerances.net) or Verdict.DIFFERS not in [slot.verdict for slot in slots]:
+        if (tolerances.has_noise and not tolerances.net) or Verdict.DIFFERS not in [
+            slot.verdict for slot in slots
+        ]:
             return slots
         after = self._rounding.follow(parts, slots)
         if tolerances.is_plain:
             return after
-        return [old if tolerances.is_ruled(f"{name}.{old.place}") else new for old, new in zip(slots, after)]
+        return [
+            old if tolerances.is_ruled(f"{name}.{old.place}") else new
+            for old, new in zip(slots, after)
+        ]
 
-    def _part(self, name: str, word: str, parts: EntryName, is_input: bool, a: Any, b: Any, floor: Any) -> list[Slot]:
+    def _part(
+        self, name: str, word: str, parts: EntryName, is_input: bool, a: Any, b: Any, floor: Any
+    ) -> list[Slot]:
         if a == b and self._refine is None:
             return [_equal(sys.intern(word + key), is_input, leaf) for key, leaf in leaves(a)]
         is_usual = type(a) is list and type(b) is list and len(a) == len(b) <= len(_PLACES)
@@ -98,22 +127,35 @@ class Judge:
         else:
             judge, rest = self._slot, dict(leaves(b))
             found = [(key, leaf, rest.pop(key, None)) for key, leaf in leaves(a)]
-            found += [(key, None, leaf) for key, leaf in rest.items()]  # None for one that is missing
-        return [judge(name, sys.intern(word + key), parts, is_input, left, right, floor) for key, left, right in found]
+            found += [
+                (key, None, leaf) for key, leaf in rest.items()
+            ]  # None for one that is missing
+        return [
+            judge(name, sys.intern(word + key), parts, is_input, left, right, floor)
+            for key, left, right in found
+        ]
 
-    def _slot(self, name: str, place: str, parts: EntryName, is_input: bool, a: Any, b: Any, floor: Any) -> Slot:
+    def _slot(
+        self, name: str, place: str, parts: EntryName, is_input: bool, a: Any, b: Any, floor: Any
+    ) -> Slot:
         tensor_a, tensor_b = is_tensor(a), is_tensor(b)
         if not tensor_a or not tensor_b:
             if self._turned is not None and not is_told(parts, place, plain(a), plain(b)):
-                return Slot(place, is_input, a, b, UNKNOWN, Verdict.UNKNOWN if tensor_a or tensor_b else "")
+                return Slot(
+                    place, is_input, a, b, UNKNOWN, Verdict.UNKNOWN if tensor_a or tensor_b else ""
+                )
             if tensor_a or tensor_b:
                 if "not_combined" in (a if tensor_a else b):
                     return Slot(place, is_input, a, b, UNKNOWN, Verdict.NOT_COMBINED)
                 return Slot(place, is_input, a, b, APART, Verdict.ONE_SIDE)
-            return Slot(place, is_input, a, b, UNKNOWN, "" if plain(a) == plain(b) else Verdict.ARGUMENT)
+            return Slot(
+                place, is_input, a, b, UNKNOWN, "" if plain(a) == plain(b) else Verdict.ARGUMENT
+            )
         return self._tensors(name, place, parts, is_input, a, b, floor)
 
-    def _tensors(self, name: str, place: str, parts: EntryName, is_input: bool, a: Any, b: Any, floor: Any) -> Slot:
+    def _tensors(
+        self, name: str, place: str, parts: EntryName, is_input: bool, a: Any, b: Any, floor: Any
+    ) -> Slot:
         if "unwritten" in a or "unwritten" in b or (not is_input and is_unwritten(parts, place)):
             return Slot(place, is_input, a, b, UNKNOWN, Verdict.UNKNOWN)
         if "not_combined" in a or "not_combined" in b:
@@ -121,19 +163,30 @@ class Judge:
         if self._turned is not None and may_be_transposed(parts, place, a, b):
             return self._weights(self._turned, name, place, is_input, a, b, floor)
         shape_a, shape_b = a.get("shape"), b.get("shape")
-        if self._turned is not None and parts.kind == API and parts.direction == BACKWARD and not is_input:
+        if (
+            self._turned is not None
+            and parts.kind == API
+            and parts.direction == BACKWARD
+            and not is_input
+        ):
             return self._gradients(name, place, a, b, floor)
         if shape_a != shape_b and element_count(shape_a) != element_count(shape_b):
             return Slot(place, is_input, a, b, APART, Verdict.SHAPE)
         key = id(a), id(b)  # equal records of a dump are one object, which the dump keeps
         found = self._distances.get(key)
         if found is None:
-            found = self._distances[key] = (_from_crc(a, b) if "md5" in a else None) or distance(a, b)
+            found = self._distances[key] = (_from_crc(a, b) if "md5" in a else None) or distance(
+                a, b
+            )
         if self._refine is not None and found is not SAME_BITS:
             found = self._refine(a, b, found)
-        return _new(Slot, (place, is_input, a, b, found, self._verdict(name, place, a, b, found, floor)))
+        return _new(
+            Slot, (place, is_input, a, b, found, self._verdict(name, place, a, b, found, floor))
+        )
 
-    def _weights(self, turned: Refine, name: str, place: str, is_input: bool, a: Any, b: Any, floor: Any) -> Slot:
+    def _weights(
+        self, turned: Refine, name: str, place: str, is_input: bool, a: Any, b: Any, floor: Any
+    ) -> Slot:
         """Return the verdict on two weights of which one may be the other's transpose."""
         straight = _from_crc(a, b) or distance(a, b)
         if a["shape"] == b["shape"]:
@@ -155,7 +208,9 @@ class Judge:
         verdict = self._verdict(name, place, a, b, found, floor)
         # msprobe for PyTorch records those of the last node that the API leaves in the graph
         known = verdict not in HARD
-        return Slot(place, False, a, b, found if known else UNKNOWN, verdict if known else Verdict.UNKNOWN)
+        return Slot(
+            place, False, a, b, found if known else UNKNOWN, verdict if known else Verdict.UNKNOWN
+        )
 
     def _verdict(self, name: str, place: str, a: Any, b: Any, found: Distance, floor: Any) -> str:
         if found.rel_l2 is None:
@@ -163,15 +218,25 @@ class Judge:
         dtype_a, dtype_b = a.get("dtype"), b.get("dtype")
         other_bits = not found.exact and dtype_a == dtype_b and bool(a.get("md5") and b.get("md5"))
         if found.rel_l2 == 0.0:
-            return Verdict.BITS if found.exact else Verdict.OTHER_BITS if other_bits else Verdict.NUMBERS_EQUAL
+            return (
+                Verdict.BITS
+                if found.exact
+                else Verdict.OTHER_BITS
+                if other_bits
+                else Verdict.NUMBERS_EQUAL
+            )
         tolerance = of_dtype(dtype_a)
         if dtype_a != dtype_b or floor is not NO_FLOOR:
             tolerance = max(tolerance, of_dtype(dtype_b), min(floor))
         if self._tolerances.is_plain:
             agrees = found.rel_l2 <= tolerance * self._tolerances.factor
         else:
-            agrees = self._tolerances.agrees(f"{name}.{place}", found, tolerance, dtype_a == dtype_b)
-        return Verdict.DIFFERS if not agrees else Verdict.OTHER_BITS if other_bits else Verdict.CLOSE
+            agrees = self._tolerances.agrees(
+                f"{name}.{place}", found, tolerance, dtype_a == dtype_b
+            )
+        return (
+            Verdict.DIFFERS if not agrees else Verdict.OTHER_BITS if other_bits else Verdict.CLOSE
+        )
 
 
 #: makes a Slot in half of the time
@@ -271,4 +336,8 @@ def is_told(parts: EntryName, place: str, a: Any, b: Any) -> bool:
     """
     if type(a) in (int, float) and type(b) in (int, float):
         return True
-    return parts.kind == CELL and not place.startswith("parameters.") and (is_tensor(a) or is_tensor(b))
+    return (
+        parts.kind == CELL
+        and not place.startswith("parameters.")
+        and (is_tensor(a) or is_tensor(b))
+    )

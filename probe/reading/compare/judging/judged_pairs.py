@@ -48,23 +48,39 @@ class JudgedPairs:
     """Compares two dumps of one step and rank; ``arrays`` is None where none may be read."""
 
     def __init__(self, a: Dump, b: Dump, options: Options) -> None:
-        self.tolerances = Tolerances(list(options.rules), options.noise.get((a.step, a.rank)), options.factor)
+        self.tolerances = Tolerances(
+            list(options.rules), options.noise.get((a.step, a.rank)), options.factor
+        )
         normal = normalised(a, b, options.mapping, not any(options.layouts))
         self.a, self.b, self.alignment, self.levels, self.updates, is_foreign = normal
         self.pairs = self.alignment.pairs()
-        self.arrays = None if options.arrays == "none" else Arrays(a.path, b.path, options.arrays, options.distance)
-        arrays = self.arrays if a.header.get("dump_data_dir") or b.header.get("dump_data_dir") else None
-        turned = arrays.turned if arrays else lambda a, b, found: found  # statistics of a transpose are the same
-        self._judge = Judge(self.tolerances, arrays.refine if arrays else None, turned if is_foreign else None)
+        self.arrays = (
+            None
+            if options.arrays == "none"
+            else Arrays(a.path, b.path, options.arrays, options.distance)
+        )
+        arrays = (
+            self.arrays if a.header.get("dump_data_dir") or b.header.get("dump_data_dir") else None
+        )
+        turned = (
+            arrays.turned if arrays else lambda a, b, found: found
+        )  # statistics of a transpose are the same
+        self._judge = Judge(
+            self.tolerances, arrays.refine if arrays else None, turned if is_foreign else None
+        )
         found = floors((self.a, self.b), self.alignment.flows)
         entries = self.a.data, self.b.data
         self.slots = [self._judged(pair, found, *entries) for pair in self.pairs]
-        wrong = before_updates(self.alignment, self.updates, self.pairs, self.slots)  # they are not one call
+        wrong = before_updates(
+            self.alignment, self.updates, self.pairs, self.slots
+        )  # they are not one call
         self.separate(wrong + Substitutes(self.alignment, self.pairs, self.slots).find())
         #: that one side divides its batch; no sentence if none does
         self.divides = forgive_divided_batches(self.updates, self.pairs, self.slots)
 
-    def _judged(self, pair: Pair, floors: Floors | None, a: dict[str, Any], b: dict[str, Any]) -> list[Slot]:
+    def _judged(
+        self, pair: Pair, floors: Floors | None, a: dict[str, Any], b: dict[str, Any]
+    ) -> list[Slot]:
         flow_a, flow_b = self.alignment.flows
         if NONE in (pair.a, pair.b):
             return []
@@ -106,8 +122,14 @@ def floors(dumps: tuple[Dump, Dump], flows: tuple[Flow, Flow]) -> Floors | None:
 def _inexact(entry: Any) -> float:
     """Return the tolerance of the least exact dtype in an entry."""
     parts = entry.values() if isinstance(entry, dict) else ()
-    lists = (part if type(part) is list else part.values() if type(part) is dict else () for part in parts)
-    return max((of_dtype(item.get("dtype")) for items in lists for item in items if is_tensor(item)), default=0.0)
+    lists = (
+        part if type(part) is list else part.values() if type(part) is dict else ()
+        for part in parts
+    )
+    return max(
+        (of_dtype(item.get("dtype")) for items in lists for item in items if is_tensor(item)),
+        default=0.0,
+    )
 
 
 def _tolerances(dump: Dump, flow: Flow) -> list[float]:
@@ -115,16 +137,24 @@ def _tolerances(dump: Dump, flow: Flow) -> list[float]:
     last_backward = 0.0
     for place, links in enumerate(flow.links):
         if flow.parts[place].direction == FORWARD:
-            own[place] = max(own[place], max((own[link.producer] for link in links if link.producer >= 0), default=0.0))
+            own[place] = max(
+                own[place],
+                max((own[link.producer] for link in links if link.producer >= 0), default=0.0),
+            )
         else:
             forward = flow.forward_of(place)
-            last_backward = max(last_backward, own[place], own[forward] if forward is not None else 0.0)
+            last_backward = max(
+                last_backward, own[place], own[forward] if forward is not None else 0.0
+            )
             own[place] = last_backward
     return own
 
 
 def before_updates(
-    alignment: Alignment, updates: Collection[int], pairs: Sequence[Pair], slots: Sequence[list[Slot]]
+    alignment: Alignment,
+    updates: Collection[int],
+    pairs: Sequence[Pair],
+    slots: Sequence[list[Slot]],
 ) -> list[int]:
     """Return calls between gradients and optimizer that differ though what enters the optimizer agrees."""
     wrong: list[int] = []
@@ -136,11 +166,15 @@ def before_updates(
             if alignment.flows[int(a == NONE)].parts[b if a == NONE else a].direction != FORWARD:
                 break
             if a not in updates and any(slot.verdict in HARD for slot in slots[before]):
-                wrong.append(a)  # no partners, but one thing by other calls: a / 2 + b / 2, and (a + b) / 2
+                wrong.append(
+                    a
+                )  # no partners, but one thing by other calls: a / 2 + b / 2, and (a + b) / 2
     return wrong
 
 
-def forgive_divided_batches(updates: Collection[int], pairs: Sequence[Pair], slots: list[list[Slot]]) -> Sentence:
+def forgive_divided_batches(
+    updates: Collection[int], pairs: Sequence[Pair], slots: list[list[Slot]]
+) -> Sentence:
     """Blame nobody, in ``slots``, where one side divides its batch and the optimizer gets the same gradients."""
     own = [place for place, pair in enumerate(pairs) if pair.a in updates and pair.b != NONE]
     if not own or not all(enters_equal(slots[place]) for place in own):
@@ -161,15 +195,23 @@ _MOST = 400
 class Substitutes:
     """Looks for pairs that are not one call."""
 
-    def __init__(self, alignment: Alignment, pairs: Sequence[Pair], slots: Sequence[list[Slot]]) -> None:
+    def __init__(
+        self, alignment: Alignment, pairs: Sequence[Pair], slots: Sequence[list[Slot]]
+    ) -> None:
         self._alignment = alignment
         self._flows, self._partners = alignment.flows, (alignment.b_of, alignment.a_of)
-        self._slots = {(side, pair[side]): found for pair, found in zip(pairs, slots) for side in (0, 1)}
-        self._candidates = {pair.a: pair.b for pair, found in zip(pairs, slots) if self._is_candidate(pair, found)}
+        self._slots = {
+            (side, pair[side]): found for pair, found in zip(pairs, slots) for side in (0, 1)
+        }
+        self._candidates = {
+            pair.a: pair.b for pair, found in zip(pairs, slots) if self._is_candidate(pair, found)
+        }
 
     def find(self) -> list[int]:
         """Return the places in A of the pairs to take apart."""
-        return [a for a, b in self._candidates.items() if self._is_dead(0, a) and self._is_dead(1, b)]
+        return [
+            a for a, b in self._candidates.items() if self._is_dead(0, a) and self._is_dead(1, b)
+        ]
 
     def _is_candidate(self, pair: Pair, slots: list[Slot]) -> bool:
         if NONE in pair[:2]:
@@ -191,7 +233,9 @@ class Substitutes:
             if not users and tensors_in(self._alignment.entry(side, place), "output"):
                 return False  # a result
             for user in users:
-                is_candidate = (user if side == 0 else self._partners[1].get(user)) in self._candidates
+                is_candidate = (
+                    user if side == 0 else self._partners[1].get(user)
+                ) in self._candidates
                 if not is_candidate and user in self._partners[side]:
                     if any(slot.verdict in HARD for slot in self._given(side, user, place)):
                         return False
@@ -219,7 +263,9 @@ def _judged(slot: Slot) -> Slot:
     if left is not None and right is not None and left != right:
         relative = abs(left - right) / (max(abs(left), abs(right)) or 1.0)  # 0 beside NaN
         if not relative <= _NEAR:
-            return slot._replace(verdict=Verdict.DIFFERS, distance=Distance(relative, abs(left - right), True))
+            return slot._replace(
+                verdict=Verdict.DIFFERS, distance=Distance(relative, abs(left - right), True)
+            )
     return slot._replace(verdict="")
 
 
@@ -231,7 +277,9 @@ def enters_equal(slots: list[Slot]) -> bool:
 
 def batches(slots: Sequence[list[Slot]]) -> tuple[int, int]:
     """Return the rows of a batch in A and B, if one side divides it; (0, 0) if not."""
-    for slot in (slot for found in slots for slot in found if slot.is_input and slot.verdict == Verdict.SHAPE):
+    for slot in (
+        slot for found in slots for slot in found if slot.is_input and slot.verdict == Verdict.SHAPE
+    ):
         a, b = (record.get("shape") if is_tensor(record) else None for record in (slot.a, slot.b))
         if not (type(a) is type(b) is list and a and b and type(a[0]) is type(b[0]) is int):
             break  # the file holds anything

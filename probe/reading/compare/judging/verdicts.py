@@ -57,12 +57,16 @@ class Slot(NamedTuple):
 
 def sharpened(slots: list[Slot]) -> list[Slot]:
     """Return the places of a call as they are judged if every difference counts."""
-    return [slot._replace(verdict=Verdict.DIFFERS) if slot.verdict in FAINT else slot for slot in slots]
+    return [
+        slot._replace(verdict=Verdict.DIFFERS) if slot.verdict in FAINT else slot for slot in slots
+    ]
 
 
 def is_permuted(slot: Slot) -> bool:
     """Return whether two tensors have other bits, but the same greatest and least element: perhaps other places."""
-    return slot.verdict == Verdict.OTHER_BITS and all(slot.a.get(key) == slot.b.get(key) for key in ("Max", "Min"))
+    return slot.verdict == Verdict.OTHER_BITS and all(
+        slot.a.get(key) == slot.b.get(key) for key in ("Max", "Min")
+    )
 
 
 @functools.lru_cache(4096)
@@ -126,8 +130,12 @@ class Rounding:
         """Return the places of a call: rounding stays it, and so is an output no farther apart than what went in."""
         made = []
         for slot in slots:
-            known = self._known.get(content_key(slot.a)) if slot.verdict == Verdict.DIFFERS else None
-            made.append(slot._replace(verdict=Verdict.NEAR_ZERO, distance=known.bounded) if known else slot)
+            known = (
+                self._known.get(content_key(slot.a)) if slot.verdict == Verdict.DIFFERS else None
+            )
+            made.append(
+                slot._replace(verdict=Verdict.NEAR_ZERO, distance=known.bounded) if known else slot
+            )
         near = (slot for slot in made if slot.is_input and slot.verdict == Verdict.NEAR_ZERO)
         given = filter(None, (self._known.get(content_key(slot.a)) for slot in near))
         worst = max(given, key=lambda item: item.relative, default=None)
@@ -135,7 +143,8 @@ class Rounding:
             return made
         return [
             self._rounded(slot, worst.bounded)
-            if slot.verdict == Verdict.DIFFERS and (slot.distance.rel_l2 or 0.0) <= _GROWN * worst.relative
+            if slot.verdict == Verdict.DIFFERS
+            and (slot.distance.rel_l2 or 0.0) <= _GROWN * worst.relative
             else slot
             for slot in made
         ]
@@ -173,7 +182,9 @@ class Rounding:
         most = max((norm for norm, _ in known), default=0.0)
         if all(norm >= _SMALL * most for norm, _ in known):
             return slots
-        off = [slot for norm, slot in known if norm < _SMALL * most and slot.verdict == Verdict.DIFFERS]
+        off = [
+            slot for norm, slot in known if norm < _SMALL * most and slot.verdict == Verdict.DIFFERS
+        ]
         small = {slot.place for slot in off if _is_rounding(slot, known)}
         return [self._of_terms(slot, most) if slot.place in small else slot for slot in slots]
 
@@ -191,10 +202,12 @@ def _is_rounding(slot: Slot, known: list[tuple[float, Slot]]) -> bool:
         return False
     larger = max(left, right)
     return any(
-        larger < _SMALL * norm and distance_known * larger <= tolerance * norm
-        and of_dtype(other.a.get("dtype")) > 0.0 and (element_count(other.a.get("shape")) or 0) >= count
+        larger < _SMALL * norm
+        and distance_known * larger <= tolerance * norm
+        and of_dtype(other.a.get("dtype")) > 0.0
+        and (element_count(other.a.get("shape")) or 0) >= count
         for norm, other in known
-    )  # fmt: skip
+    )
 
 
 def _tolerance(slot: Slot) -> float:

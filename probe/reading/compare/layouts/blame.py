@@ -14,7 +14,14 @@ from probe.reading.compare.judging.arrays import UNREADABLE, best_order, joined,
 from probe.reading.compare.judging.verdicts import HARD, Slot
 from probe.reading.compare.layouts import shards
 from probe.reading.compare.layouts.groups import LayoutPair, LayoutSource
-from probe.reading.compare.layouts.shards import WHOLE, agree, axis_between, has_placements, placements_of, together
+from probe.reading.compare.layouts.shards import (
+    WHOLE,
+    agree,
+    axis_between,
+    has_placements,
+    placements_of,
+    together,
+)
 from probe.reading.compare.layouts.side import Place, values
 from probe.reading.compare.origins.origin import Kind, Origin
 from probe.reading.compare.pairing.alignment import NONE
@@ -36,7 +43,9 @@ class Blame(NamedTuple):
 
 
 class _Site(NamedTuple):
-    names: tuple[str | None, str | None]  # its entry in A and in B; None where it is on one side only
+    names: tuple[
+        str | None, str | None
+    ]  # its entry in A and in B; None where it is on one side only
     slot: Slot | None  # its verdict; None where the origin is of a call as a whole
 
 
@@ -54,7 +63,11 @@ def _name_ranks(origins: Sequence[Origin], comparing: JudgedPairs, pair: LayoutP
     sites = [_site(origin, comparing) for origin in origins]
     records: list[dict[Place, list[tuple[Any, Record]]]] = []
     for side in (0, 1):
-        wanted = {_place(site, side, pair) for site in sites[:_MOST] if site.slot is not None and site.names[side]}
+        wanted = {
+            _place(site, side, pair)
+            for site in sites[:_MOST]
+            if site.slot is not None and site.names[side]
+        }
         shares = pair.groups[0].tp > 1 or pair.groups[1].tp > 1
         try:
             records.append(pair.records(side, wanted) if shares else {})
@@ -92,20 +105,35 @@ def _named(origin: Origin, site: _Site, pair: LayoutPair) -> Sentence:
         entries, others = pair.entries(side, name), pair.entries(1 - side, other)
     except UsageError:  # the dump has gone since it was compared
         return NOTHING
-    return fault(origin.kind, name, (site.slot.a, site.slot.b), entries, others[0] if others else {}, pair.counts)
+    return fault(
+        origin.kind,
+        name,
+        (site.slot.a, site.slot.b),
+        entries,
+        others[0] if others else {},
+        pair.counts,
+    )
 
 
 def _site(origin: Origin, comparing: JudgedPairs) -> _Site:
     flow_a, flow_b = comparing.alignment.flows
     place_b = flow_b.position.get(origin.name, NONE)
-    place_a = comparing.alignment.a_of.get(place_b, NONE) if place_b != NONE else flow_a.position.get(origin.name, NONE)
+    place_a = (
+        comparing.alignment.a_of.get(place_b, NONE)
+        if place_b != NONE
+        else flow_a.position.get(origin.name, NONE)
+    )
     name_a = flow_a.names[place_a] if place_a != NONE else None
     name_b = flow_b.names[place_b] if place_b != NONE else None
     if name_a is None or name_b is None:
         return _Site((name_a, name_b), None)
-    slots = next((found for pair, found in zip(comparing.pairs, comparing.slots) if pair.b == place_b), [])
+    slots = next(
+        (found for pair, found in zip(comparing.pairs, comparing.slots) if pair.b == place_b), []
+    )
     hard = next((slot for slot in slots if slot.verdict in HARD), None)
-    return _Site((name_a, name_b), next((slot for slot in slots if slot.place == origin.place), hard))
+    return _Site(
+        (name_a, name_b), next((slot for slot in slots if slot.place == origin.place), hard)
+    )
 
 
 def _blame(site: _Site, side: int, records: Any, pair: LayoutPair, comparing: JudgedPairs) -> Blame:
@@ -125,18 +153,31 @@ def _blame(site: _Site, side: int, records: Any, pair: LayoutPair, comparing: Ju
         return general
     found = _by_layout(own, other) if comparing.arrays else None
     if found is None:
-        found = _apart(site.slot, side, [record for _, record in own], [record for _, record in other], comparing)
+        found = _apart(
+            site.slot,
+            side,
+            [record for _, record in own],
+            [record for _, record in other],
+            comparing,
+        )
     if found is None:
         return Blame(ranks, say("compare.on_which_rank", ranks=ranks, side=letter))
-    is_whole = axis_between(own[0][1].get("shape"), (site.slot.a, site.slot.b)[side].get("shape")) == WHOLE
+    is_whole = (
+        axis_between(own[0][1].get("shape"), (site.slot.a, site.slot.b)[side].get("shape")) == WHOLE
+    )
     placements = placements_of(own[0][1])
     placed = say("compare.placed", placements=placements) if placements else NOTHING
     guilty = [ranks[place] for place in found]
     if len(guilty) == 1:
         part = say("compare.value") if is_whole else say("compare.shard")
-        return Blame(guilty, say("compare.rank_differs", rank=guilty[0], part=part, placed=placed, side=letter))
+        return Blame(
+            guilty,
+            say("compare.rank_differs", rank=guilty[0], part=part, placed=placed, side=letter),
+        )
     part = say("compare.values") if is_whole else say("compare.shards")
-    return Blame(guilty, say("compare.ranks_differ", ranks=guilty, part=part, placed=placed, side=letter))
+    return Blame(
+        guilty, say("compare.ranks_differ", ranks=guilty, part=part, placed=placed, side=letter)
+    )
 
 
 def _by_layout(own: list[tuple[Any, Record]], other: list[tuple[Any, Record]]) -> list[int] | None:
@@ -157,13 +198,19 @@ def _by_layout(own: list[tuple[Any, Record]], other: list[tuple[Any, Record]]) -
     return found or None
 
 
-def _apart(slot: Slot, side: int, own: list[Record], other: list[Record], comparing: JudgedPairs) -> list[int] | None:
+def _apart(
+    slot: Slot, side: int, own: list[Record], other: list[Record], comparing: JudgedPairs
+) -> list[int] | None:
     """Return the places of the ranks whose records make a tensor differ; None where that is not known."""
     sides = slot.a, slot.b
     axis, whole = axis_between(own[0].get("shape"), sides[side].get("shape")), sides[1 - side]
     if axis == WHOLE:
         found = [place for place, record in enumerate(own) if not agree(record, whole)]
-        return found if len(found) < len(own) or all(agree(own[0], record) for record in own[1:]) else None
+        return (
+            found
+            if len(found) < len(own) or all(agree(own[0], record) for record in own[1:])
+            else None
+        )
     if axis < 0:
         return _by_bounds(own, whole) or None if all(map(has_placements, own)) else None
     found = _by_arrays(slot, side, axis, comparing)
@@ -180,7 +227,11 @@ def _by_arrays(slot: Slot, side: int, axis: int, comparing: JudgedPairs) -> list
         enough = max(of_dtype(slot.a.get("dtype")), of_dtype(slot.b.get("dtype")))
         blocks = best_order(own, other, axis, rel_l2, enough)
         pieces = like_parts(joined(other, axis, blocks), own, axis, blocks)
-        return [place for place, (part, piece) in enumerate(zip(own, pieces)) if rel_l2(part, piece) > enough]
+        return [
+            place
+            for place, (part, piece) in enumerate(zip(own, pieces))
+            if rel_l2(part, piece) > enough
+        ]
     except (*UNREADABLE, KeyError):
         return []
 
@@ -202,7 +253,9 @@ def _by_bounds(own: list[Record], whole: Record) -> list[int]:
     enough = of_dtype(whole.get("dtype"))
     found = []
     for place, record in enumerate(own):
-        numbers = [real(side.get(key)) for key in ("Max", "Min", "Norm") for side in (record, whole)]
+        numbers = [
+            real(side.get(key)) for key in ("Max", "Min", "Norm") for side in (record, whole)
+        ]
         known = [number for number in numbers if number is not None]
         if has_nonfinite(record) and not has_nonfinite(whole):
             found.append(place)
@@ -224,7 +277,12 @@ _ADDS = ("add", "sub")
 
 
 def fault(
-    kind: str, name: str, pair: tuple[Any, Any], entries: Sequence[Any], other: Any, counts: Sequence[int]
+    kind: str,
+    name: str,
+    pair: tuple[Any, Any],
+    entries: Sequence[Any],
+    other: Any,
+    counts: Sequence[int],
 ) -> Sentence:
     """Return a part of a sentence that names the fault of an origin; nothing where the records show none.
 
@@ -240,8 +298,14 @@ def fault(
     factor = _factor(*pair) if kind in _SCALED else None
     if factor is None:
         return NOTHING
-    axes = {int(size) for entry in entries for _, leaf in values(entry) if _has_layout(leaf)
-            for size in leaf["layout"]["mesh"].values() if type(size) is int}  # fmt: skip
+    axes = {
+        int(size)
+        for entry in entries
+        for _, leaf in values(entry)
+        if _has_layout(leaf)
+        for size in leaf["layout"]["mesh"].values()
+        if type(size) is int
+    }
     for count in sorted({*counts, *axes} - {1}):
         for wanted, key in ((count, "compare.not_divided"), (1 / count, "compare.averaged_twice")):
             if abs(factor - wanted) <= _EXACT * wanted:
@@ -262,14 +326,24 @@ def _factor(a: Any, b: Any) -> float | None:
             found.append(right / left)
         elif right:
             return None
-    return found[0] if found and all(abs(one - found[0]) <= _EXACT * abs(found[0]) for one in found) else None
+    return (
+        found[0]
+        if found and all(abs(one - found[0]) <= _EXACT * abs(found[0]) for one in found)
+        else None
+    )
 
 
 def _partial_and_replicated(entry: Any) -> str:
     """Return the axis along which one input of a call has terms of a sum, and another one the same on all ranks."""
-    layouts = [leaf["layout"] for place, leaf in values(entry) if place.startswith("input") and _has_layout(leaf)]
+    layouts = [
+        leaf["layout"]
+        for place, leaf in values(entry)
+        if place.startswith("input") and _has_layout(leaf)
+    ]
     for axis in layouts[0].get("mesh", ()) if layouts else ():
-        placed = [dict(zip(layout["mesh"], layout["placements"])).get(axis, "") for layout in layouts]
+        placed = [
+            dict(zip(layout["mesh"], layout["placements"])).get(axis, "") for layout in layouts
+        ]
         if "Replicate" in placed and any(one.startswith("Partial") for one in placed):
             return str(axis)
     return ""
@@ -278,7 +352,9 @@ def _partial_and_replicated(entry: Any) -> str:
 def _has_layout(leaf: Any) -> bool:
     layout = leaf.get("layout") if is_tensor(leaf) else None
     kinds = {"mesh": dict, "placements": list}
-    return isinstance(layout, dict) and all(isinstance(layout.get(key), kind) for key, kind in kinds.items())
+    return isinstance(layout, dict) and all(
+        isinstance(layout.get(key), kind) for key, kind in kinds.items()
+    )
 
 
 def _same_norms(entries: Sequence[Any], other: Any) -> bool:
@@ -288,5 +364,7 @@ def _same_norms(entries: Sequence[Any], other: Any) -> bool:
 
 
 def _norm(entry: Any) -> float:
-    given = (leaf for place, leaf in values(entry) if place.startswith("input.") and is_tensor(leaf))
+    given = (
+        leaf for place, leaf in values(entry) if place.startswith("input.") and is_tensor(leaf)
+    )
     return math.hypot(*(real(record.get("Norm")) or 0.0 for record in given))

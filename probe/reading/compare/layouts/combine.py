@@ -14,8 +14,25 @@ from typing import Any
 from probe.errors import UsageError
 from probe.findings.sentence import Sentence, say
 from probe.reading.compare.judging.arrays import Stored
-from probe.reading.compare.layouts.shards import ALONE, GRID, ODD, WHOLE, Placed, Shards, agree, not_combined
-from probe.reading.compare.layouts.side import GIVEN, MOVING, Group, Place, Side, values, with_values
+from probe.reading.compare.layouts.shards import (
+    ALONE,
+    GRID,
+    ODD,
+    WHOLE,
+    Placed,
+    Shards,
+    agree,
+    not_combined,
+)
+from probe.reading.compare.layouts.side import (
+    GIVEN,
+    MOVING,
+    Group,
+    Place,
+    Side,
+    values,
+    with_values,
+)
 from probe.reading.compare.layouts.stages import has_micro_batches
 from probe.reading.compare.origins.origin import is_collective
 from probe.reading.compare.pairing.alignment import Alignment
@@ -37,8 +54,14 @@ def passed_on(data: Mapping[str, Any], side: Side) -> set[str]:
     for name, entry in data.items():
         if parse(name).direction != FORWARD or name in side.containers:
             continue
-        outputs = [leaf for place, leaf in values(entry) if place.startswith("output.") and is_tensor(leaf)]
-        keys = [loose_key(leaf) for leaf in outputs if not is_constant(leaf) and "not_combined" not in leaf]
+        outputs = [
+            leaf for place, leaf in values(entry) if place.startswith("output.") and is_tensor(leaf)
+        ]
+        keys = [
+            loose_key(leaf)
+            for leaf in outputs
+            if not is_constant(leaf) and "not_combined" not in leaf
+        ]
         if name in side.partners:
             made.update(keys)
         elif keys and len(keys) == len(outputs) and made.issuperset(keys):
@@ -53,7 +76,9 @@ class Settling:
     {} where they are not made yet.
     """
 
-    def __init__(self, sides: tuple[Side, Side], number: int, unknown: list[str], theirs: Mapping[str, Any]) -> None:
+    def __init__(
+        self, sides: tuple[Side, Side], number: int, unknown: list[str], theirs: Mapping[str, Any]
+    ) -> None:
         self._side, self._other, self._unknown_names = sides[number], sides[1 - number], unknown
         self._theirs = theirs
         self._folders = [[folder.path for folder in stage] for stage in self._side.group.stages]
@@ -70,7 +95,9 @@ class Settling:
         side = self._side
         planned = side.shards.get(name)
         found: dict[str, Any] = {}
-        if name not in side.partners or planned is None:  # a call more: of the same tensors as the calls around it
+        if (
+            name not in side.partners or planned is None
+        ):  # a call more: of the same tensors as the calls around it
             for place, leaf in values(side.data[name]):
                 made = self._made.get(content_key(leaf)) if is_tensor(leaf) else None
                 if made is not None and "not_combined" not in made and place.startswith(GIVEN):
@@ -88,21 +115,29 @@ class Settling:
 
     def _record(self, at: Place, shards: Shards) -> Record:  # noqa: PLR0911 (a line for each kind)
         if shards.axis == WHOLE:
-            return shards.record if shards.same else self._of_variants(at, shards, self._reference(at))
+            return (
+                shards.record if shards.same else self._of_variants(at, shards, self._reference(at))
+            )
         if isinstance(shards, Placed) and shards.axis == GRID:
             made = shards.gathered(self._folders[self._side.stages.stage_of[at.name]])
             if made is None:
                 return self._unknown(at, shards, "the ranks have terms of a sum, and no arrays")
             theirs = self._their_values(self._side.partners[at.name]).get(at.place, {})
-            fits = self._other.group.tp > 1 or theirs.get("shape") == made["shape"]  # as far as that is one tensor
+            fits = (
+                self._other.group.tp > 1 or theirs.get("shape") == made["shape"]
+            )  # as far as that is one tensor
             return made if fits else self._unknown(at, shards, "the parts do not fit")
         if shards.axis == ALONE:
             return self._unknown(at, shards, "one side has more tensors in a list")
         if shards.axis != ODD and self._fits_length(at, shards):
-            is_piece = not at.place.startswith("parameters.") and not is_constant(shards.record)  # of a gathered tensor
+            is_piece = not at.place.startswith("parameters.") and not is_constant(
+                shards.record
+            )  # of a gathered tensor
             if is_piece and shards.same and self._other.group.tp > 1:
                 return self._unknown(at, shards, "all ranks have the same piece")
-            return self._measured_like(shards.whole(self._folders[self._side.stages.stage_of[at.name]]))
+            return self._measured_like(
+                shards.whole(self._folders[self._side.stages.stage_of[at.name]])
+            )
         if shards.same:
             return shards.record
         return self._unknown(at, shards, "the parts do not make the other side's shape")
@@ -112,7 +147,9 @@ class Settling:
         partner = self._side.partners[at.name]
         if other.group.tp > 1:
             theirs = other.shards.get(partner, {}).get(at.place)
-            return theirs is not None and theirs.axis == shards.axis and theirs.length == shards.length
+            return (
+                theirs is not None and theirs.axis == shards.axis and theirs.length == shards.length
+            )
         shape = self._their_values(partner)[at.place]["shape"]
         return bool(shape[shards.axis] == shards.length)
 
@@ -138,7 +175,9 @@ class Settling:
             return self._sum(total, at, shards, reference)
         is_fixed = at.place.startswith("parameters.") and not MOVING.search(at.place)
         parameter = is_fixed or at in self._side.given_parameters
-        must = isinstance(shards, Placed) or (not at.place.startswith(GIVEN) and self._side.must_agree(at.name))
+        must = isinstance(shards, Placed) or (
+            not at.place.startswith(GIVEN) and self._side.must_agree(at.name)
+        )
         if parameter or must or (at in self._side.outside and _some_agree(variants, reference)):
             return self._deviating(at, variants, reference)
         return self._unknown(at, shards, "the ranks differ")
@@ -146,21 +185,28 @@ class Settling:
     def _sum(self, total: Place, at: Place, shards: Shards, reference: Record | None) -> Record:
         added = self._side.shards[total.name][total.place]
         if added.axis >= 0:
-            return self._measured_like(added.whole(self._folders[self._side.stages.stage_of[total.name]]))
+            return self._measured_like(
+                added.whole(self._folders[self._side.stages.stage_of[total.name]])
+            )
         if added.agrees:
             return added.record
         if added.variants:
             return self._deviating(total, added.variants, reference)
         return self._unknown(at, shards, "the sum is not known")
 
-    def _deviating(self, at: Place, variants: list[tuple[Record, list[int]]], reference: Record | None) -> Record:
+    def _deviating(
+        self, at: Place, variants: list[tuple[Record, list[int]]], reference: Record | None
+    ) -> Record:
         """Return the record of a rank that is apart from the other side, while another one agrees with it."""
         record, ranks = variants[0]
         if reference is not None and _some_agree(variants, reference):
             record, ranks = next(item for item in variants if not agree(item[0], reference))
         if not record.get("data_name"):
             return record
-        return {**record, "stored": Stored((self._folders[self._side.stages.stage_of[at.name]][ranks[0]],))}
+        return {
+            **record,
+            "stored": Stored((self._folders[self._side.stages.stage_of[at.name]][ranks[0]],)),
+        }
 
     def _unknown(self, at: Place, shards: Shards, reason: str) -> Record:
         self._unknown_names.append(f"{at.name}.{at.place}")
@@ -200,7 +246,9 @@ def _near(key: str, a: Record, b: Record, rounding: float) -> bool:
     left, right = real(a.get(key)), real(b.get(key))
     if left is None or right is None:
         return left is right
-    scale = max(abs(left), abs(right), abs(real(a.get("Max")) or 0.0), abs(real(a.get("Min")) or 0.0))
+    scale = max(
+        abs(left), abs(right), abs(real(a.get("Max")) or 0.0), abs(real(a.get("Min")) or 0.0)
+    )
     return abs(left - right) <= rounding * scale
 
 
@@ -210,7 +258,9 @@ def _some_agree(variants: list[tuple[Record, list[int]]], reference: Record | No
 
 
 #: Cells that communicate and compute nothing
-_REGION = re.compile(r"(Copy|Reduce|Gather|Scatter)\w*(To|From)\w*Region|^All(Reduce|Gather)|^ReduceScatter")
+_REGION = re.compile(
+    r"(Copy|Reduce|Gather|Scatter)\w*(To|From)\w*Region|^All(Reduce|Gather)|^ReduceScatter"
+)
 
 
 class Combining:
@@ -218,7 +268,10 @@ class Combining:
 
     def __init__(self, groups: tuple[Group, Group], mapping: Mapping[str, str] | None) -> None:
         self.sides = Side(groups[0]), Side(groups[1])
-        self.left_out: tuple[set[str], set[str]] = (set(), set())  # the calls that only the layout needs, by side
+        self.left_out: tuple[set[str], set[str]] = (
+            set(),
+            set(),
+        )  # the calls that only the layout needs, by side
         self.open: list[str] = []  # the tensors that are not combined
         self._notes: list[Sentence] = []
         self._tensors = groups[0].tp != groups[1].tp
@@ -315,12 +368,16 @@ class Combining:
         side, other = self.sides[number], self.sides[1 - number]
         if side.group.tp == 1:
             return {}
-        own_values, theirs = (dict(values(half)) for half in (side.data[name], other.data[side.partners[name]]))
+        own_values, theirs = (
+            dict(values(half)) for half in (side.data[name], other.data[side.partners[name]])
+        )
         own_sizes, their_sizes = _lengths(own_values), _lengths(theirs)
         found: dict[str, Any] = {}
         for place, leaf in own_values.items():
             own, their = plain(leaf), plain(theirs.get(place))
-            is_length = type(own) is type(their) is int and own in own_sizes and their in their_sizes
+            is_length = (
+                type(own) is type(their) is int and own in own_sizes and their in their_sizes
+            )
             if is_length and own != their and own * side.group.tp == their * other.group.tp:
                 found[place] = {"type": "int", "value": own * side.group.tp}
         return found
@@ -328,4 +385,6 @@ class Combining:
 
 def _lengths(found: Mapping[str, Any]) -> set[Any]:
     shapes = [leaf.get("shape") for leaf in found.values() if is_tensor(leaf)]
-    return {length for shape in shapes if type(shape) is list for length in shape if type(length) is int}
+    return {
+        length for shape in shapes if type(shape) is list for length in shape if type(length) is int
+    }

@@ -31,9 +31,12 @@ class LayoutPair:
     """The ranks of A and B that make one whole, read together; ``counts`` are numbers of ranks that share something."""
 
     def __init__(
-        self, groups: tuple[Group, Group], mapping: Mapping[str, str] | None, notes: list[Sentence],
+        self,
+        groups: tuple[Group, Group],
+        mapping: Mapping[str, str] | None,
+        notes: list[Sentence],
         counts: Sequence[int] = (),
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.groups, self._mapping, self._notes, self.counts = groups, mapping, notes, counts
         self._made: dict[int, Document] = {}
         self._stages: list[Any] = [None, None]
@@ -45,7 +48,9 @@ class LayoutPair:
             self._made = dict(enumerate(combining.documents()))
             self._made[0].notes[:0] = self._notes
             known = [half.stages for half in combining.sides]
-            self._stages = [(it.renamings, it.stage_of) if len(it.documents) > 1 else None for it in known]
+            self._stages = [
+                (it.renamings, it.stage_of) if len(it.documents) > 1 else None for it in known
+            ]
         return self._made.pop(side)
 
     def stage(self, side: int, name: str) -> int | None:
@@ -63,7 +68,9 @@ class LayoutPair:
             renamed = self._stages[side][0][number] if self._stages[side] else str
             own = grouped(item for item in wanted if self.stage(side, item.name) == number)
             for folder in stage if own else ():
-                for own_name, entry in read_entries(folder, wanted=lambda name, own=own, new=renamed: new(name) in own):  # type: ignore[misc]
+                for own_name, entry in read_entries(
+                    folder, wanted=lambda name, own=own, new=renamed: new(name) in own
+                ):  # type: ignore[misc]
                     name = renamed(own_name)
                     leaves = dict(values(entry)) if name in own else {}
                     for place in own.get(name, ()):
@@ -78,7 +85,9 @@ class LayoutPair:
         renamed = self._stages[side][0][number] if self._stages[side] else str
         stages = self.groups[side].stages
         folders = stages[number] if number is not None else ()
-        found = (read_entries(folder, wanted=lambda own: renamed(own) == name) for folder in folders)
+        found = (
+            read_entries(folder, wanted=lambda own: renamed(own) == name) for folder in folders
+        )
         return [entry for entries in found for _, entry in entries]
 
 
@@ -98,9 +107,14 @@ Pairs = tuple[list[tuple[DumpFolder, DumpFolder]], tuple[list[Any], list[Any]]]
 
 
 def layout_pairs(
-    run_a: Run, run_b: Run, given: tuple[str, str], step: str = "", rank: str = "",
-    mapping: Mapping[str, str] | None = None, noise: bool = False,
-) -> Pairs | None:  # fmt: skip
+    run_a: Run,
+    run_b: Run,
+    given: tuple[str, str],
+    step: str = "",
+    rank: str = "",
+    mapping: Mapping[str, str] | None = None,
+    noise: bool = False,
+) -> Pairs | None:
     """Return what is compared where two runs have different layouts; None where their ranks are compared one by one.
 
     ``given`` are the layouts of A and B as the user gives them; "" takes the one in the header. ``noise`` says whether
@@ -124,14 +138,23 @@ def _layouts(runs: tuple[Run, Run], given: tuple[str, str]) -> tuple[Layout, Lay
         if not text and not header and is_uneven and len(run.ranks) > 1:
             header = recorded_layout(run.folders[0])
         known = text or header
-        found.append(parse_layout(known, f"--layout-{name}" if text else f"{run.path}: layout") if known else None)
+        found.append(
+            parse_layout(known, f"--layout-{name}" if text else f"{run.path}: layout")
+            if known
+            else None
+        )
     if not any(found):
         return None
     made = []
     for run, layout, name in zip(runs, found, "AB"):
         if layout is None and len(run.ranks) > 1:
             raise UsageError(
-                say("error.layout_unknown", name=name, count=len(run.ranks), option=f"--layout-{name.lower()}")
+                say(
+                    "error.layout_unknown",
+                    name=name,
+                    count=len(run.ranks),
+                    option=f"--layout-{name.lower()}",
+                )
             )
         made.append(complete(layout or Layout(), run.ranks, name))
     return made[0], made[1]
@@ -147,7 +170,10 @@ class _Pairing:
         self._numbers = [rank_numbers(run.ranks) for run in runs]
         several = [(name, it) for name, it in zip("AB", layouts) if it.dp > 1 and a.dp != b.dp]
         first = {"tp": 0, "dp": 0, "pp": 0}
-        self._notes = [say("compare.replicas", side=name, count=it.dp, rank=it.rank(**first)) for name, it in several]
+        self._notes = [
+            say("compare.replicas", side=name, count=it.dp, rank=it.rank(**first))
+            for name, it in several
+        ]
 
     def pairs(self, step: str) -> Pairs:
         """Return the pairs and those steps that only one run has."""
@@ -155,20 +181,29 @@ class _Pairing:
         steps: list[dict[Any, dict[Rank, DumpFolder]]] = [{}, {}]
         for run, found in zip(self._runs, steps):
             for folder in folders(run, step, ""):
-                found.setdefault((folder.tree, None if one_step else folder.step), {})[folder.rank] = folder
+                found.setdefault((folder.tree, None if one_step else folder.step), {})[
+                    folder.rank
+                ] = folder
         pairs: list[tuple[DumpFolder, DumpFolder]] = []
         alone: tuple[list[Any], list[Any]] = ([], [])
         for key in dict.fromkeys([*steps[0], *steps[1]]):
             pairs_of_side = zip(self._numbers, steps)
-            missing = [[at for at, rank in own.items() if rank not in of.get(key, {})] for own, of in pairs_of_side]
+            missing = [
+                [at for at, rank in own.items() if rank not in of.get(key, {})]
+                for own, of in pairs_of_side
+            ]
             if not any(missing):
                 pairs += self._of_step(steps[0][key], steps[1][key])
                 continue
             for side in (0, 1):
                 if key in steps[side]:
                     folder = next(iter(steps[side][key].values()))
-                    label = NOTHING if folder.step is None else say("compare.step", step=folder.step)
-                    lacks = say("compare.no_rank", rank=missing[side][0]) if missing[side] else NOTHING
+                    label = (
+                        NOTHING if folder.step is None else say("compare.step", step=folder.step)
+                    )
+                    lacks = (
+                        say("compare.no_rank", rank=missing[side][0]) if missing[side] else NOTHING
+                    )
                     alone[side].append(say("compare.step_alone", step=label, lacks=lacks))
         if not pairs:
             raise UsageError(
@@ -182,7 +217,9 @@ class _Pairing:
             )
         return pairs, alone
 
-    def _of_step(self, a: dict[Rank, DumpFolder], b: dict[Rank, DumpFolder]) -> list[tuple[DumpFolder, DumpFolder]]:
+    def _of_step(
+        self, a: dict[Rank, DumpFolder], b: dict[Rank, DumpFolder]
+    ) -> list[tuple[DumpFolder, DumpFolder]]:
         layout = self._layouts[0]
         are_equal = self._tp_equal, self._pp_equal, layout.dp == self._layouts[1].dp
         axes = (range(size if is_equal else 1) for size, is_equal in zip(layout[:3], are_equal))
@@ -193,13 +230,20 @@ class _Pairing:
         sizes = {size for it in self._layouts for size in (it.tp, it.dp, it.world) if size > 1}
         pair = LayoutPair((groups[0], groups[1]), self._mapping, self._notes, sorted(sizes))
         firsts = (group.stages[0][0]._replace(rank=_label(group)) for group in groups)
-        return tuple(folder._replace(source=LayoutSource(pair, side)) for side, folder in enumerate(firsts))
+        return tuple(
+            folder._replace(source=LayoutSource(pair, side)) for side, folder in enumerate(firsts)
+        )
 
     def _group(self, side: int, ranks: dict[Rank, DumpFolder], tp: int, pp: int, dp: int) -> Group:
         layout, numbers = self._layouts[side], self._numbers[side]
         tps = [tp] if self._tp_equal else range(layout.tp)
         pps = [pp] if self._pp_equal else range(layout.pp)
-        return Group(tuple(tuple(ranks[numbers[layout.rank(tp=t, dp=dp, pp=p)]].absolute() for t in tps) for p in pps))
+        return Group(
+            tuple(
+                tuple(ranks[numbers[layout.rank(tp=t, dp=dp, pp=p)]].absolute() for t in tps)
+                for p in pps
+            )
+        )
 
 
 def _label(group: Group) -> Rank:
@@ -230,7 +274,9 @@ class Layout(NamedTuple):
     pp: int = 1  # the number of pipeline stages
     dp: int = 0  # the number of replicas; 0 means as many as there are ranks for
     vpp: int = 1  # how many chunks of layers a stage holds
-    order: tuple[str, ...] = _AXES  # the axes, the one whose neighbours have neighbouring ranks first
+    order: tuple[str, ...] = (
+        _AXES  # the axes, the one whose neighbours have neighbouring ranks first
+    )
 
     @property
     def world(self) -> int:
@@ -246,7 +292,9 @@ class Layout(NamedTuple):
         return found
 
     def __str__(self) -> str:
-        return f"tp={self.tp}, pp={self.pp}, dp={self.dp}" + (f", vpp={self.vpp}" if self.vpp > 1 else "")
+        return f"tp={self.tp}, pp={self.pp}, dp={self.dp}" + (
+            f", vpp={self.vpp}" if self.vpp > 1 else ""
+        )
 
 
 def parse_layout(given: str | Mapping[str, Any], option: str) -> Layout:
@@ -265,10 +313,18 @@ def parse_layout(given: str | Mapping[str, Any], option: str) -> Layout:
             raise UsageError(say("error.layout_twice", option=option, text=key))
         if key == "order":
             found[key] = _order(value, option)
-        elif key in _SIZES and value.isascii() and value.isdigit() and 0 < len(value) < 7 and int(value):
+        elif (
+            key in _SIZES
+            and value.isascii()
+            and value.isdigit()
+            and 0 < len(value) < 7
+            and int(value)
+        ):
             found[key] = int(value)
         else:
-            raise UsageError(say("error.layout", option=option, text=f"{key}={value}" if value else key))
+            raise UsageError(
+                say("error.layout", option=option, text=f"{key}={value}" if value else key)
+            )
     if not found:
         raise UsageError(say("error.layout", option=option, text=str(given)))
     return Layout(**found)
@@ -276,7 +332,11 @@ def parse_layout(given: str | Mapping[str, Any], option: str) -> Layout:
 
 def _order(text: str, option: str) -> tuple[str, ...]:
     words = text.split("-")
-    if sorted({*words, *_AXES}) != sorted({*words}) or len({*words}) != len(words) or {*words} - {*_ORDER.split("-")}:
+    if (
+        sorted({*words, *_AXES}) != sorted({*words})
+        or len({*words}) != len(words)
+        or {*words} - {*_ORDER.split("-")}
+    ):
         raise UsageError(say("error.layout_order", option=option, text=text, order=_ORDER))
     return tuple(word for word in words if word in _AXES)
 
@@ -291,7 +351,9 @@ def complete(layout: Layout, ranks: list[Rank], side: str) -> Layout:
     if not layout.dp:
         if len(numbers) % one:
             sizes = {"tp": layout.tp, "pp": layout.pp, "product": one}
-            raise UsageError(say("error.layout_product", side=side, **sizes, count=len(numbers), ranks=shown))
+            raise UsageError(
+                say("error.layout_product", side=side, **sizes, count=len(numbers), ranks=shown)
+            )
         layout = layout._replace(dp=len(numbers) // one)
     missing = [rank for rank in range(layout.world) if rank not in numbers]
     facts = {
@@ -314,7 +376,11 @@ def rank_numbers(ranks: list[Rank]) -> dict[int, Rank]:
     >>> rank_numbers([None]), rank_numbers([0, 1])
     ({0: None}, {0: 0, 1: 1})
     """
-    return {0: ranks[0]} if len(ranks) == 1 else {rank: rank for rank in ranks if isinstance(rank, int)}
+    return (
+        {0: ranks[0]}
+        if len(ranks) == 1
+        else {rank: rank for rank in ranks if isinstance(rank, int)}
+    )
 
 
 def header_layout(folder: DumpFolder) -> str | Mapping[str, Any] | None:

@@ -114,13 +114,20 @@ class Shards:
         total = sums[3]
         made: Record = {key: self.record[key] for key in _KEPT if key in self.record}
         made["shape"] = shape
-        numbers = (sums[0], sums[1], sums[2] / total if total and sums[2] is not None else None, sums[4])
+        numbers = (
+            sums[0],
+            sums[1],
+            sums[2] / total if total and sums[2] is not None else None,
+            sums[4],
+        )
         for key, value in zip(("Max", "Min", "Mean", "Norm"), numbers if total else (None,) * 4):
             if key in self.record:
                 made[key] = value
         made.update(self._counts or {})
         if self.record.get("data_name"):
-            made.update(data_name=self.record["data_name"], stored=Stored(tuple(folders), self.axis))
+            made.update(
+                data_name=self.record["data_name"], stored=Stored(tuple(folders), self.axis)
+            )
         return made
 
 
@@ -137,7 +144,9 @@ def _extreme(so_far: Any, value: Any, choose: Any) -> Any:
     if so_far is None or value is None:
         return value if so_far is None else so_far
     try:
-        return next((one for one in (so_far, value) if math.isnan(one)), None) or choose(so_far, value)
+        return next((one for one in (so_far, value) if math.isnan(one)), None) or choose(
+            so_far, value
+        )
     except TypeError:  # a document may hold anything
         return so_far
 
@@ -175,7 +184,10 @@ def axis_between(a: Any, b: Any) -> int:
 
 def not_combined(record: Record, reason: str) -> Record:
     """Return the record of a tensor that the ranks' records do not tell."""
-    return {**{key: record[key] for key in (*_KEPT, "shape") if key in record}, "not_combined": reason}
+    return {
+        **{key: record[key] for key in (*_KEPT, "shape") if key in record},
+        "not_combined": reason,
+    }
 
 
 #: the axis of a tensor of which ranks have parts, or terms of a sum, as their layouts tell
@@ -206,7 +218,9 @@ def recorded_layout(folder: DumpFolder) -> dict[str, Any] | None:
         mesh, placements = layout.get("mesh"), layout.get("placements")
         if isinstance(mesh, dict) and isinstance(placements, list) and len(mesh) == len(placements):
             axes.update(mesh)
-            split.update(axis for axis, placement in zip(mesh, placements) if placement != "Replicate")
+            split.update(
+                axis for axis, placement in zip(mesh, placements) if placement != "Replicate"
+            )
     if not axes:
         return None
     found = {"tp": 1, "pp": 1, "dp": 1}
@@ -225,17 +239,27 @@ def has_placements(record: Mapping[str, Any]) -> bool:
     if not isinstance(layout, dict):
         return False
     placements, place = layout.get("placements"), layout.get("coordinate")
-    return isinstance(placements, list) and isinstance(place, list) and 0 < len(placements) == len(place)
+    return (
+        isinstance(placements, list)
+        and isinstance(place, list)
+        and 0 < len(placements) == len(place)
+    )
 
 
 def placements_of(record: Mapping[str, Any]) -> list[str | Sentence]:
     """Return how a tensor is laid out: "Shard(0) over dp", "Partial(sum) over tp"; none where that is not recorded."""
     layout = record.get("layout")
-    if not isinstance(layout, dict) or not has_placements(record) or not isinstance(layout.get("mesh"), dict):
+    if (
+        not isinstance(layout, dict)
+        or not has_placements(record)
+        or not isinstance(layout.get("mesh"), dict)
+    ):
         return []
     mesh = layout["mesh"]
     placed = [(axis, text) for axis, text in zip(mesh, layout["placements"]) if text != "Replicate"]
-    return [say("compare.over", placement=text, axis=axis) for axis, text in placed] or ["Replicate"]
+    return [say("compare.over", placement=text, axis=axis) for axis, text in placed] or [
+        "Replicate"
+    ]
 
 
 class Placed(Shards):
@@ -254,24 +278,33 @@ class Placed(Shards):
         super().add(record, rank)
 
     def _is_like(self, record: Record) -> bool:
-        is_one = has_placements(record) and record["layout"]["placements"] == self.record["layout"]["placements"]
+        is_one = (
+            has_placements(record)
+            and record["layout"]["placements"] == self.record["layout"]["placements"]
+        )
         return is_one and super()._is_like(record)
 
     def gathered(self, folders: Sequence[str]) -> Record | None:
         """Return the record of the tensor that the parts make; None for a sum without arrays."""
-        dims = tuple(_dim(text) for text in self.record["layout"]["placements"] if text != "Replicate")
+        dims = tuple(
+            _dim(text) for text in self.record["layout"]["placements"] if text != "Replicate"
+        )
         parts = self._parts()
         made: Record = {key: self.record[key] for key in ("type", "dtype") if key in self.record}
         name = self.record.get("data_name")
         if name:
-            stored = Stored(tuple(folders[place] for place, _ in parts.values()), 0, tuple(parts), dims)
+            stored = Stored(
+                tuple(folders[place] for place, _ in parts.values()), 0, tuple(parts), dims
+            )
             made.update(data_name=name, stored=stored)
         if None not in dims:
             records = {key: record for key, (_, record) in parts.items()}
             whole = fold_grid(records, dims, lambda row, dim: together(row, dim or 0))
             return {**whole, **made}
         try:
-            arrays = {key: array_of(folders[place], record) for key, (place, record) in parts.items()}
+            arrays = {
+                key: array_of(folders[place], record) for key, (place, record) in parts.items()
+            }
             return {**made, **_numbers(joined_grid(arrays, dims))}
         except (UsageError, OSError, ValueError):
             return None

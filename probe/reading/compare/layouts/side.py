@@ -32,7 +32,9 @@ _DATA, _END = '\n "data": {\n', "\n }"
 
 
 def read_entries(
-    folder: DumpFolder, notes: list[Sentence] | None = None, wanted: Callable[[str], bool] | None = None
+    folder: DumpFolder,
+    notes: list[Sentence] | None = None,
+    wanted: Callable[[str], bool] | None = None,
 ) -> Iterator[tuple[str, Any]]:
     """Yield (name, entry) of wanted entries, None: all; ``notes`` gets remarks. Raise UsageError when it is broken."""
     text = _text(folder)
@@ -54,14 +56,20 @@ def read_entries(
             entry = json.loads(text[match.end() : stop].rstrip().rstrip(","))
         except (ValueError, RecursionError):
             raise UsageError(
-                say("error.unreadable", path=os.path.join(folder.path, file_names.DUMP), reason=match[1])
+                say(
+                    "error.unreadable",
+                    path=os.path.join(folder.path, file_names.DUMP),
+                    reason=match[1],
+                )
             ) from None
         yield name, entry
 
 
 def _text(folder: DumpFolder) -> str:
     """Return the text of dump.json; "" where the dump is read as a whole."""
-    if not isinstance(folder.source, DumpSource) or os.path.exists(os.path.join(folder.path, file_names.JOURNAL)):
+    if not isinstance(folder.source, DumpSource) or os.path.exists(
+        os.path.join(folder.path, file_names.JOURNAL)
+    ):
         return ""
     try:
         with open_text(os.path.join(folder.path, file_names.DUMP)) as file:
@@ -103,7 +111,10 @@ def with_values(entry: Any, other: Mapping[str, Any]) -> Any:
     if is_tensor(entry):
         return other.get("0", entry)
     if _has_parts(entry):
-        return {key: _with(part, WORDS[key], other) if key in WORDS else part for key, part in entry.items()}
+        return {
+            key: _with(part, WORDS[key], other) if key in WORDS else part
+            for key, part in entry.items()
+        }
     return _with(entry, "", other)
 
 
@@ -131,7 +142,9 @@ MOVING = re.compile(r"(^|\.)moving_(mean|variance)$")
 class Group(NamedTuple):
     """The ranks that make one whole."""
 
-    stages: tuple[tuple[DumpFolder, ...], ...]  # for each pipeline stage the folders of its tensor-parallel ranks
+    stages: tuple[
+        tuple[DumpFolder, ...], ...
+    ]  # for each pipeline stage the folders of its tensor-parallel ranks
 
     @property
     def tp(self) -> int:
@@ -161,8 +174,12 @@ class Side:
         self.construct = self.stages.construct()
         self.containers = frozenset(parent for parent in self.construct.values() if parent)
         self.partners: dict[str, str] = {}  # entry name -> the entry of the other side
-        self.shards: dict[str, dict[str, Shards]] = {}  # entry name -> place -> the records of all ranks
-        self.sums: dict[Any, Place] = {}  # content of a term of a sum -> the tensor that has the sum
+        self.shards: dict[
+            str, dict[str, Shards]
+        ] = {}  # entry name -> place -> the records of all ranks
+        self.sums: dict[
+            Any, Place
+        ] = {}  # content of a term of a sum -> the tensor that has the sum
         self.outside: set[Place] = set()  # inputs that no call has made
         self.given_parameters: set[Place] = set()  # inputs that are parameters
         self._plain: dict[str, dict[str, Any]] = {}
@@ -184,7 +201,9 @@ class Side:
                 axis = axis_between(leaf.get("shape"), other[place].get("shape"))
                 planned[place] = Placed(leaf) if has_placements(leaf) else Shards(leaf, axis)
             elif place not in other and place.count(".") > 1:
-                planned[place] = Shards(leaf, ALONE)  # of a list that has fewer tensors there: one for each rank
+                planned[place] = Shards(
+                    leaf, ALONE
+                )  # of a list that has fewer tensors there: one for each rank
         self.shards[name], self._plain[name] = planned, rest
 
     def find_outside(self, flow: Flow) -> None:
@@ -210,13 +229,26 @@ class Side:
             if "reduce" not in parts.api.lower() or not self.is_own_group(name) or not _adds(entry):
                 continue
             found = dict(values(entry))
-            given = [leaf for place, leaf in found.items() if place.startswith(GIVEN) and is_tensor(leaf)]
-            made = next((item for item in found.items() if item[0].startswith("output.") and is_tensor(item[1])), None)
+            given = [
+                leaf for place, leaf in found.items() if place.startswith(GIVEN) and is_tensor(leaf)
+            ]
+            made = next(
+                (
+                    item
+                    for item in found.items()
+                    if item[0].startswith("output.") and is_tensor(item[1])
+                ),
+                None,
+            )
             if made is None or not given:
                 continue
-            term = next((leaf for leaf in given if leaf.get("shape") == made[1].get("shape")), given[-1])
+            term = next(
+                (leaf for leaf in given if leaf.get("shape") == made[1].get("shape")), given[-1]
+            )
             if parts.api.lower().startswith(("reduce_scatter", "reducescatter")):
-                term = next((leaf for leaf in given if leaf.get("shape") != made[1].get("shape")), term)
+                term = next(
+                    (leaf for leaf in given if leaf.get("shape") != made[1].get("shape")), term
+                )
             axis = axis_between(made[1].get("shape"), term.get("shape"))
             self.shards.setdefault(name, {}).setdefault(made[0], Shards(made[1], axis))
             key = content_key(term)
@@ -253,7 +285,9 @@ class Side:
             for place, shards in planned.items():
                 leaf = found.pop(place, None)
                 shards.add(leaf if is_tensor(leaf) else None, rank)
-            if self._plain.get(name, {}) != {place: leaf for place, leaf in found.items() if not is_tensor(leaf)}:
+            if self._plain.get(name, {}) != {
+                place: leaf for place, leaf in found.items() if not is_tensor(leaf)
+            }:
                 self._uneven.add(name)
         for name in missing:
             self._uneven.add(name)
@@ -270,7 +304,9 @@ class Side:
             return False
         if parts.direction == BACKWARD:
             forward = self.shards.get(parts.forward, {})
-            agree = all(shards.agrees for place, shards in forward.items() if place.startswith("output"))
+            agree = all(
+                shards.agrees for place, shards in forward.items() if place.startswith("output")
+            )
             return bool(forward) and agree and self._is_given_the_same(parts.forward)
         return True
 
@@ -281,11 +317,24 @@ class Side:
             return False
         if parts.kind not in (API, CELL) or is_random(parts) or is_collective(parts):
             return False
-        tensors = [place for place, leaf in values(self.data[name]) if is_tensor(leaf) and place.startswith(GIVEN)]
-        return bool(tensors) and all(place in planned and planned[place].agrees for place in tensors)
+        tensors = [
+            place
+            for place, leaf in values(self.data[name])
+            if is_tensor(leaf) and place.startswith(GIVEN)
+        ]
+        return bool(tensors) and all(
+            place in planned and planned[place].agrees for place in tensors
+        )
 
 
 def _adds(entry: Any) -> bool:
     """Return whether a collective adds up: its operation is a sum, or the one that it has by default."""
-    given = (plain(leaf) for place, leaf in values(entry) if place.startswith(GIVEN) and not is_tensor(leaf))
-    return not any(isinstance(value, str) and value.lower() in ("max", "min", "prod", "avg", "mean") for value in given)
+    given = (
+        plain(leaf)
+        for place, leaf in values(entry)
+        if place.startswith(GIVEN) and not is_tensor(leaf)
+    )
+    return not any(
+        isinstance(value, str) and value.lower() in ("max", "min", "prod", "avg", "mean")
+        for value in given
+    )

@@ -49,7 +49,9 @@ def renamed_key(parts: EntryName, layers: dict[str, int]) -> str:
     if place is None or not layers.get(place[0]):
         return parts.key
     before, number, after = place
-    return ".".join(filter(None, (parts.prefix, before, str(number + layers[before]), after, parts.api)))
+    return ".".join(
+        filter(None, (parts.prefix, before, str(number + layers[before]), after, parts.api))
+    )
 
 
 def first_number(path: str) -> tuple[str, int, str] | None:
@@ -78,7 +80,9 @@ class Stages:
             self.data = documents[0].data
             self.stage_of = dict.fromkeys(self.data, 0)
             return
-        phases = [_phases(list(document.data), own) for document, own in zip(documents, self._constructs)]
+        phases = [
+            _phases(list(document.data), own) for document, own in zip(documents, self._constructs)
+        ]
         numbered = list(enumerate(phases))
         for phase, order in enumerate((numbered, numbered[::-1], numbered)):
             for stage, names in order:
@@ -114,9 +118,15 @@ def _renamings(documents: Sequence[Document]) -> list[Renaming]:
     numbers: dict[tuple[str, str], int] = {}
     for document in documents:
         parsed = [parse(name) for name in document.data]
-        own = grouped(place[:2] for place in map(first_number, (parts.path for parts in parsed)) if place)
+        own = grouped(
+            place[:2] for place in map(first_number, (parts.path for parts in parsed)) if place
+        )
         known = {path: taken.setdefault(path, set()) for path in own}
-        layers = {path: max(known[path]) + 1 - min(found) for path, found in own.items() if known[path] & {*found}}
+        layers = {
+            path: max(known[path]) + 1 - min(found)
+            for path, found in own.items()
+            if known[path] & {*found}
+        }
         for path, found in own.items():
             known[path].update(number + layers.get(path, 0) for number in found)
         made.append(functools.partial(renamed, layers, dict(numbers)))
@@ -129,10 +139,14 @@ def _renamings(documents: Sequence[Document]) -> list[Renaming]:
     return made
 
 
-def _phases(names: list[str], construct: Mapping[str, str | None]) -> tuple[list[str], list[str], list[str]]:
+def _phases(
+    names: list[str], construct: Mapping[str, str | None]
+) -> tuple[list[str], list[str], list[str]]:
     """Return the names of a stage's forwards, of its backwards, and of the calls after all backwards."""
     directions = [parse(name).direction for name in names]
-    last = max((place for place, found in enumerate(directions) if found == BACKWARD), default=len(names))
+    last = max(
+        (place for place, found in enumerate(directions) if found == BACKWARD), default=len(names)
+    )
     forwards: list[str] = []
     backwards: list[str] = []
     before = False

@@ -49,8 +49,12 @@ class UnitCounts(NamedTuple):
     #: Cell -> (number of tensors that differ, greatest rel_l2)
     cells: dict[str, tuple[int, float]] = {}  # noqa: RUF012
     rules_used: tuple[int, ...] = ()  # for each rule of the user the number of its tensors
-    kernels: tuple[str, ...] = ()  # kinds of calls that round in another way, by the noise of the net
-    unmapped: tuple[str, ...] = ()  # the lines of the user's map that rename no call of A into a name that B has
+    kernels: tuple[
+        str, ...
+    ] = ()  # kinds of calls that round in another way, by the noise of the net
+    unmapped: tuple[
+        str, ...
+    ] = ()  # the lines of the user's map that rename no call of A into a name that B has
 
     @property
     def paired(self) -> int:
@@ -78,10 +82,15 @@ class UnitOrigins(NamedTuple):
     collectives: tuple[Collective, ...] = ()  # the collectives, in order
     #: places where a difference begins if every other bit is one; where they may be others than ``first``
     exact: tuple[Origin, ...] = ()
-    parameters: tuple[int, int] = (0, 0)  # how many parameters there are, and how many of them differ in any bit
+    parameters: tuple[int, int] = (
+        0,
+        0,
+    )  # how many parameters there are, and how many of them differ in any bit
     updates: bool = False  # whether both sides have the update of an optimizer
     settled: bool = False  # whether the results of all updates are recorded, and agree
-    casts: tuple[dict[str, Any], ...] = ()  # where half precision enters on one side alone, the worst first
+    casts: tuple[
+        dict[str, Any], ...
+    ] = ()  # where half precision enters on one side alone, the worst first
     #: how the values before the first origin agree: one of BITS, NUMBERS_EQUAL and CLOSE; "" without values
     before: str = ""
 
@@ -119,7 +128,10 @@ def first_origins(units: Sequence[UnitSummary]) -> tuple[list[Origin], list[Orig
         if origins or any(unit.counts.differs for unit in before):
             later += [*own, *follows]
         else:
-            if any(unit.step != step and unit.counts.kernels for unit in units[: units.index(of_step[0])]):
+            if any(
+                unit.step != step and unit.counts.kernels
+                for unit in units[: units.index(of_step[0])]
+            ):
                 own, follows = [origin for origin in own if origin.kind in _CHANGES], []
             own = [_since(origin, units) for origin in own or follows[:1]]
             origins += _from_step_before(own, before, of_step)
@@ -135,9 +147,11 @@ def _since(origin: Origin, units: Sequence[UnitSummary]) -> Origin:
         return origin
     wanted = origin.kind, origin.name, origin.place, origin.rank
     earlier = (
-        found for unit in units for found in unit.origins.soft
+        found
+        for unit in units
+        for found in unit.origins.soft
         if (found.kind, found.name, found.place, found.rank) == wanted and found.step != origin.step
-    )  # fmt: skip
+    )
     first = next(earlier, None)
     if first is None or first.step is None or origin.step is None or first.step > origin.step:
         return origin
@@ -161,7 +175,9 @@ def _of_ranks(units: Sequence[UnitSummary], is_quiet: bool) -> tuple[list[Origin
         others = [other for other in units if other is not unit]
         # all steps before agree in all bits: then there is no noise, and any other bit is a difference
         for origin in (unit.origins.exact if is_quiet else ()) or unit.origins.first:
-            came = origin.kind in (Kind.COMMUNICATION, Kind.COMPUTATION) and is_collective(parse(origin.name))
+            came = origin.kind in (Kind.COMMUNICATION, Kind.COMPUTATION) and is_collective(
+                parse(origin.name)
+            )
             (follows if came and _was_sent(unit, origin, others) else own).append(origin)
         follows += unit.origins.later
     return sorted(own, key=lambda origin: origin.site.order), follows
@@ -173,7 +189,9 @@ def _was_sent(unit: UnitSummary, origin: Origin, others: Sequence[UnitSummary]) 
     key = parse(origin.name).key
     sent = [item.key for other in others for item in other.origins.collectives if item.sent_off]
     is_received = "recv" in key.lower()
-    return any((it in keys and it[1] == key) or (is_received and "send" in it[1].lower()) for it in sent)
+    return any(
+        (it in keys and it[1] == key) or (is_received and "send" in it[1].lower()) for it in sent
+    )
 
 
 def _from_step_before(
@@ -183,10 +201,14 @@ def _from_step_before(
     if not before:
         return origins
     made = []
-    count, differing = (sum(numbers) for numbers in zip(*(unit.origins.parameters for unit in units)))
+    count, differing = (
+        sum(numbers) for numbers in zip(*(unit.origins.parameters for unit in units))
+    )
     updated = all(unit.origins.updates for unit in before)
     settled = all(unit.origins.settled for unit in before)
-    is_single = 0 < differing <= _FEW * len(units) and count > 2 * differing  # the optimizer would change all
+    is_single = (
+        0 < differing <= _FEW * len(units) and count > 2 * differing
+    )  # the optimizer would change all
     soft = [found for unit in before for found in unit.origins.soft]
     #: harmless-looking differences that may change gradients after they were recorded
     late = [found for found in soft if found.site.after_backward and found.kind in _LATE]
@@ -246,19 +268,29 @@ def given(slot: Slot | None) -> tuple[Any, ...]:
     return tuple(None if is_constant(side) else content_key(side) for side in (slot.a, slot.b))
 
 
-def link_steps(units: Sequence[UnitSummary], pairs: Sequence[tuple[DumpFolder, DumpFolder]]) -> None:
+def link_steps(
+    units: Sequence[UnitSummary], pairs: Sequence[tuple[DumpFolder, DumpFolder]]
+) -> None:
     """Name, in the origins of units, the calls of the step before that made a value which no call of its own made."""
     before: dict[Any, int] = {}
     differing: set[Any] = set()
     for place, (unit, (_, folder)) in enumerate(zip(units, pairs)):
         key = folder.tree, folder.rank
-        outside = [origin for origin in unit.origins.first if origin.kind == Kind.OUTSIDE and any(origin.given)]
+        outside = [
+            origin
+            for origin in unit.origins.first
+            if origin.kind == Kind.OUTSIDE and any(origin.given)
+        ]
         if key in before and key not in differing:
             if outside:
                 _name_makers(outside, pairs[before[key]])
             last = units[before[key]]
             is_parameter = any(origin.kind == Kind.PARAMETER for origin in unit.origins.first)
-            if is_parameter and not last.origins.settled and _are_one_after_update(pairs[before[key]]):
+            if (
+                is_parameter
+                and not last.origins.settled
+                and _are_one_after_update(pairs[before[key]])
+            ):
                 last.origins = last.origins._replace(settled=True)
         if unit.origins.first or unit.counts.differs:
             differing.add(key)  # what comes later follows from it
@@ -276,15 +308,22 @@ def _are_one_after_update(pair: tuple[DumpFolder, DumpFolder]) -> bool:
 
 def _name_makers(origins: Sequence[Origin], pair: tuple[DumpFolder, DumpFolder]) -> None:
     try:
-        made = [_made(folder, {origin.given[side] for origin in origins}) for side, folder in enumerate(pair)]
+        made = [
+            _made(folder, {origin.given[side] for origin in origins})
+            for side, folder in enumerate(pair)
+        ]
     except UsageError:
         return  # the unit of that step has told it
     for origin in origins:
         makers = [made[side].get(origin.given[side], []) for side in (0, 1)]
         if makers[0][-1:] == makers[1][-1:] or max(map(len, makers)) > _COMMON:
             continue
-        left, right = (_maker(given, names, pair[1].step) for given, names in zip(origin.given, makers))
-        parts = [origin.said] if origin.said.key == "compare.outside" else origin.said.facts["parts"]
+        left, right = (
+            _maker(given, names, pair[1].step) for given, names in zip(origin.given, makers)
+        )
+        parts = (
+            [origin.said] if origin.said.key == "compare.outside" else origin.said.facts["parts"]
+        )
         facts = {key: parts[0].facts[key] for key in ("name", "place", "numbers")}
         origin.kind, origin.why = Kind.WIRING, WHY
         origin.said = clauses(say("compare.step_link", **facts, left=left, right=right), *parts[1:])
@@ -293,14 +332,22 @@ def _name_makers(origins: Sequence[Origin], pair: tuple[DumpFolder, DumpFolder])
 def _maker(given: Any, names: Sequence[str], step: int | None) -> Sentence:
     if given is None:
         return say("compare.constant")
-    return say("compare.step_maker", name=names[-1], step=step) if names else say("compare.no_step_maker", step=step)
+    return (
+        say("compare.step_maker", name=names[-1], step=step)
+        if names
+        else say("compare.no_step_maker", step=step)
+    )
 
 
 def _made(folder: DumpFolder, wanted: set[Any]) -> dict[Any, list[str]]:
     dump = Dump(folder)
     try:
         forwards = [item for item in dump.data.items() if parse(item[0]).direction == FORWARD]
-        made = ((content_key(record), name) for name, entry in forwards for record in tensors_in(entry, "output"))
+        made = (
+            (content_key(record), name)
+            for name, entry in forwards
+            for record in tensors_in(entry, "output")
+        )
         return grouped(item for item in made if item[0] is not None and item[0] in wanted)
     finally:
         dump.release()

@@ -41,7 +41,10 @@ def changed_calls(graph: Graph) -> Iterator[int]:
         slots = [slot for slot in graph.slots[node] if is_tensor(slot.a) and is_tensor(slot.b)]
         given = {slot.verdict for slot in slots if slot.is_input}
         made = [slot for slot in slots if not slot.is_input]
-        above = any((slot.distance.rel_l2 or 0.0) > _ROUNDED * of_dtype(slot.a.get("dtype")) for slot in made)
+        above = any(
+            (slot.distance.rel_l2 or 0.0) > _ROUNDED * of_dtype(slot.a.get("dtype"))
+            for slot in made
+        )
         if pair.how == REPLACED and not above:
             continue
         if given and given <= EQUAL and not FAINT.isdisjoint(slot.verdict for slot in made):
@@ -52,7 +55,11 @@ def inserted_calls(graph: Graph) -> Iterator[int]:
     """Yield the first of the calls that only one side has on the way of a value, and that give it other bits."""
     found: set[int] = set()
     for node in range(len(graph.pairs)):
-        if graph.is_alone(node) or graph.parts(node).direction != FORWARD or graph.is_container(node):
+        if (
+            graph.is_alone(node)
+            or graph.parts(node).direction != FORWARD
+            or graph.is_container(node)
+        ):
             continue
         for slot in graph.slots[node]:
             if slot.is_input and slot.verdict in FAINT and not _may_be_equal(slot):
@@ -64,7 +71,9 @@ def inserted_calls(graph: Graph) -> Iterator[int]:
 
 def _may_be_equal(slot: Slot) -> bool:
     """Tell whether only sums over the values tell them apart, by no more than their own rounding."""
-    return "md5" not in slot.a and not slot.distance.exact and (slot.distance.rel_l2 or 0) <= _SUMMED
+    return (
+        "md5" not in slot.a and not slot.distance.exact and (slot.distance.rel_l2 or 0) <= _SUMMED
+    )
 
 
 def _inserted(graph: Graph, node: int, slot: Slot) -> int:
@@ -79,7 +88,9 @@ def _inserted(graph: Graph, node: int, slot: Slot) -> int:
         flow, own = graph.flow(place)
         if any(content_key(link.record) == wanted for link in flow.links[own]):
             return place
-        makers = [graph.node_of(flow, link.producer) for link in flow.links[own] if link.producer >= 0]
+        makers = [
+            graph.node_of(flow, link.producer) for link in flow.links[own] if link.producer >= 0
+        ]
         if len(makers) != 1 or not graph.is_alone(makers[0]):
             break
         place = makers[0]
@@ -104,7 +115,10 @@ def alone_after(graph: Graph, node: int) -> set[int]:
 #: an output may differ by this many times the greatest difference of the inputs
 _GROWN = 10.0
 #: the names of changes of the call itself
-_OWN = {Kind.CALLS: "another call stands at its place", Kind.WIRING: "its input comes from another call"}
+_OWN = {
+    Kind.CALLS: "another call stands at its place",
+    Kind.WIRING: "its input comes from another call",
+}
 _CHANGED = "all before it agrees in bits, the call or its argument is another one, its result has other bits"
 _INSERTED = "all before it agrees in bits, one side lacks it, its result has other bits"
 _LACKS = frozenset((table.LACKING.why, table.MISSING.why))
@@ -125,7 +139,9 @@ class Finding(NamedTuple):
     place: str = ""  # the place of the call: "input.0"; "" for the call as a whole
     parameter: tuple[str, str] | None = None  # (Cell entry, parameter) of a parameter, else None
     why: str = ""  # the rule of the table that fired
-    source: int = NONE  # the node where the difference was seen, if that is another one; -1 for none
+    source: int = (
+        NONE  # the node where the difference was seen, if that is another one; -1 for none
+    )
 
 
 def without_followers(graph: Graph, findings: list[Finding]) -> list[Finding]:
@@ -137,10 +153,11 @@ def without_followers(graph: Graph, findings: list[Finding]) -> list[Finding]:
     ends = {item.node for item in findings if item.why == table.MADE_ALONE.why}
     lacking = max((item.node for item in findings if item.why in _LACKS), default=NONE)
     return [
-        item for item in findings
+        item
+        for item in findings
         if not (item.why == table.EARLIER_CHANGE and ends & alone_after(graph, item.node))
         and not (item.kind == Kind.WIRING and item.node < lacking and item.place.count(".") > 1)
-    ]  # fmt: skip
+    ]
 
 
 def _samples(record: Any) -> int:
@@ -158,20 +175,37 @@ class OriginFinder:
 
     def origins(self) -> list[Finding]:
         """Return the minimal elements that differ, in order."""
-        return self._found([node for node, off in enumerate(self._graph.off) if off and not self._graph.tainted[node]])
+        return self._found(
+            [
+                node
+                for node, off in enumerate(self._graph.off)
+                if off and not self._graph.tainted[node]
+            ]
+        )
 
     def exact(self) -> list[Finding]:
         """Return changes whose effect is within the tolerance, and that exact evidence proves."""
-        changed = [self._soft_finding(node)._replace(why=_CHANGED) for node in changed_calls(self._graph)]
-        return changed + [Finding(Kind.CALLS, node, why=_INSERTED) for node in inserted_calls(self._graph)]
+        changed = [
+            self._soft_finding(node)._replace(why=_CHANGED) for node in changed_calls(self._graph)
+        ]
+        return changed + [
+            Finding(Kind.CALLS, node, why=_INSERTED) for node in inserted_calls(self._graph)
+        ]
 
     def first_of_all(self) -> list[Finding]:
         """Return the first call that differs, where all follow from one another; [] where none differs."""
         nodes = [node for node, off in enumerate(self._graph.off) if off]
         for node in nodes:
             if not self._graph.is_container(node) or node == nodes[-1]:
-                places = ["", *(slot.place for slot in self._graph.slots[node] if slot.verdict in HARD)]
-                kind = Kind.GRADIENT if self._graph.parts(node).direction == BACKWARD else Kind.COMPUTATION
+                places = [
+                    "",
+                    *(slot.place for slot in self._graph.slots[node] if slot.verdict in HARD),
+                ]
+                kind = (
+                    Kind.GRADIENT
+                    if self._graph.parts(node).direction == BACKWARD
+                    else Kind.COMPUTATION
+                )
                 return self._found([node]) or [Finding(kind, node, places[-1], why=_PLAINLY)]
         return []
 
@@ -179,7 +213,9 @@ class OriginFinder:
         """Return whether all these may be small differences of inputs that a call has made large."""
         return all(
             finding.kind in (Kind.COMPUTATION, Kind.GRADIENT)
-            and any(slot.verdict in FAINT for slot in self._graph.slots[finding.node] if slot.is_input)
+            and any(
+                slot.verdict in FAINT for slot in self._graph.slots[finding.node] if slot.is_input
+            )
             for finding in findings
         )
 
@@ -203,7 +239,9 @@ class OriginFinder:
             inputs = [slot.place for slot in hard if slot.is_input]
             outside = next((place for place in inputs if graph.is_outside(node, place)), None)
             if graph.is_update(node):
-                found += self._update(node, [slot for slot in hard if slot.place.startswith(NUMBERS)])
+                found += self._update(
+                    node, [slot for slot in hard if slot.place.startswith(NUMBERS)]
+                )
             elif graph.parts(node).direction == BACKWARD:
                 continue
             elif outside is not None:
@@ -215,7 +253,9 @@ class OriginFinder:
     def soft(self) -> list[Finding]:
         """Return differences that may be harmless: calls on one side only, arguments, dtypes, wiring."""
         graph = self._graph
-        return [self._soft_finding(node) for node in range(len(graph.pairs)) if graph.soft[node] == node]
+        return [
+            self._soft_finding(node) for node in range(len(graph.pairs)) if graph.soft[node] == node
+        ]
 
     def _classified(self, node: int) -> Iterator[Finding]:
         graph = self._graph
@@ -236,7 +276,9 @@ class OriginFinder:
         graph = self._graph
         for slot in updates.first_of_kinds(hard):
             between = updates.call_between(graph, node, slot)
-            rule = table.first_rule(table.UPDATE_RULES, updates.update_facts(graph, node, slot, between))
+            rule = table.first_rule(
+                table.UPDATE_RULES, updates.update_facts(graph, node, slot, between)
+            )
             if rule.kind == table.EARLIER:
                 yield self._soft_finding(between)._replace(why=rule.why, source=node)
             else:
@@ -247,11 +289,20 @@ class OriginFinder:
         graph, parts = self._graph, self._graph.parts(node)
         facts = table.CallFacts(
             carried=bool(outputs) and self._is_carried(node, outputs),
-            argument=any(slot.verdict == Verdict.ARGUMENT and slot.is_input for slot in graph.slots[node]),
-            follows=graph.soft[node] != NONE, is_random=is_random(parts), is_collective=is_collective(parts),
-        )  # fmt: skip
-        told = next((slot for slot in outputs if not self._is_carried(node, [slot])), outputs[0] if outputs else None)
-        yield from self._by_rule(table.first_rule(table.CALL_RULES, facts), node, told.place if told else "")
+            argument=any(
+                slot.verdict == Verdict.ARGUMENT and slot.is_input for slot in graph.slots[node]
+            ),
+            follows=graph.soft[node] != NONE,
+            is_random=is_random(parts),
+            is_collective=is_collective(parts),
+        )
+        told = next(
+            (slot for slot in outputs if not self._is_carried(node, [slot])),
+            outputs[0] if outputs else None,
+        )
+        yield from self._by_rule(
+            table.first_rule(table.CALL_RULES, facts), node, told.place if told else ""
+        )
 
     def _gradient(self, node: int, hard: list[Slot]) -> Iterator[Finding]:
         """Yield the origin of gradients that differ though no gradient before them does."""
@@ -261,13 +312,18 @@ class OriginFinder:
         missing = gradient_end.side_without(graph, node, slot) is not None
         end, leaf = gradient_end.end_of(graph, node, slot) if missing else (NONE, "")
         update, lacking = (
-            updates.lacking_update(graph, node, slot, (end, leaf), self._updates) if missing else (NONE, "")
+            updates.lacking_update(graph, node, slot, (end, leaf), self._updates)
+            if missing
+            else (NONE, "")
         )
         facts = table.GradientFacts(
-            missing=missing, ended_alone=end != NONE and not leaf, at_parameter=bool(leaf),
-            follows=graph.soft[node] != NONE, carried=bool(hard) and self._is_carried(node, hard),
+            missing=missing,
+            ended_alone=end != NONE and not leaf,
+            at_parameter=bool(leaf),
+            follows=graph.soft[node] != NONE,
+            carried=bool(hard) and self._is_carried(node, hard),
             not_updated=update != NONE,
-        )  # fmt: skip
+        )
         rule = table.first_rule(table.GRADIENT_RULES, facts)
         if rule is table.LACKING:
             yield Finding(Kind.OPTIMIZER, update, lacking, why=rule.why, source=NONE)
@@ -281,7 +337,11 @@ class OriginFinder:
     def _by_rule(self, rule: table.OriginRow[Any], node: int, place: str) -> Iterator[Finding]:
         if rule.kind == table.EARLIER:
             change = self._soft_finding(self._graph.soft[node])
-            why = rule.why if change.node != node else _OWN.get(change.kind, f"its own {change.kind} differs")
+            why = (
+                rule.why
+                if change.node != node
+                else _OWN.get(change.kind, f"its own {change.kind} differs")
+            )
             yield change._replace(why=why, source=node)
         elif rule.kind != table.NOTHING:
             yield Finding(rule.kind, node, place, why=rule.why)
@@ -290,7 +350,10 @@ class OriginFinder:
         """Return whether the differences of the inputs, though within tolerance, explain those of the outputs."""
         if any(slot.is_input for slot in outputs):
             return False
-        given = max((slot.distance.rel_l2 or 0.0 for slot in self._graph.slots[node] if slot.is_input), default=0.0)
+        given = max(
+            (slot.distance.rel_l2 or 0.0 for slot in self._graph.slots[node] if slot.is_input),
+            default=0.0,
+        )
         return all((slot.distance.rel_l2 or 0.0) <= _GROWN * given for slot in outputs)
 
     def _input(self, node: int, slot: Slot) -> Iterator[Finding]:
@@ -299,17 +362,24 @@ class OriginFinder:
         if own_parameters.is_own_alone(slot):
             yield self._own_parameter(node, slot)
             return
-        producers, alone = graph.producer_nodes(node, slot.place), graph.alone_producers(node, slot.place)
+        producers, alone = (
+            graph.producer_nodes(node, slot.place),
+            graph.alone_producers(node, slot.place),
+        )
         same = producers[0] == producers[1] and producers[0] != NONE
         moving = self._moving(node, slot.place) if max(producers) == NONE else None
         parameter = moving or self._parameter(node, slot)
         facts = table.InputFacts(
             of_container=slot.place.startswith(PARAMETERS) and graph.is_container(node),
-            is_parameter=parameter is not None and max(producers) == NONE, is_state=moving is not None,
-            made_alone=bool(alone) and not same, made_by_others=producers[0] != producers[1], made_by_partners=same,
-            other_output=same and graph.uses_other_output(node, slot.place), follows=graph.soft[node] != NONE,
+            is_parameter=parameter is not None and max(producers) == NONE,
+            is_state=moving is not None,
+            made_alone=bool(alone) and not same,
+            made_by_others=producers[0] != producers[1],
+            made_by_partners=same,
+            other_output=same and graph.uses_other_output(node, slot.place),
+            follows=graph.soft[node] != NONE,
             is_data=self._is_data(node, slot),
-        )  # fmt: skip
+        )
         rule = table.first_rule(table.INPUT_RULES, facts)
         if rule.kind == Kind.CALLS:
             yield Finding(Kind.CALLS, alone[0], why=rule.why, source=node)
@@ -325,7 +395,9 @@ class OriginFinder:
         if slot.place.startswith(PARAMETERS):
             return self._graph.name(node), slot.place.partition(".")[2]
         links = self._graph.links(node, slot.place)
-        return next((link.parameter for link in (links[1], links[0]) if link and link.parameter), None)
+        return next(
+            (link.parameter for link in (links[1], links[0]) if link and link.parameter), None
+        )
 
     def _moving(self, node: int, place: str) -> tuple[str, str] | None:
         """Return the moving statistic that BatchNorm is given at a place: it changes it, so that no content tells."""
@@ -376,7 +448,9 @@ class OriginFinder:
                 has_first = True
                 found += [link.record for link in links[:1] if link.place == "input.0"]
             if parts.kind == CELL and parts.direction == FORWARD and flow.cells[place] is None:
-                given = (link for link in links if link.place.startswith("input.") and link.producer < 0)
+                given = (
+                    link for link in links if link.place.startswith("input.") and link.producer < 0
+                )
                 found += [link.record for link in given if link.parameter is None]
         return found
 
@@ -390,15 +464,27 @@ class OriginFinder:
                 # a value that no recorded call made, whose bits differ and whose numbers do not
                 if parameter := self._parameter(node, slot):
                     return Finding(Kind.PARAMETER, node, slot.place, parameter)
-                return Finding(Kind.DATA if self._is_data(node, slot) else Kind.OUTSIDE, node, slot.place)
+                return Finding(
+                    Kind.DATA if self._is_data(node, slot) else Kind.OUTSIDE, node, slot.place
+                )
         if argument := next((slot for slot in inputs if slot.verdict == Verdict.ARGUMENT), None):
             is_own = own_parameters.is_own_alone(argument)
-            return self._own_parameter(node, argument) if is_own else Finding(Kind.ARGUMENT, node, argument.place)
+            return (
+                self._own_parameter(node, argument)
+                if is_own
+                else Finding(Kind.ARGUMENT, node, argument.place)
+            )
         wirings = graph.wirings(node)
         if wirings:
             alone = graph.alone_producers(node, wirings[0])
-            return Finding(Kind.CALLS, alone[0]) if alone else Finding(Kind.WIRING, node, wirings[0])
-        return Finding(Kind.ARGUMENT, node, next((slot.place for slot in graph.slots[node] if is_tensor(slot.a)), ""))
+            return (
+                Finding(Kind.CALLS, alone[0]) if alone else Finding(Kind.WIRING, node, wirings[0])
+            )
+        return Finding(
+            Kind.ARGUMENT,
+            node,
+            next((slot.place for slot in graph.slots[node] if is_tensor(slot.a)), ""),
+        )
 
     def _own_parameter(self, node: int, slot: Slot) -> Finding:
         user, place = own_parameters.use_of(self._graph, node, slot)
@@ -408,9 +494,21 @@ class OriginFinder:
         """Return a key that findings of one cause share: a parameter, or a value that two calls are given."""
         if finding.parameter is not None:
             return finding.kind, finding.parameter
-        if finding.kind in _IN_LISTS and finding.place.startswith("input.") and finding.place.count(".") > 1:
-            return finding.kind, finding.node, ".".join(finding.place.split(".")[:2])  # of a list the first is told
-        slot = self._graph.slot(finding.node, finding.place) if finding.kind in (Kind.DATA, Kind.OUTSIDE) else None
+        if (
+            finding.kind in _IN_LISTS
+            and finding.place.startswith("input.")
+            and finding.place.count(".") > 1
+        ):
+            return (
+                finding.kind,
+                finding.node,
+                ".".join(finding.place.split(".")[:2]),
+            )  # of a list the first is told
+        slot = (
+            self._graph.slot(finding.node, finding.place)
+            if finding.kind in (Kind.DATA, Kind.OUTSIDE)
+            else None
+        )
         if slot is not None and is_tensor(slot.a) and is_tensor(slot.b):
             return finding.kind, content_key(slot.a), content_key(slot.b)
         return finding.kind, finding.node, finding.place

@@ -58,7 +58,9 @@ def end_of(graph: Graph, node: int, slot: Slot | None) -> tuple[int, str]:
         if producers[0] != producers[1] or producers[0] == NONE:
             continue
         sides = zip(graph.alignment.flows, graph.pairs[producers[0]][:2])
-        if len({side.backward_of(own) is None for side, own in sides}) == 1:  # one side alone lacks its backward
+        if (
+            len({side.backward_of(own) is None for side, own in sides}) == 1
+        ):  # one side alone lacks its backward
             continue
         flow, made = graph.flow(producers[0])
         more = [(producers[0], link.place) for link in flow.links[made]]

@@ -79,20 +79,33 @@ class Origin(Finding):
     said: Sentence  # one sentence about it
     code: CodeLine  # the code that made the call
     rel_l2: float | None = None  # the distance of the values
-    more: list[str] = field(default_factory=list)  # further places of the same kind; this origin stands for them
+    more: list[str] = field(
+        default_factory=list
+    )  # further places of the same kind; this origin stands for them
     ranks: list[Rank] = field(default_factory=list)  # further ranks with the same origin
     why: str = ""  # the rule by which it was found
-    given: tuple[Hashable, ...] = ()  # the content in A and B of a value that no recorded call made, where it is known
+    given: tuple[
+        Hashable, ...
+    ] = ()  # the content in A and B of a value that no recorded call made, where it is known
 
     name = property(attrgetter("site.name"), doc="The entry in B (in A if it is only there).")
     place = property(attrgetter("site.place"), doc='The place in the call: "input.0".')
     cell = property(attrgetter("site.cell"), doc="Path and class of the Cell around it.")
     step = property(attrgetter("site.step"), doc="The step.")
     rank = property(attrgetter("site.rank"), doc="The rank.")
-    stack = property(attrgetter("code.stack"), doc="The frames of the code that made the call, innermost first.")
-    file = property(lambda self: self.code.frame and self.code.frame.file, doc="The file of the user's own code.")
-    line = property(lambda self: self.code.frame and self.code.frame.line, doc="The number of its line.")
-    source = property(lambda self: self.code.frame and self.code.frame.source, doc="The text of the line.")
+    stack = property(
+        attrgetter("code.stack"), doc="The frames of the code that made the call, innermost first."
+    )
+    file = property(
+        lambda self: self.code.frame and self.code.frame.file,
+        doc="The file of the user's own code.",
+    )
+    line = property(
+        lambda self: self.code.frame and self.code.frame.line, doc="The number of its line."
+    )
+    source = property(
+        lambda self: self.code.frame and self.code.frame.source, doc="The text of the line."
+    )
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields for JSON."""

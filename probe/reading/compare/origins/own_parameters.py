@@ -36,6 +36,10 @@ def use_of(graph: Graph, node: int, slot: Slot) -> tuple[int, str]:
             continue
         for link in links:
             owner = link.parameter[0] if link.parameter else None
-            if content_key(link.record) == wanted and owner is not None and owner != flow.cells[place]:
+            if (
+                content_key(link.record) == wanted
+                and owner is not None
+                and owner != flow.cells[place]
+            ):
                 return user, link.place
     return node, slot.place

@@ -25,9 +25,15 @@ Facts = TypeVar("Facts", bound="tuple[Any, ...]")
 class InputFacts(NamedTuple):
     """Facts about an input that differs."""
 
-    of_container: bool = False  # it is a parameter in the entry of a Cell whose calls were recorded: they name it
-    is_parameter: bool = False  # it is a parameter in the entry of a Cell, or has the content of one
-    is_state: bool = False  # it has the shape of a moving statistic, and goes into BatchNorm at its place
+    of_container: bool = (
+        False  # it is a parameter in the entry of a Cell whose calls were recorded: they name it
+    )
+    is_parameter: bool = (
+        False  # it is a parameter in the entry of a Cell, or has the content of one
+    )
+    is_state: bool = (
+        False  # it has the shape of a moving statistic, and goes into BatchNorm at its place
+    )
     made_alone: bool = False  # one side has it from a call that the other does not have
     made_by_others: bool = False  # the sides have it from two calls that are no partners
     made_by_partners: bool = False  # both sides have it from the same call, whose outputs agree
@@ -39,7 +45,9 @@ class InputFacts(NamedTuple):
 class CallFacts(NamedTuple):
     """Facts about a forward call whose inputs agree and whose outputs differ."""
 
-    carried: bool = False  # the outputs differ by no more than the inputs, which are within the tolerance
+    carried: bool = (
+        False  # the outputs differ by no more than the inputs, which are within the tolerance
+    )
     argument: bool = False  # a plain argument or an attribute differs
     follows: bool = False  # there is a change that alone changes no value: a call more, an argument, another order
     is_random: bool = False  # the call draws random numbers
@@ -66,7 +74,9 @@ class GradientFacts(NamedTuple):
     at_parameter: bool = False  # the way of the gradient leads to one parameter alone
     follows: bool = False  # there is a change that alone changes no value of the forward
     carried: bool = False  # the gradient differs by no more than those that arrive, which are within the tolerance
-    not_updated: bool = False  # the optimizer of one side lacks the parameter at which the way of the gradient ends
+    not_updated: bool = (
+        False  # the optimizer of one side lacks the parameter at which the way of the gradient ends
+    )
 
 
 @dataclass(frozen=True)
@@ -86,7 +96,9 @@ LACKING: OriginRow[GradientFacts] = OriginRow(
     "the optimizer lacks the parameter", Kind.OPTIMIZER, lambda it: it.missing and it.not_updated
 )
 FROZEN: OriginRow[GradientFacts] = OriginRow(
-    "a parameter has no gradient on one side", Kind.GRADIENT, lambda it: it.missing and it.at_parameter
+    "a parameter has no gradient on one side",
+    Kind.GRADIENT,
+    lambda it: it.missing and it.at_parameter,
 )
 OTHER_CLASS: OriginRow[UpdateFacts] = OriginRow(
     "the optimizers are of two classes", Kind.OPTIMIZER, lambda it: it.other_class
@@ -96,17 +108,33 @@ MISSING: OriginRow[UpdateFacts] = OriginRow(
 )
 
 INPUT_RULES: tuple[OriginRow[InputFacts], ...] = (
-    OriginRow("a Cell's parameter is named by the calls in it", NOTHING, lambda it: it.of_container),
-    OriginRow("a moving statistic differs before its use", Kind.PARAMETER, lambda it: it.is_state),
-    OriginRow("a parameter differs before its first use", Kind.PARAMETER, lambda it: it.is_parameter),
-    MADE_ALONE,
-    OriginRow("the input comes from two calls that are no partners", Kind.WIRING, lambda it: it.made_by_others),
     OriginRow(
-        "the input is another output of the same call", Kind.WIRING, lambda it: it.made_by_partners and it.other_output
+        "a Cell's parameter is named by the calls in it", NOTHING, lambda it: it.of_container
     ),
-    OriginRow("an earlier change reaches this input", EARLIER, lambda it: it.made_by_partners and it.follows),
+    OriginRow("a moving statistic differs before its use", Kind.PARAMETER, lambda it: it.is_state),
     OriginRow(
-        "the call that made the input agrees, a view between them does not", Kind.WIRING, lambda it: it.made_by_partners
+        "a parameter differs before its first use", Kind.PARAMETER, lambda it: it.is_parameter
+    ),
+    MADE_ALONE,
+    OriginRow(
+        "the input comes from two calls that are no partners",
+        Kind.WIRING,
+        lambda it: it.made_by_others,
+    ),
+    OriginRow(
+        "the input is another output of the same call",
+        Kind.WIRING,
+        lambda it: it.made_by_partners and it.other_output,
+    ),
+    OriginRow(
+        "an earlier change reaches this input",
+        EARLIER,
+        lambda it: it.made_by_partners and it.follows,
+    ),
+    OriginRow(
+        "the call that made the input agrees, a view between them does not",
+        Kind.WIRING,
+        lambda it: it.made_by_partners,
     ),
     OriginRow("the batch differs", Kind.DATA, lambda it: it.is_data),
     OriginRow("no recorded call made the input", Kind.OUTSIDE, lambda it: True),
@@ -121,20 +149,32 @@ CALL_RULES: tuple[OriginRow[CallFacts], ...] = (
 )
 GRADIENT_RULES: tuple[OriginRow[GradientFacts], ...] = (
     LACKING,
-    OriginRow("the gradient ends at a call that one side lacks", Kind.CALLS, lambda it: it.missing and it.ended_alone),
+    OriginRow(
+        "the gradient ends at a call that one side lacks",
+        Kind.CALLS,
+        lambda it: it.missing and it.ended_alone,
+    ),
     FROZEN,
     OriginRow(EARLIER_CHANGE, EARLIER, lambda it: it.follows),
     OriginRow("one side has no gradient", Kind.GRADIENT, lambda it: it.missing),
-    OriginRow("the gradient differs by no more than those that arrive", NOTHING, lambda it: it.carried),
+    OriginRow(
+        "the gradient differs by no more than those that arrive", NOTHING, lambda it: it.carried
+    ),
     OriginRow("the forward agrees, the gradient does not", Kind.GRADIENT, lambda it: True),
 )
 UPDATE_RULES: tuple[OriginRow[UpdateFacts], ...] = (
     OriginRow("a number of the update differs", Kind.OPTIMIZER, lambda it: it.is_number),
     OTHER_CLASS,
     MISSING,
-    OriginRow("a call between gradients and optimizer that one side lacks", Kind.OPTIMIZER, lambda it: it.made_alone),
+    OriginRow(
+        "a call between gradients and optimizer that one side lacks",
+        Kind.OPTIMIZER,
+        lambda it: it.made_alone,
+    ),
     OriginRow(EARLIER_CHANGE, EARLIER, lambda it: it.follows),
-    OriginRow("the gradients agree, those that enter do not", Kind.OPTIMIZER, lambda it: it.is_gradient),
+    OriginRow(
+        "the gradients agree, those that enter do not", Kind.OPTIMIZER, lambda it: it.is_gradient
+    ),
     OriginRow("a state differs before the update", Kind.OPTIMIZER, lambda it: it.is_state),
     OriginRow("all that enters agrees, the results do not", Kind.OPTIMIZER, lambda it: True),
 )

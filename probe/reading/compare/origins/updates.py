@@ -40,7 +40,9 @@ def other_classes(graph: Graph, node: int) -> tuple[str, ...]:
     """Return the classes of an optimizer in A and in B; () where they are one."""
     if graph.is_alone(node):
         return ()
-    names = tuple(flow.parts[place].api for flow, place in zip(graph.alignment.flows, graph.pairs[node][:2]))
+    names = tuple(
+        flow.parts[place].api for flow, place in zip(graph.alignment.flows, graph.pairs[node][:2])
+    )
     return names if names[0] != names[1] else ()
 
 
@@ -48,10 +50,14 @@ def update_facts(graph: Graph, node: int, slot: Slot, between: int) -> UpdateFac
     """Return the facts about a place of an update that differs; ``between`` is the call that ``call_between`` found."""
     is_alone = between != NONE and graph.is_alone(between)
     return UpdateFacts(
-        is_number=slot.place.startswith(NUMBERS), other_class=bool(other_classes(graph, node)),
-        missing=is_missing(slot), made_alone=is_alone, follows=between != NONE and not is_alone,
-        is_gradient=slot.place.startswith(GRADIENTS), is_state=slot.place.startswith(STATES),
-    )  # fmt: skip
+        is_number=slot.place.startswith(NUMBERS),
+        other_class=bool(other_classes(graph, node)),
+        missing=is_missing(slot),
+        made_alone=is_alone,
+        follows=between != NONE and not is_alone,
+        is_gradient=slot.place.startswith(GRADIENTS),
+        is_state=slot.place.startswith(STATES),
+    )
 
 
 def call_between(graph: Graph, node: int, slot: Slot) -> int:
@@ -93,7 +99,9 @@ def lacking_update(
     for update in updates:
         for found in graph.slots[update] if update > node else ():
             name = found.place[len(GRADIENTS) :]
-            is_own = name in names or (end[0] == NONE and around.startswith(f"{name.rpartition('.')[0]}."))
+            is_own = name in names or (
+                end[0] == NONE and around.startswith(f"{name.rpartition('.')[0]}.")
+            )
             if is_missing(found) and is_own:
                 return update, found.place
     return NONE, ""

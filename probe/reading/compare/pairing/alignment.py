@@ -45,7 +45,9 @@ class Alignment:
     the user's code are paired first. Parallel ranks run other lines.
     """
 
-    def __init__(self, a: Dump, b: Dump, mapping: Mapping[str, str] | None = None, by_lines: bool = True) -> None:
+    def __init__(
+        self, a: Dump, b: Dump, mapping: Mapping[str, str] | None = None, by_lines: bool = True
+    ) -> None:
         self._dumps = a, b
         self._by_lines = by_lines
         self.flows: tuple[Flow, Flow] = a.flow, b.flow_like(a.flow)
@@ -112,7 +114,10 @@ class Alignment:
         """Pair the Cells' forwards: by name, then below paired Cells by attribute and class, class, and place."""
         flow_a = self.flows[0]
         for places_a, places_b in self._called_more_often():
-            lines = [self._line(0, place) for place in places_a], [self._line(1, place) for place in places_b]
+            lines = (
+                [self._line(0, place) for place in places_a],
+                [self._line(1, place) for place in places_b],
+            )
             for i, j in between.match(*lines):
                 self.pair(places_a[i], places_b[j], COUNTED)
         for place, name in enumerate(flow_a.names):
@@ -124,13 +129,20 @@ class Alignment:
                     self.pair(place, other, EXACT if mapped == name else MAPPED)
         for _ in range(64):  # one level of Cells each time
             children_a, children_b = self._unpaired_cells(0), self._unpaired_cells(1)
-            if not sum([self._pair_children(children_a[home], children_b.get(home, [])) for home in children_a]):
+            if not sum(
+                [
+                    self._pair_children(children_a[home], children_b.get(home, []))
+                    for home in children_a
+                ]
+            ):
                 return
 
     def _called_more_often(self) -> list[tuple[list[int], list[int]]]:
         """Return the calls of each Cell that the sides call so many times: the lines tell which call is more."""
         found: list[dict[str, list[int]]] = [{}, {}]
-        for side, by_key in enumerate(found) if self._by_lines and not self.vocabulary.is_foreign else ():
+        for side, by_key in (
+            enumerate(found) if self._by_lines and not self.vocabulary.is_foreign else ()
+        ):
             for place in self._forwards(side, CELL):
                 by_key.setdefault(self.flows[side].parts[place].key, []).append(place)
         both = [(places, found[1][key]) for key, places in found[0].items() if key in found[1]]
@@ -144,9 +156,13 @@ class Alignment:
 
     def _forwards(self, side: int, kind: str) -> list[int]:
         parsed = enumerate(self.flows[side].parts)
-        return [place for place, parts in parsed if parts.kind == kind and parts.direction == FORWARD]
+        return [
+            place for place, parts in parsed if parts.kind == kind and parts.direction == FORWARD
+        ]
 
-    def _by_home(self, side: int, places: list[int], homes: list[str | None]) -> dict[Hashable, list[int]]:
+    def _by_home(
+        self, side: int, places: list[int], homes: list[str | None]
+    ) -> dict[Hashable, list[int]]:
         """Return places by the innermost Cell around them that has a partner; Cells of B are named by those in A."""
         found: dict[Hashable, list[int]] = {}
         for place in places:
@@ -157,16 +173,29 @@ class Alignment:
         return found
 
     def _pair_children(self, cells_a: list[int], cells_b: list[int]) -> int:
-        count, keys = 0, [{part.key for part in flow.parts if part.kind == CELL} for flow in self.flows]
+        count, keys = (
+            0,
+            [{part.key for part in flow.parts if part.kind == CELL} for flow in self.flows],
+        )
         for way in range(_WAYS):
             # a Cell that the other side has too is none that was renamed: it is called once more
-            left_a = [p for p in cells_a if p not in self.b_of and self.flows[0].parts[p].key not in keys[1]]
-            left_b = [p for p in cells_b if p not in self.a_of and self.flows[1].parts[p].key not in keys[0]]
+            left_a = [
+                p
+                for p in cells_a
+                if p not in self.b_of and self.flows[0].parts[p].key not in keys[1]
+            ]
+            left_b = [
+                p
+                for p in cells_b
+                if p not in self.a_of and self.flows[1].parts[p].key not in keys[0]
+            ]
             if way == _BY_PLACE and len(left_a) != len(left_b):
                 continue
             keys_a = [self._cell_key(0, place, way) for place in left_a]
             keys_b = [self._cell_key(1, place, way) for place in left_b]
-            count += sum(self.pair(left_a[i], left_b[j], RENAMED) for i, j in between.match(keys_a, keys_b))
+            count += sum(
+                self.pair(left_a[i], left_b[j], RENAMED) for i, j in between.match(keys_a, keys_b)
+            )
         return count
 
     def _find_homes(self, side: int) -> list[str | None]:
@@ -190,7 +219,9 @@ class Alignment:
 
     def calls_by_home(self, side: int) -> dict[Hashable, list[int]]:
         """Return the APIs' forwards by the Cell they are in; Cells of B are named by their partners in A."""
-        return self._by_home(side, self._forwards(side, API), self._homes[side] or self.flows[side].cells)
+        return self._by_home(
+            side, self._forwards(side, API), self._homes[side] or self.flows[side].cells
+        )
 
     def pair_sequences(self, places_a: list[int], places_b: list[int]) -> None:
         """Pair the calls of one Cell in their order: by their full keys first, then by shorter keys."""
@@ -199,8 +230,12 @@ class Alignment:
             if level < 0 and (self.vocabulary.is_foreign or not self._by_lines):
                 continue
             if level == 2 and self.vocabulary.is_foreign:
-                pairs = between.match_between(places_a, places_b, self.b_of, self._name_and_size, self._misfit)
-                for a, b in list(pairs):  # calls whose outputs differ, between those whose outputs agree
+                pairs = between.match_between(
+                    places_a, places_b, self.b_of, self._name_and_size, self._misfit
+                )
+                for a, b in list(
+                    pairs
+                ):  # calls whose outputs differ, between those whose outputs agree
                     self.pair(a, b, self._how(a, b, 2 if self.is_one_call(a, b) else 3))
                 return
             left_a = [place for place in places_a if place not in self.b_of]
@@ -210,25 +245,39 @@ class Alignment:
             names_a = [self.vocabulary.call(0, flow_a.parts[place]) for place in left_a]
             names_b = [self.vocabulary.call(1, flow_b.parts[place]) for place in left_b]
             if level == CONTENT:
-                found: Iterable[tuple[int, int]] = between.equal_calls(self.flows, self.entry, (left_a, left_b))
+                found: Iterable[tuple[int, int]] = between.equal_calls(
+                    self.flows, self.entry, (left_a, left_b)
+                )
             elif names_a == names_b:
                 found = ((i, i) for i in range(len(left_a)))
             elif level == 3:
-                shapes = [self.shapes(0, place, "output") for place in left_a]  # other APIs may give the same shapes
+                shapes = [
+                    self.shapes(0, place, "output") for place in left_a
+                ]  # other APIs may give the same shapes
                 found = between.match(shapes, [self.shapes(1, place, "output") for place in left_b])
             else:
-                keys_a = [self._call_key(0, place, names_a[i], level) for i, place in enumerate(left_a)]
-                keys_b = [self._call_key(1, place, names_b[i], level) for i, place in enumerate(left_b)]
+                keys_a = [
+                    self._call_key(0, place, names_a[i], level) for i, place in enumerate(left_a)
+                ]
+                keys_b = [
+                    self._call_key(1, place, names_b[i], level) for i, place in enumerate(left_b)
+                ]
                 found = between.match(keys_a, keys_b)
             for i, j in found:
-                if level < 3 or names_a == names_b or self._between(left_a[i], left_b[j], places_a, places_b):
+                if (
+                    level < 3
+                    or names_a == names_b
+                    or self._between(left_a[i], left_b[j], places_a, places_b)
+                ):
                     self.pair(left_a[i], left_b[j], self._how(left_a[i], left_b[j], level))
 
     def _line(self, side: int, place: int) -> Hashable:
         """Return the line of the user's code that made a call: its text and function; the place where none is known."""
         dump = self._dumps[side]
         frame = user_frame(dump.stacks.get(self.flows[side].names[place]) or ())
-        return (frame.source, frame.function) if frame is not None and frame.source else (side, place)
+        return (
+            (frame.source, frame.function) if frame is not None and frame.source else (side, place)
+        )
 
     def _how(self, a: int, b: int, level: int) -> str:
         if self.flows[0].names[a] == self.flows[1].names[b]:
@@ -244,11 +293,15 @@ class Alignment:
         return vocabulary.call(0, flow_a.parts[a]) == vocabulary.call(1, flow_b.parts[b])
 
     def _name_and_size(self, side: int, place: int) -> Hashable:
-        return self.vocabulary.call(side, self.flows[side].parts[place]), self.shapes(side, place, "output")
+        return self.vocabulary.call(side, self.flows[side].parts[place]), self.shapes(
+            side, place, "output"
+        )
 
     def _misfit(self, a: int, b: int) -> float:
         """Return how little two calls fit: how far apart their outputs are, and one more for other words."""
-        records = [between.first_output(self.entry(side, place)) for side, place in enumerate((a, b))]
+        records = [
+            between.first_output(self.entry(side, place)) for side, place in enumerate((a, b))
+        ]
         if None in records or self.shapes(0, a, "output") != self.shapes(1, b, "output"):
             return math.inf
         return min(distance(*records).rel_l2 or 0.0, 1.0) + (not self.is_one_call(a, b))
@@ -257,13 +310,19 @@ class Alignment:
         i, j = places_a.index(a), places_b.index(b)
         before_a = next((place for place in reversed(places_a[:i]) if place in self.b_of), None)
         before_b = next((place for place in reversed(places_b[:j]) if place in self.a_of), None)
-        return (before_a is None and before_b is None) or (before_a is not None and self.b_of[before_a] == before_b)
+        return (before_a is None and before_b is None) or (
+            before_a is not None and self.b_of[before_a] == before_b
+        )
 
     def _pair_rest(self) -> None:
         """Pair backwards and gradients by their forwards, and all else by name."""
         flow_a, flow_b = self.flows
         self.pair_backwards()
-        cells = {flow_a.parts[a].key: flow_b.parts[b].key for a, b in self.b_of.items() if flow_a.parts[a].kind == CELL}
+        cells = {
+            flow_a.parts[a].key: flow_b.parts[b].key
+            for a, b in self.b_of.items()
+            if flow_a.parts[a].kind == CELL
+        }
         for place, parts in enumerate(flow_a.parts):
             if place in self.b_of:
                 continue
@@ -271,8 +330,14 @@ class Alignment:
             if parts.kind == GRADIENT and parts.key in cells:
                 name = f"{cells[parts.key]}{name[len(parts.key) :]}"
             other = self._positions.get(self.vocabulary.name(0, name))
-            is_orphan = other is not None and flow_a.forward_of(place) is None and flow_b.forward_of(other) is None
-            if other is not None and (parts.kind not in (API, CELL) or is_orphan):  # the forwards were not recorded
+            is_orphan = (
+                other is not None
+                and flow_a.forward_of(place) is None
+                and flow_b.forward_of(other) is None
+            )
+            if other is not None and (
+                parts.kind not in (API, CELL) or is_orphan
+            ):  # the forwards were not recorded
                 changed = MAPPED if self.vocabulary.is_foreign else RENAMED
                 self.pair(place, other, EXACT if name == flow_a.names[place] else changed)
         self._pair_gradients(cells)
@@ -283,7 +348,11 @@ class Alignment:
         for side, flow in enumerate(self.flows):
             for place, parts in enumerate(flow.parts):
                 if parts.kind == GRADIENT and place not in (self.b_of, self.a_of)[side]:
-                    key = cells.get(parts.key, self.vocabulary.name(0, parts.key)) if side == 0 else parts.key
+                    key = (
+                        cells.get(parts.key, self.vocabulary.name(0, parts.key))
+                        if side == 0
+                        else parts.key
+                    )
                     found[side].setdefault(key, []).append(place)
         for key, places in found[0].items():
             others = found[1].get(key, [])
@@ -310,7 +379,11 @@ class Alignment:
         if not self.vocabulary.is_foreign:
             return tuple(shapes)
         # two frameworks agree in sizes alone: of the first output, and of parameters in any order
-        return frozenset(map(element_count, shapes)) if key == "parameters" else tuple(map(element_count, shapes[:1]))
+        return (
+            frozenset(map(element_count, shapes))
+            if key == "parameters"
+            else tuple(map(element_count, shapes[:1]))
+        )
 
     def _call_key(self, side: int, place: int, name: str, level: int) -> Hashable:
         """Return the key of a call: API and line; at level 0 API, shapes and arguments, at 1 no arguments, at 2 API.
@@ -336,4 +409,9 @@ class Alignment:
         attribute, word = parts.path.rpartition(".")[2], self.vocabulary.class_name(parts)
         if way == _BY_PLACE:
             return shapes, self.shapes(side, place, "output")
-        return ((attribute, word, parts.number, shapes), (word, shapes), (), (attribute, parts.number))[way]
+        return (
+            (attribute, word, parts.number, shapes),
+            (word, shapes),
+            (),
+            (attribute, parts.number),
+        )[way]

@@ -27,7 +27,11 @@ Run = Sequence[int]
 
 
 def match_between(
-    a: Run, b: Run, b_of: Mapping[int, int], key: Callable[[int, int], Hashable], cost: Callable[[int, int], float]
+    a: Run,
+    b: Run,
+    b_of: Mapping[int, int],
+    key: Callable[[int, int], Hashable],
+    cost: Callable[[int, int], float],
 ) -> Iterator[tuple[int, int]]:
     """Yield pairs of places of calls, in order, between the pairs found so far, ``b_of``.
 
@@ -102,7 +106,9 @@ def equal_calls(
             if any(content is not None for _, content in contents):
                 found[side].setdefault((flow.parts[place].api, contents), []).append(number)
     both = ((numbers, found[1].get(key, [])) for key, numbers in found[0].items())
-    return sorted(pair for left, right in both if len(left) == len(right) for pair in zip(left, right))
+    return sorted(
+        pair for left, right in both if len(left) == len(right) for pair in zip(left, right)
+    )
 
 
 def _content(leaf: Any) -> Hashable:
@@ -142,12 +148,21 @@ def crossed_cells(flows: tuple[Flow, Flow], dumps: tuple[Dump, Dump]) -> list[tu
     first, second = (_by_key(flow, dump) for flow, dump in zip(flows, dumps))
     found: list[tuple[int, int]] = []
     partners: dict[int, int] = {}
-    for key, given in sorted(first.items(), key=lambda item: item[0].count(".")):  # the outer Cells first
+    for key, given in sorted(
+        first.items(), key=lambda item: item[0].count(".")
+    ):  # the outer Cells first
         other = second.get(key, {})
-        if len(given) < 2 or list(given) == list(other) or given.keys() != other.keys() or None in given:
+        if (
+            len(given) < 2
+            or list(given) == list(other)
+            or given.keys() != other.keys()
+            or None in given
+        ):
             continue
         pairs = [(place, other[content]) for content, place in given.items()]
-        same_lines = all(_line(flows[0], dumps[0], a) == _line(flows[1], dumps[1], b) for a, b in pairs)
+        same_lines = all(
+            _line(flows[0], dumps[0], a) == _line(flows[1], dumps[1], b) for a, b in pairs
+        )
         if same_lines and all(_around(flows, a, partners) == flows[1].cells[b] for a, b in pairs):
             found += pairs  # else the same lines are given other inputs
             partners.update(pairs)

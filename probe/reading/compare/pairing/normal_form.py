@@ -21,7 +21,13 @@ from probe.reading.compare.pairing.reductions import NormalDump, Rewiring, pair_
 from probe.reading.dumps.dump import Dump
 from probe.reading.dumps.entry_name import API, CELL, FORWARD, GRADIENT, parse
 from probe.reading.dumps.flow import Flow, content_key
-from probe.reading.dumps.updates import GRADIENTS, by_parameter, gradients, is_update, parameter_names
+from probe.reading.dumps.updates import (
+    GRADIENTS,
+    by_parameter,
+    gradients,
+    is_update,
+    parameter_names,
+)
 from probe.reading.dumps.values import Record, element_count, grouped, is_tensor, leaves, plain
 
 
@@ -61,7 +67,9 @@ def leave_out_unrecorded(a: NormalDump, b: NormalDump) -> Sentence:
         return NOTHING
     of_a, of_b = _kinds(a), _kinds(b)
     side = "A" if of_b.keys() < of_a.keys() else "B" if of_a.keys() < of_b.keys() else ""
-    if not (side and of_a and of_b):  # L0 and L1 have hardly a call in common: they cannot be compared
+    if not (
+        side and of_a and of_b
+    ):  # L0 and L1 have hardly a call in common: they cannot be compared
         return NOTHING
     dump, own, other = (a, of_a, of_b) if side == "A" else (b, of_b, of_a)
     names = [name for kind in own.keys() - other.keys() for name in own[kind]]
@@ -74,13 +82,38 @@ def _kinds(dump: Dump) -> dict[str, list[str]]:
     """Return kind of call -> its names; every level records updates."""
     calls = ((parse(name), name, entry) for name, entry in dump.data.items())
     kinds = (API, CELL, GRADIENT)
-    return grouped((it.kind, name) for it, name, entry in calls if it.kind in kinds and not is_update(it, entry))
+    return grouped(
+        (it.kind, name)
+        for it, name, entry in calls
+        if it.kind in kinds and not is_update(it, entry)
+    )
 
 
 _COMMUTATIVE = frozenset(
-    ("add", "iadd", "mul", "imul", "multiply", "tensoradd", "maximum", "minimum", "eq", "equal", "ne", "not_equal",
-     "logical_and", "logical_or", "logical_xor", "bitwise_and", "bitwise_or", "bitwise_xor", "and", "or", "xor")
-)  # fmt: skip
+    (
+        "add",
+        "iadd",
+        "mul",
+        "imul",
+        "multiply",
+        "tensoradd",
+        "maximum",
+        "minimum",
+        "eq",
+        "equal",
+        "ne",
+        "not_equal",
+        "logical_and",
+        "logical_or",
+        "logical_xor",
+        "bitwise_and",
+        "bitwise_or",
+        "bitwise_xor",
+        "and",
+        "or",
+        "xor",
+    )
+)
 #: how far apart two operands may be that are the same but for noise
 _NEAR = 1e-3
 
@@ -102,7 +135,9 @@ def order_operands(alignment: Alignment, b: NormalDump, a: Dump) -> int:
         entry_b = b.own(name)
         entry_b["input_args"][:2] = entry_b["input_args"][1::-1]
         b.moved.update({(name, place): own for place, own in other.items()})
-        links = (link._replace(place=other.get(link.place, link.place)) for link in flow_b.links[place_b])
+        links = (
+            link._replace(place=other.get(link.place, link.place)) for link in flow_b.links[place_b]
+        )
         flow_b.links[place_b] = tuple(sorted(links))
         backward = flow_b.backward_of(place_b)
         gradients = b.own(flow_b.names[backward]).get("output") if backward is not None else None
@@ -133,14 +168,18 @@ def _is_exchanged(a: list[Any], b: list[Any]) -> bool:
 
 def spell_dtypes(dump: NormalDump) -> None:
     """Let the records of a dump of PyTorch have MindSpore's dtypes; a norm is never negative."""
-    spelled: dict[int, Record] = {}  # equal records of a dump are one object, which the opened dump keeps
+    spelled: dict[
+        int, Record
+    ] = {}  # equal records of a dump are one object, which the opened dump keeps
     for name in dump.data:
         dump.replace_records(name, lambda record: spelled.setdefault(id(record), _spelled(record)))
 
 
 def _spelled(record: Record) -> Record:
     norm = record.get("Norm")  # msprobe for PyTorch records the element of a 0-d tensor as its norm
-    own = {"Norm": abs(norm)} if isinstance(norm, (int, float)) and record.get("shape") == [] else {}
+    own = (
+        {"Norm": abs(norm)} if isinstance(norm, (int, float)) and record.get("shape") == [] else {}
+    )
     return {**record, "dtype": words.dtype_word(record.get("dtype")), **own}
 
 
@@ -162,7 +201,9 @@ def fit(alignment: Alignment, a: NormalDump, b: NormalDump) -> None:
         elif parts.kind == API and parts.direction == FORWARD:
             one = alignment.is_one_call(*pair)
             moved = _fit_inputs(flows[torch], own, entry, partner.get("input_args") if one else [])
-            dumps[torch].moved.update({(flows[torch].names[own], place): old for old, place in moved.items()})
+            dumps[torch].moved.update(
+                {(flows[torch].names[own], place): old for old, place in moved.items()}
+            )
 
 
 def _rename_like(own: Any, other: Any) -> None:
@@ -176,8 +217,10 @@ def _rename_like(own: Any, other: Any) -> None:
 
 def _fit_inputs(flow: Flow, place: int, entry: dict[str, Any], wanted: Any) -> dict[str, str]:
     """Put tensors of an API where the other side has their sizes, the rest behind; return place on disk -> new one."""
-    if not isinstance(wanted, list) or any(not is_tensor(item) and isinstance(item, (list, dict)) and "type" not in item
-                                           for item in wanted):  # fmt: skip
+    if not isinstance(wanted, list) or any(
+        not is_tensor(item) and isinstance(item, (list, dict)) and "type" not in item
+        for item in wanted
+    ):
         return {}
     given = [(f"input.{key}", leaf) for key, leaf in leaves(entry.get("input_args"))]
     given += [(f"kwargs.{key}", leaf) for key, leaf in leaves(entry.get("input_kwargs"))]
@@ -193,7 +236,9 @@ def _fit_inputs(flow: Flow, place: int, entry: dict[str, Any], wanted: Any) -> d
     entry["input_args"] = found
     entry["input_kwargs"] = {word: leaf for word, leaf in given if is_tensor(leaf)}
     links = flow.links[place]
-    flow.links[place] = tuple(it._replace(place=moved.get(it.place, f"kwargs.{it.place}")) for it in links)
+    flow.links[place] = tuple(
+        it._replace(place=moved.get(it.place, f"kwargs.{it.place}")) for it in links
+    )
     return moved
 
 
@@ -201,7 +246,9 @@ def _fits(given: tuple[str, Any], wanted: Any, number: int) -> bool:
     """Return whether an argument may stand at a place: a tensor of this size, or a plain value that stands there."""
     place, value = given
     if is_tensor(wanted):
-        return is_tensor(value) and element_count(value.get("shape")) == element_count(wanted.get("shape"))
+        return is_tensor(value) and element_count(value.get("shape")) == element_count(
+            wanted.get("shape")
+        )
     return not is_tensor(value) and place == f"input.{number}"
 
 
@@ -220,13 +267,21 @@ def fit_updates(alignment: Alignment, a: NormalDump, b: NormalDump) -> list[int]
             continue
         places = place_a, place_b
         entries = [dump.data[flow.names[place]] for dump, flow, place in zip((a, b), flows, places)]
-        if all(is_update(flow.parts[place], entry) for flow, place, entry in zip(flows, places, entries)):
+        if all(
+            is_update(flow.parts[place], entry)
+            for flow, place, entry in zip(flows, places, entries)
+        ):
             found.append(place_a)
-            entries = [dump.own(flow.names[place]) for dump, flow, place in zip((a, b), flows, places)]
+            entries = [
+                dump.own(flow.names[place]) for dump, flow, place in zip((a, b), flows, places)
+            ]
             _rename(entries[1], _new_names(alignment, *entries))
             for entry, flow, place, numbers in zip(entries, flows, places, _numbers(*entries)):
                 _name_gradients(entry, flow, place)
-                entry["input_kwargs"] = {"parameters": entry["input_kwargs"]["parameters"], **numbers}
+                entry["input_kwargs"] = {
+                    "parameters": entry["input_kwargs"]["parameters"],
+                    **numbers,
+                }
     return found
 
 
@@ -244,7 +299,11 @@ def _new_names(alignment: Alignment, a: dict[str, Any], b: dict[str, Any]) -> di
         if moved in names_a and name not in names_a and moved not in names_b:
             made[name] = moved
     shapes_a, shapes_b = (
-        {name: record.get("shape") for name, record in zip(names, gradients(entry)) if is_tensor(record)}
+        {
+            name: record.get("shape")
+            for name, record in zip(names, gradients(entry))
+            if is_tensor(record)
+        }
         for names, entry in ((names_a, a), (names_b, b))
     )
     # without Cells, parameters that only one side has are the same if they have the same shapes in the same order
@@ -275,7 +334,9 @@ def _name_gradients(entry: dict[str, Any], flow: Flow, place: int) -> None:
         return
     entry["input_args"] = [dict(zip(names, given)), *entry["input_args"][1:]]
     named = {f"{GRADIENTS}{i}": f"{GRADIENTS}{name}" for i, name in enumerate(names)}
-    flow.links[place] = tuple(link._replace(place=named.get(link.place, link.place)) for link in flow.links[place])
+    flow.links[place] = tuple(
+        link._replace(place=named.get(link.place, link.place)) for link in flow.links[place]
+    )
 
 
 def _numbers(a: dict[str, Any], b: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -289,7 +350,11 @@ def _numbers(a: dict[str, Any], b: dict[str, Any]) -> tuple[dict[str, Any], dict
         values = [{side[key][name] for name in common} for side in (left, right)]
         is_one = all(len(found) == 1 for found in values)
         for side, own in zip((left, right), made):
-            own[key] = _record(side[key][common[0]]) if is_one else {name: _record(side[key][name]) for name in common}
+            own[key] = (
+                _record(side[key][common[0]])
+                if is_one
+                else {name: _record(side[key][name]) for name in common}
+            )
     return made
 
 

@@ -26,7 +26,9 @@ class NormalDump(Dump):
         super().__init__(dump.folder, dump.document._replace(data=dict(dump.data)))
         self._original = dump
         self._copied: set[str] = set()
-        self.moved: dict[tuple[str, str], str] = {}  # (entry, place) -> its place on disk, if that is another one
+        self.moved: dict[
+            tuple[str, str], str
+        ] = {}  # (entry, place) -> its place on disk, if that is another one
 
     @property
     def stacks(self) -> dict[str, list[str]]:
@@ -120,7 +122,9 @@ class Rewiring:
         before = {a: alignment.b_of[a] for a in places_a if a in alignment.b_of}
         how = {a: alignment.how[a] for a in before}
         wrong = sum(self._mismatches(a, b) for a, b in before.items()) + self._unlike(before)
-        signatures_b = grouped((signature, place) for place, signature in self._signatures(1, places_b).items())
+        signatures_b = grouped(
+            (signature, place) for place, signature in self._signatures(1, places_b).items()
+        )
         signatures_a = self._signatures(0, places_a)
         alignment.separate_calls(before)
         for a, signature in signatures_a.items():
@@ -132,7 +136,11 @@ class Rewiring:
         alignment.pair_sequences(rest_a, rest_b)
         now = {a: alignment.b_of[a] for a in places_a if a in alignment.b_of}
         lost = max(len(before) - len(now), 0)
-        if now != before and sum(self._mismatches(a, b) for a, b in now.items()) + self._unlike(now) + lost < wrong:
+        if (
+            now != before
+            and sum(self._mismatches(a, b) for a, b in now.items()) + self._unlike(now) + lost
+            < wrong
+        ):
             return True
         alignment.separate_calls(now)
         for a, b in before.items():
@@ -141,7 +149,9 @@ class Rewiring:
 
     def _unlike(self, pairs: dict[int, int]) -> int:
         entry = self._alignment.entry
-        return sum(plain_arguments(entry(0, a)) != plain_arguments(entry(1, b)) for a, b in pairs.items())
+        return sum(
+            plain_arguments(entry(0, a)) != plain_arguments(entry(1, b)) for a, b in pairs.items()
+        )
 
     def _signatures(self, side: int, places: list[int]) -> dict[int, Hashable]:
         """Return a key for each call of a Cell: the API, the plain arguments and the producers of the inputs."""
@@ -154,13 +164,18 @@ class Rewiring:
                 if link.root in inner and link.root in found:
                     sources.append(found[link.root])
                 elif link.root >= 0:
-                    own = link.root if side == 0 else self._alignment.a_of.get(link.root, _NO_PARTNER)
+                    own = (
+                        link.root if side == 0 else self._alignment.a_of.get(link.root, _NO_PARTNER)
+                    )
                     sources.append(("call", own))
                 elif link.parameter:
                     sources.append(("parameter", self._parameter(side, link)))
                 else:
                     sources.append(("outside", str(link.record.get("shape"))))
-            name, entry = flow.parts[place].api.strip("_").lower(), self._alignment.entry(side, place)
+            name, entry = (
+                flow.parts[place].api.strip("_").lower(),
+                self._alignment.entry(side, place),
+            )
             found[place] = hash((name, plain_arguments(entry), tuple(sources)))
         return found
 
@@ -169,7 +184,9 @@ def pair_reductions(alignment: Alignment, a: NormalDump, b: NormalDump) -> None:
     """Pair such calls anew where that is another pairing, and bring their lists of gradients into the order of A."""
     sides = [_Side(alignment, number, dump) for number, dump in enumerate((a, b))]
     keys_a, keys_b = (side.keys for side in sides)
-    if [*keys_a.values()] != [*keys_b.values()] or any(alignment.b_of.get(x) != y for x, y in zip(keys_a, keys_b)):
+    if [*keys_a.values()] != [*keys_b.values()] or any(
+        alignment.b_of.get(x) != y for x, y in zip(keys_a, keys_b)
+    ):
         _pair(alignment, keys_a, keys_b)
     for place_a in keys_a:
         place_b = alignment.b_of.get(place_a)
@@ -193,9 +210,15 @@ def _pair(alignment: Alignment, keys_a: dict[int, Hashable], keys_b: dict[int, H
 
 def _order(sides: list[_Side], place_a: int, place_b: int) -> None:
     """Bring the lists of gradients of a call of B into the order that they have in A."""
-    for number, (given_a, given_b) in enumerate(zip(sides[0].lists(place_a), sides[1].lists(place_b))):
+    for number, (given_a, given_b) in enumerate(
+        zip(sides[0].lists(place_a), sides[1].lists(place_b))
+    ):
         names = [side.names_of(given) for side, given in zip(sides, (given_a, given_b))]
-        if names[0] == names[1] or None in names[0] or sorted(map(str, names[0])) != sorted(map(str, names[1])):
+        if (
+            names[0] == names[1]
+            or None in names[0]
+            or sorted(map(str, names[0])) != sorted(map(str, names[1]))
+        ):
             continue
         order = [names[1].index(name) for name in names[0]]
         if len(set(order)) == len(order):
@@ -215,7 +238,9 @@ class _Side:
                 path = parts.path if partner is None else alignment.flows[0].parts[partner].path
                 if is_tensor(record):
                     self._names.setdefault(content_key(record), f"{path}.{key}")
-        self.keys: dict[int, Hashable] = {}  # place -> API, and the parameters whose gradients the call is given
+        self.keys: dict[
+            int, Hashable
+        ] = {}  # place -> API, and the parameters whose gradients the call is given
         for place in self._places() if self._names else ():
             sources = sorted(str(self._source(link)) for link in flow.links[place])
             self.keys[place] = flow.parts[place].key, tuple(sources)
@@ -239,7 +264,11 @@ class _Side:
 
     def _note_outputs(self, place: int) -> None:
         """Give the outputs of a call the names of the gradients that it was given, in their order."""
-        given = [self._source(link) for link in self._flow.links[place] if content_key(link.record) in self._names]
+        given = [
+            self._source(link)
+            for link in self._flow.links[place]
+            if content_key(link.record) in self._names
+        ]
         outputs = tensors_in(self._dump.data[self._flow.names[place]], "output")
         if len(given) == len(outputs):
             for name, record in zip(given, outputs):
@@ -249,7 +278,9 @@ class _Side:
         """Return the arguments of a call that are lists of tensors; an empty list for any other."""
         entry = self._dump.data[self._flow.names[place]]
         given = entry.get("input_args") if type(entry) is dict else None
-        return [item if type(item) is list and all(map(is_tensor, item)) else [] for item in given or ()]
+        return [
+            item if type(item) is list and all(map(is_tensor, item)) else [] for item in given or ()
+        ]
 
     def names_of(self, given: list[Any]) -> list[Hashable]:
         """Return the names of gradients in a list; None for one without a name."""
@@ -266,5 +297,8 @@ class _Side:
             entry["output"] = [outputs[old] for old in order]
         moved = {f"input.{number}.{old}": f"input.{number}.{new}" for new, old in enumerate(order)}
         self._dump.moved.update({(name, new): old for old, new in moved.items()})
-        links = (link._replace(place=moved.get(link.place, link.place)) for link in self._flow.links[place])
+        links = (
+            link._replace(place=moved.get(link.place, link.place))
+            for link in self._flow.links[place]
+        )
         self._flow.links[place] = tuple(sorted(links, key=lambda link: link.place))

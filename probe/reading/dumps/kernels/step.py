@@ -14,18 +14,31 @@ from probe.findings.sentence import Sentence, say
 from probe.naming import clean
 from probe.process.progress import progress
 from probe.reading.dumps.document import Document, Sieve, read_optional
-from probe.reading.dumps.kernels.tables import MAPPING, RUN, STATISTICS, ArrayName, parse, read_mapping, read_statistics
+from probe.reading.dumps.kernels.tables import (
+    MAPPING,
+    RUN,
+    STATISTICS,
+    ArrayName,
+    parse,
+    read_mapping,
+    read_statistics,
+)
 from probe.reading.dumps.values import Record
 from probe.store.file_names import rank_of, step_of
 
 CONSTANTS, ORDER = "constants", "execution_order"
 _RANK = r"(?s)(?P<folder>.*/rank_(?P<rank>[0-9]{1,18}))"
 #: the folders of a dump kernel by kernel; of whole graphs on Ascend; of those configured without msprobe
-_LAYOUTS = tuple(map(re.compile, (
-    _RANK + r"/[^/]+/(?P<graph>\d{1,18})/(?:(?P<step>\d{1,18})|constants)",
-    _RANK + r"/(?P<run>[^/]+)/step_(?P<step>[0-9]{1,18})",
-    r"(?s)(?P<folder>.*)/(?P<step>\d{1,18})/(?P<run>\d{14,20})/(?P<rank>\d{1,18})/[^/]+/(?P<graph>\d{1,18})/\d{1,18}",
-)))  # fmt: skip
+_LAYOUTS = tuple(
+    map(
+        re.compile,
+        (
+            _RANK + r"/[^/]+/(?P<graph>\d{1,18})/(?:(?P<step>\d{1,18})|constants)",
+            _RANK + r"/(?P<run>[^/]+)/step_(?P<step>[0-9]{1,18})",
+            r"(?s)(?P<folder>.*)/(?P<step>\d{1,18})/(?P<run>\d{14,20})/(?P<rank>\d{1,18})/[^/]+/(?P<graph>\d{1,18})/\d{1,18}",
+        ),
+    )
+)
 
 
 class Place(NamedTuple):
@@ -43,7 +56,9 @@ class Place(NamedTuple):
 def is_kernel_folder(files: Iterable[str]) -> bool:
     """Return whether a folder with these files holds arrays or statistics of kernels."""
     found = set(files)
-    if STATISTICS in found or any(name.endswith(".npy") and parse(name) is not None for name in found):
+    if STATISTICS in found or any(
+        name.endswith(".npy") and parse(name) is not None for name in found
+    ):
         return True
     return MAPPING in found and any(name.endswith(".npy") for name in found)
 
@@ -67,9 +82,14 @@ def locate(path: str) -> Place:
     rank = next((number for part in outer if (number := rank_of(part)) is not None), rank)
     step = next((number for part in outer if (number := step_of(part)) is not None), step)
     return Place(
-        path, known.get("folder", ""), rank, step, known.get("run", ""), known.get("graph", ""),
+        path,
+        known.get("folder", ""),
+        rank,
+        step,
+        known.get("run", ""),
+        known.get("graph", ""),
         os.path.basename(whole) == CONSTANTS,
-    )  # fmt: skip
+    )
 
 
 _OP_NUMBER = re.compile(r"-op\d+$")
@@ -103,7 +123,11 @@ class KernelStep:
         entries.add_values("Constant", constants)
         entries.add_kernels(item for item in items if not item.name.is_parameter)
         entries.add_values("Parameter", (item for item in items if item.name.is_parameter))
-        header = {"task": "tensor" if entries.files else "statistics", "level": "L2", "framework": "mindspore"}
+        header = {
+            "task": "tensor" if entries.files else "statistics",
+            "level": "L2",
+            "framework": "mindspore",
+        }
         header.update({key: run[key] for key in ("task", "run") if key in run})
         construct = paths.construct(entries.parents)
         return Document(header, entries.data, dict, lambda: construct, notes, entries.files.get)
@@ -118,9 +142,15 @@ def steps_of(folders: Iterable[str]) -> Iterator[tuple[Place, KernelStep]]:
             constants.setdefault((place.rank_folder, place.graph), []).append(place)
         else:
             alone = place.path if place.step is None else ""
-            groups.setdefault((place.rank_folder, place.run, place.rank, place.step, alone), []).append(place)
+            groups.setdefault(
+                (place.rank_folder, place.run, place.rank, place.step, alone), []
+            ).append(place)
     for places in groups.values():
-        own = [found for place in places for found in constants.get((place.rank_folder, place.graph), ())]
+        own = [
+            found
+            for place in places
+            for found in constants.get((place.rank_folder, place.graph), ())
+        ]
         yield places[0], KernelStep(places, own)
 
 
@@ -154,7 +184,11 @@ def _items(folder: str, run: dict[str, Any], notes: list[Sentence]) -> Iterator[
         notes.append(say("dump.unmeasured", folder=folder, count=len(arrays)))
     for file, name in progress(arrays.values(), "measuring"):
         try:
-            yield _Item(name, {**record_of(os.path.join(folder, file), name.dtype), "data_name": file}, folder)
+            yield _Item(
+                name,
+                {**record_of(os.path.join(folder, file), name.dtype), "data_name": file},
+                folder,
+            )
         except (OSError, ValueError, MemoryError) as error:  # noqa: PERF203 - one broken item does not hide the others
             notes.append(say("dump.unreadable", path=os.path.join(folder, file), error=str(error)))
 
@@ -178,12 +212,19 @@ def _scopes(rank_folder: str) -> dict[str, str]:
     folder = os.path.join(rank_folder, ORDER)
     for file in sorted(os.listdir(folder)) if os.path.isdir(folder) else ():
         path = os.path.join(folder, file)
-        if file.startswith("ms_execution_order_graph_") and file.endswith(".csv") and os.path.isfile(path):
+        if (
+            file.startswith("ms_execution_order_graph_")
+            and file.endswith(".csv")
+            and os.path.isfile(path)
+        ):
             with open_text(path, "replace") as lines:
                 for line in lines:
                     name = line.strip().rstrip(",")
                     # files may have another op number than the execution order
-                    without, joined = _OP_NUMBER.sub("", name), _OP_NUMBER.sub("", name.replace("/", "_"))
+                    without, joined = (
+                        _OP_NUMBER.sub("", name),
+                        _OP_NUMBER.sub("", name.replace("/", "_")),
+                    )
                     found.setdefault(name.rpartition("/")[2], set()).add(name)
                     found.setdefault(joined, set()).add(without)
     return {known: names.pop() for known, names in found.items() if len(names) == 1}
@@ -195,7 +236,9 @@ class _Entries:
     def __init__(self, scopes: dict[str, str], paths: CellPaths) -> None:
         self._scopes, self._paths = scopes, paths
         self.data: dict[str, Any] = {}
-        self.parents: dict[str, str | None] = {}  # entry name of a kernel -> the entry of its Cell, or None
+        self.parents: dict[
+            str, str | None
+        ] = {}  # entry name of a kernel -> the entry of its Cell, or None
         self.files: dict[str, str] = {}  # file name of an array -> its path
         self._counts: dict[str, int] = {}
         self._slots: dict[str, tuple[dict[int, Record], dict[int, Record]]] = {}
@@ -209,7 +252,9 @@ class _Entries:
     def add_kernels(self, items: Iterable[_Item]) -> None:
         """Add the inputs and outputs of kernels; a place that comes twice begins the kernel's next run."""
         running: dict[tuple[str, str], str] = {}  # graphs may have kernels of one name
-        for item in sorted(items, key=lambda item: (item.name.timestamp, item.name.io, item.name.slot)):
+        for item in sorted(
+            items, key=lambda item: (item.name.timestamp, item.name.io, item.name.slot)
+        ):
             self._note_file(item)
             key, side = _clean(item), 0 if item.name.io == "input" else 1
             name = running.get((item.folder, key), "")
@@ -223,7 +268,9 @@ class _Entries:
         number = self._counts[key] = self._counts.get(key, -1) + 1
         entry, op = f"Kernel.{key}.{number}.forward", _OP_NUMBER.search(name.op_name)
         joined = self._scopes.get(_OP_NUMBER.sub("", name.op_name))
-        scope = self._scopes.get(name.op_name) or (joined + (op[0] if op else "") if joined else name.op_name)
+        scope = self._scopes.get(name.op_name) or (
+            joined + (op[0] if op else "") if joined else name.op_name
+        )
         self.data[entry] = {"op_type": name.op_type, "scope": scope}
         self.parents[entry] = self._paths.entry(scope)
         self._slots[entry] = {}, {}
@@ -255,7 +302,9 @@ class CellPaths:
     """The Cells of a model, by the scope names that MindSpore gives their kernels."""
 
     def __init__(self, classes: Mapping[str, str]) -> None:
-        self._classes = dict(classes)  # path of each Cell below the model -> its class: ``{"features.0": "Conv2d"}``
+        self._classes = dict(
+            classes
+        )  # path of each Cell below the model -> its class: ``{"features.0": "Conv2d"}``
         self._scopes: list[tuple[str, str]] = []
         self._plain: list[tuple[str, str]] = []
         for path in sorted(classes, key=lambda path: (path.count("."), len(path)), reverse=True):

@@ -23,7 +23,18 @@ RUN = file_names.KERNEL_RUN
 PARAMETER = "Parameter"
 
 #: columns of statistic.csv before the statistics
-HEAD = ("Op Type", "Op Name", "Task ID", "Stream ID", "Timestamp", "IO", "Slot", "Data Size", "Data Type", "Shape")
+HEAD = (
+    "Op Type",
+    "Op Name",
+    "Task ID",
+    "Stream ID",
+    "Timestamp",
+    "IO",
+    "Slot",
+    "Data Size",
+    "Data Type",
+    "Shape",
+)
 #: name of a statistic in the settings -> its column, and its key in a record; "" where a record has none
 COLUMNS = {
     "max": ("Max Value", "Max"), "min": ("Min Value", "Min"), "avg": ("Avg Value", "Mean"),
@@ -79,9 +90,16 @@ def parse(name: str) -> ArrayName | None:
     if match is None:
         return None
     return ArrayName(
-        match["op_type"], match["op_name"], int(match["task"]), int(match["stream"]), int(match["timestamp"]),
-        match["io"], int(match["slot"]), match["format"], match["dtype"] or "",
-    )  # fmt: skip
+        match["op_type"],
+        match["op_name"],
+        int(match["task"]),
+        int(match["stream"]),
+        int(match["timestamp"]),
+        match["io"],
+        int(match["slot"]),
+        match["format"],
+        match["dtype"] or "",
+    )
 
 
 #: above the number of inputs or outputs of any kernel, as in names of files
@@ -108,7 +126,9 @@ def read_statistics(folder: str, notes: list[Sentence]) -> Iterator[tuple[ArrayN
             notes.append(say("dump.line_cut", path=path, line=number))
 
 
-def _rows(path: str, reader: Callable[[Iterator[str]], Iterable[Any]], notes: list[Sentence]) -> Iterator[Any]:
+def _rows(
+    path: str, reader: Callable[[Iterator[str]], Iterable[Any]], notes: list[Sentence]
+) -> Iterator[Any]:
     """Yield the rows of a table, if it is there; ``notes`` gets a remark where it cannot be read."""
     try:
         with open_text(path, "replace", "") as file:
@@ -122,15 +142,26 @@ def _rows(path: str, reader: Callable[[Iterator[str]], Iterable[Any]], notes: li
 
 def _row(row: dict[str, str], keys: dict[str, str]) -> tuple[ArrayName, Record]:
     row.setdefault("IO", row.get("Input/Output", ""))  # its older name
-    op_type, op_name, task, stream, timestamp, side, slot, _, dtype, shape = (row[name] for name in HEAD)
-    name = ArrayName(op_type, op_name, int(task), int(stream), int(timestamp), side, int(slot), "", dtype)
+    op_type, op_name, task, stream, timestamp, side, slot, _, dtype, shape = (
+        row[name] for name in HEAD
+    )
+    name = ArrayName(
+        op_type, op_name, int(task), int(stream), int(timestamp), side, int(slot), "", dtype
+    )
     if side not in ("input", "output") or not 0 <= name.slot < _SLOTS:
         raise ValueError(side)
-    lengths = [int(part) for part in shape.strip("()[] ").replace("x", ",").split(",") if part.strip()]
+    lengths = [
+        int(part) for part in shape.strip("()[] ").replace("x", ",").split(",") if part.strip()
+    ]
     if wrong := wrong_lengths(lengths):
         raise ValueError(wrong)
     numbers = {key: _number(row[column]) for column, key in keys.items() if column in row}
-    return name, {"type": "mindspore.Tensor", "dtype": dtype_name(dtype), "shape": lengths, **numbers}
+    return name, {
+        "type": "mindspore.Tensor",
+        "dtype": dtype_name(dtype),
+        "shape": lengths,
+        **numbers,
+    }
 
 
 def _number(text: str) -> int | float | bool | None:

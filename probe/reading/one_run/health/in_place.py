@@ -15,13 +15,39 @@ from probe.findings.sentence import say
 from probe.reading.check.difference import listed
 from probe.reading.dumps.entry_name import FORWARD, EntryName
 from probe.reading.dumps.flow import content_key
-from probe.reading.dumps.values import Record, element_count, is_tensor, leaves, plain, plain_values, real
-from probe.reading.one_run.health.step import FAULT, NOTE, SUSPICIOUS, HealthFinding, Step, Update, is_zero, norm
+from probe.reading.dumps.values import (
+    Record,
+    element_count,
+    is_tensor,
+    leaves,
+    plain,
+    plain_values,
+    real,
+)
+from probe.reading.one_run.health.step import (
+    FAULT,
+    NOTE,
+    SUSPICIOUS,
+    HealthFinding,
+    Step,
+    Update,
+    is_zero,
+    norm,
+)
 
 #: dtype -> the largest number, and half of the smallest one above zero: smaller ones are rounded to zero
-_RANGES = {"Float16": (65504.0, 2.98e-8), "Float32": (3.4e38, 7e-46), "BFloat16": (3.39e38, 4.6e-41)}
-_SUMS = re.compile(r"^(reduce)?_?(sum|norm|square|prod|cumsum|pow|__pow__|logsumexp|matmul|mul|__mul__)", re.IGNORECASE)
-_ADDITIONS = re.compile(r"^(r?sqrt|(__)?r?add|maximum|clamp|clip_by_value|layer_?norm|rms_?norm)", re.IGNORECASE)
+_RANGES = {
+    "Float16": (65504.0, 2.98e-8),
+    "Float32": (3.4e38, 7e-46),
+    "BFloat16": (3.39e38, 4.6e-41),
+}
+_SUMS = re.compile(
+    r"^(reduce)?_?(sum|norm|square|prod|cumsum|pow|__pow__|logsumexp|matmul|mul|__mul__)",
+    re.IGNORECASE,
+)
+_ADDITIONS = re.compile(
+    r"^(r?sqrt|(__)?r?add|maximum|clamp|clip_by_value|layer_?norm|rms_?norm)", re.IGNORECASE
+)
 _NEAR = 1 / 16
 _SATURATED = 0.99
 _LEAST_SIZE = 64
@@ -50,27 +76,41 @@ def _of_output(step: Step, place: int, parts: EntryName, output: Record) -> Iter
     if size >= _LEAST_SIZE and "relu" in api and high == low == 0 and not is_zero(given[:1]):
         yield step.found(SUSPICIOUS, "numbers", say("health.all_zero", name=name, size=size), place)
     elif size >= _LEAST_SIZE and api in ("tanh", "sigmoid"):
-        share = length * length / size if api == "tanh" else 1 - 4 * max(mean - length * length / size, 0.0)
+        share = (
+            length * length / size
+            if api == "tanh"
+            else 1 - 4 * max(mean - length * length / size, 0.0)
+        )
         if share > _SATURATED and step.arrives(place):
-            yield step.found(SUSPICIOUS, "numbers", say("health.saturated", name=name, share=share), place)
+            yield step.found(
+                SUSPICIOUS, "numbers", say("health.saturated", name=name, share=share), place
+            )
     if output.get("dtype") == "Float16" and _SUMS.match(api):
         largest = _RANGES["Float16"][0]
-        if largest * _NEAR < high < math.inf and any((real(record.get("Max")) or 0) < high for record in given):
+        if largest * _NEAR < high < math.inf and any(
+            (real(record.get("Max")) or 0) < high for record in given
+        ):
             facts = {"name": name, "value": high, "largest": largest}
             yield step.found(SUSPICIOUS, "numbers", say("health.half_sum", **facts), place)
-    is_cast = bool(given) and given[0].get("dtype") == "Float32" and output.get("dtype") == "Float16"
+    is_cast = (
+        bool(given) and given[0].get("dtype") == "Float32" and output.get("dtype") == "Float16"
+    )
     if is_cast and length == 0 < (norm(given[0]) or 0):
         yield step.found(SUSPICIOUS, "numbers", say("health.cast_to_zero", name=name), place)
 
 
-def _epsilon(step: Step, place: int, parts: EntryName, entry: Any, output: Record) -> Iterator[HealthFinding]:
+def _epsilon(
+    step: Step, place: int, parts: EntryName, entry: Any, output: Record
+) -> Iterator[HealthFinding]:
     """Yield a number that its dtype rounds to zero, and that so protects of no division by zero."""
     dtype = str(output.get("dtype"))
     if dtype not in _RANGES or not _ADDITIONS.match(parts.api):
         return
     least = _RANGES[dtype][1]
     given = plain_values(entry, ("input_args", "input_kwargs", "attributes"))
-    value = next((value for value in given if type(value) is float and 0 < abs(value) < least), None)
+    value = next(
+        (value for value in given if type(value) is float and 0 < abs(value) < least), None
+    )
     if value is not None:
         facts = {"name": step.flow.names[place], "value": value, "dtype": dtype}
         yield step.found(SUSPICIOUS, "numbers", say("health.epsilon", **facts), place)
@@ -104,7 +144,11 @@ def _scale_of_loss(step: Step) -> float | None:
         return None
     place = step.losses[0]
     backward = step.flow.backward_of(place)
-    given = [item for _, item in leaves(step.entry(backward).get("input"))] if backward is not None else []
+    given = (
+        [item for _, item in leaves(step.entry(backward).get("input"))]
+        if backward is not None
+        else []
+    )
     sent = real(given[0].get("Max")) if given and is_tensor(given[0]) else None
     if sent is not None and _is_scale(sent):
         return sent
@@ -124,14 +168,22 @@ def _is_scale(value: float) -> bool:
 
 def _decay(step: Step) -> Iterator[HealthFinding]:
     for update in step.updates:
-        names = [name for name in update.entered if _is_plain(step, name) and update.number("weight_decay", name)]
+        names = [
+            name
+            for name in update.entered
+            if _is_plain(step, name) and update.number("weight_decay", name)
+        ]
         if names:
             facts = {"names": listed(names), "decay": update.number("weight_decay", names[0])}
-            yield HealthFinding(NOTE, "decay", say("health.decay", **facts), names[0], rank=step.dump.rank)
+            yield HealthFinding(
+                NOTE, "decay", say("health.decay", **facts), names[0], rank=step.dump.rank
+            )
 
 
 def _is_plain(step: Step, name: str) -> bool:
-    path = str((step.snapshot.parameters.get(name) or {}).get("cell") or "") if step.snapshot else ""
+    path = (
+        str((step.snapshot.parameters.get(name) or {}).get("cell") or "") if step.snapshot else ""
+    )
     kind = step.snapshot.cells.get(path, "") if step.snapshot else ""
     return name.endswith(("bias", "beta", "gamma")) or bool(_NORMS.search(kind))
 
@@ -145,7 +197,9 @@ def bound(update: Update, name: str, size: int) -> float | None:
     rate, entered = update.number("learning_rate", name), norm(update.entered.get(name))
     if entered is None:
         return None
-    if "beta1" in update.numbers or "beta2" in update.numbers:  # each element changes by about the rate at most
+    if (
+        "beta1" in update.numbers or "beta2" in update.numbers
+    ):  # each element changes by about the rate at most
         return 4 * rate * math.sqrt(size)
     if update.number("momentum", name) and update.number("global_step", name, 1.0):
         return None  # how much the steps before have gathered is not known
@@ -165,7 +219,9 @@ class Kept(NamedTuple):
 
     found: list[HealthFinding]  # findings of this step alone
     records: dict[str, Record]  # parameter -> its record when the step began
-    bounds: dict[str, float | None]  # parameter -> how far its update can change its norm; None where that is not known
+    bounds: dict[
+        str, float | None
+    ]  # parameter -> how far its update can change its norm; None where that is not known
     #: keys of the outputs of the calls after the first update: such a call may give a parameter its value
     made: frozenset[Any]
     step: int | None
@@ -183,9 +239,11 @@ def facts(step: Step) -> Kept:
             bounds[name] = None if name in bounds or limit is None else limit + 2 * decay * before
     begin = step.updates[0].position if step.updates else len(step.flow.names)
     made = {
-        content_key(record) for place, parts, _ in step.forwards() if place > begin and not _COPIES.match(parts.api)
+        content_key(record)
+        for place, parts, _ in step.forwards()
+        if place > begin and not _COPIES.match(parts.api)
         for record in step.outputs(place)
-    }  # fmt: skip
+    }
     return Kept(list(_without_effect(step)), step.records, bounds, frozenset(made), step.dump.step)
 
 
@@ -205,12 +263,21 @@ def over_steps(steps: Sequence[Kept]) -> Iterator[HealthFinding]:
             limit = a.bounds.get(name)
             if name not in held and content_key(record) != content_key(after):
                 buffers.setdefault(name, a.step)
-            elif limit is not None and None not in lengths and abs(lengths[0] - lengths[1]) > limit + 1e-6 * lengths[0]:  # type: ignore[operator]
+            elif (
+                limit is not None
+                and None not in lengths
+                and abs(lengths[0] - lengths[1]) > limit + 1e-6 * lengths[0]
+            ):  # type: ignore[operator]
                 found.setdefault(name, a.step)
     weight = SUSPICIOUS if len(buffers) <= _FEW else NOTE
-    for key, of, names in (("health.changed_beyond", SUSPICIOUS, found), ("health.buffer", weight, buffers)):
+    for key, of, names in (
+        ("health.changed_beyond", SUSPICIOUS, found),
+        ("health.buffer", weight, buffers),
+    ):
         for first, step in list(names.items())[:1]:
-            yield HealthFinding(of, "in place", say(key, names=listed(names), step=step), first, step)
+            yield HealthFinding(
+                of, "in place", say(key, names=listed(names), step=step), first, step
+            )
 
 
 def _without_effect(step: Step) -> Iterator[HealthFinding]:
@@ -226,9 +293,10 @@ def _without_effect(step: Step) -> Iterator[HealthFinding]:
             continue
         is_used = any(user > place for user in step.flow.used_by.get(place, ()))
         later = [
-            other for other in range(place + 1, len(step.flow.names))
+            other
+            for other in range(place + 1, len(step.flow.names))
             if any(content_key(link.record) == before for link in step.flow.links[other])
-        ]  # fmt: skip
+        ]
         if later and not is_used:
             names = {"name": step.flow.names[place], "next": step.flow.names[later[0]]}
             yield step.found(FAULT, "in place", say("health.no_effect", **names), place)

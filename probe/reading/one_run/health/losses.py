@@ -19,11 +19,15 @@ _ENTROPY = re.compile(r"cross_?entropy|softmaxcrossentropy|sparsesoftmax", re.IG
 _OF_LOGITS = re.compile(r"with_?logits|sigmoidcrossentropy", re.IGNORECASE)
 _NLL = re.compile(r"^nll_?loss", re.IGNORECASE)
 #: calls that compare a result with labels, element by element
-_ELEMENTWISE = re.compile(r"(smooth_?)?l1|mse|huber|kl_?div|bce|binary_?cross_?entropy|.*loss$", re.IGNORECASE)
+_ELEMENTWISE = re.compile(
+    r"(smooth_?)?l1|mse|huber|kl_?div|bce|binary_?cross_?entropy|.*loss$", re.IGNORECASE
+)
 _DIFFERENCES = re.compile(r"^(__sub__|sub(_ext)?|__rsub__|squared_?difference)$", re.IGNORECASE)
 _REDUCTIONS = re.compile(r"^(reduce)?_?(mean|sum)(ext|_ext)?$", re.IGNORECASE)
 _IGNORE = -100
-_NO_CONTENT = re.compile(r"(zeros|ones|full|empty)_?like|^(shape|size|rank|ones|zeros)$|^dyn_?shape", re.IGNORECASE)
+_NO_CONTENT = re.compile(
+    r"(zeros|ones|full|empty)_?like|^(shape|size|rank|ones|zeros)$|^dyn_?shape", re.IGNORECASE
+)
 
 
 class Lost(NamedTuple):
@@ -32,7 +36,9 @@ class Lost(NamedTuple):
     found: list[HealthFinding]  # findings of this step alone
     losses: dict[str, float]  # call -> its value
     inputs: str  # a key of the batch; "" where it is not known
-    has_gradient: bool | None  # whether a gradient that entered an optimizer is not zeros; None without an update
+    has_gradient: (
+        bool | None
+    )  # whether a gradient that entered an optimizer is not zeros; None without an update
     places: dict[str, HealthFinding]  # call -> a finding at its place, without a sentence
 
 
@@ -45,10 +51,22 @@ def facts(step: Step) -> Lost:
         if value is not None:
             losses[step.flow.names[place]] = value
             places[step.flow.names[place]] = step.found(FAULT, "loss", NOTHING, place)
-    entered = [record for update in step.updates for record in update.entered.values() if is_tensor(record)]
+    entered = [
+        record for update in step.updates for record in update.entered.values() if is_tensor(record)
+    ]
     number = step.dump.step
-    inputs = step.snapshot.inputs.get(number) if step.snapshot is not None and number is not None else None
-    return Lost(list(_in_calls(step)), losses, repr(inputs or ""), not is_zero(entered) if entered else None, places)
+    inputs = (
+        step.snapshot.inputs.get(number)
+        if step.snapshot is not None and number is not None
+        else None
+    )
+    return Lost(
+        list(_in_calls(step)),
+        losses,
+        repr(inputs or ""),
+        not is_zero(entered) if entered else None,
+        places,
+    )
 
 
 def over_steps(steps: Sequence[Lost]) -> Iterator[HealthFinding]:
@@ -57,15 +75,22 @@ def over_steps(steps: Sequence[Lost]) -> Iterator[HealthFinding]:
     is_still = bool(updates) and not any(step.has_gradient for step in updates)
     for name in dict.fromkeys(name for step in steps for name in step.losses):
         series = [(step.losses[name], step.inputs) for step in steps if name in step.losses]
-        values, at = {value for value, _ in series}, next(step.places[name] for step in steps if name in step.places)
+        values, at = (
+            {value for value, _ in series},
+            next(step.places[name] for step in steps if name in step.places),
+        )
         said = None
         if values == {0.0}:
             said = say("health.loss_zero", name=name, count=len(series))
-        elif len(series) > 2 and len(values) == 1 and len({key for _, key in series}) == len(series):
+        elif (
+            len(series) > 2 and len(values) == 1 and len({key for _, key in series}) == len(series)
+        ):
             said = say("health.loss_constant", name=name, value=series[0][0], count=len(series))
         if said:
             alone = len([*steps[0].losses]) == 1
-            yield dataclasses.replace(at, said=said, weight=FAULT if is_still or alone else SUSPICIOUS)
+            yield dataclasses.replace(
+                at, said=said, weight=FAULT if is_still or alone else SUSPICIOUS
+            )
 
 
 def _in_calls(step: Step) -> Iterator[HealthFinding]:
@@ -73,18 +98,26 @@ def _in_calls(step: Step) -> Iterator[HealthFinding]:
         links = step.flow.links[place]
         if not links:
             continue
-        if _ENTROPY.search(parts.api) and not _OF_LOGITS.search(parts.api) and "binary" not in parts.api.lower():
+        if (
+            _ENTROPY.search(parts.api)
+            and not _OF_LOGITS.search(parts.api)
+            and "binary" not in parts.api.lower()
+        ):
             yield from _entropy(step, place, parts, entry, links)
         elif _OF_LOGITS.search(parts.api) and _is_made_by(step, links[0], ("sigmoid",)):
             name = step.flow.names[place]
             yield step.found(FAULT, "loss", say("health.sigmoid_twice", name=name), place)
         elif _NLL.match(parts.api) and (real(links[0].record.get("Max")) or 0.0) > 0:
-            yield step.found(FAULT, "loss", say("health.nll_positive", name=step.flow.names[place]), place)
+            yield step.found(
+                FAULT, "loss", say("health.nll_positive", name=step.flow.names[place]), place
+            )
         yield from _broadcast(step, place, parts, links)
     yield from _unused_input(step)
 
 
-def _entropy(step: Step, place: int, parts: EntryName, entry: Any, links: Sequence[Link]) -> Iterator[HealthFinding]:
+def _entropy(
+    step: Step, place: int, parts: EntryName, entry: Any, links: Sequence[Link]
+) -> Iterator[HealthFinding]:
     name, logits = step.flow.names[place], links[0].record
     shape = logits.get("shape") or [0]
     classes = shape[1] if len(shape) > 1 else shape[0]
@@ -98,12 +131,22 @@ def _entropy(step: Step, place: int, parts: EntryName, entry: Any, links: Sequen
     if not str(labels.get("dtype")).startswith(("Int", "UInt")):
         return
     ends = labels.get("Min"), labels.get("Max")
-    ignored = {_IGNORE, *(value for value in plain_values(entry) if type(value) is int and value < 0)}
+    ignored = {
+        _IGNORE,
+        *(value for value in plain_values(entry) if type(value) is int and value < 0),
+    }
     if ends[0] == ends[1] and ends[0] in ignored:
         count = " x ".join(map(str, labels.get("shape") or []))
-        yield step.found(FAULT, "loss", say("health.all_ignored", name=name, count=count, value=ends[0]), place)
+        yield step.found(
+            FAULT, "loss", say("health.all_ignored", name=name, count=count, value=ends[0]), place
+        )
     elif parts.kind != CELL and type(ends[1]) is int and ends[1] >= classes > 1:
-        yield step.found(FAULT, "loss", say("health.label_too_large", name=name, label=ends[1], classes=classes), place)
+        yield step.found(
+            FAULT,
+            "loss",
+            say("health.label_too_large", name=name, label=ends[1], classes=classes),
+            place,
+        )
 
 
 def _is_made_by(step: Step, link: Link, words: tuple[str, ...]) -> bool:
@@ -113,7 +156,9 @@ def _is_made_by(step: Step, link: Link, words: tuple[str, ...]) -> bool:
     return any(word in api for word in words) and "log" not in api
 
 
-def _broadcast(step: Step, place: int, parts: EntryName, links: Sequence[Link]) -> Iterator[HealthFinding]:
+def _broadcast(
+    step: Step, place: int, parts: EntryName, links: Sequence[Link]
+) -> Iterator[HealthFinding]:
     """Yield a result and labels of shapes (n, 1) and (n,), of which n x n differences are made."""
     if len(links) < 2 or not (_DIFFERENCES.match(parts.api) or _ELEMENTWISE.match(parts.api)):
         return
@@ -123,7 +168,11 @@ def _broadcast(step: Step, place: int, parts: EntryName, links: Sequence[Link]) 
         return
     if _DIFFERENCES.match(parts.api) and not _is_reduced(step, place):
         return
-    facts_ = {"name": step.flow.names[place], "left": str(tuple(shapes[0])), "right": str(tuple(shapes[1]))}
+    facts_ = {
+        "name": step.flow.names[place],
+        "left": str(tuple(shapes[0])),
+        "right": str(tuple(shapes[1])),
+    }
     yield step.found(FAULT, "loss", say("health.broadcast", **facts_, count=narrow[0]), place)
 
 
@@ -135,7 +184,11 @@ def _is_reduced(step: Step, place: int) -> bool:
         outputs = step.outputs(place)
         if depth and (_REDUCTIONS.match(step.flow.parts[place].api) or place in step.losses):
             return bool(outputs) and not outputs[0].get("shape")
-        waiting += [(user, depth + 1) for user in step.flow.used_by.get(place, ()) if depth < 5 and user > place]
+        waiting += [
+            (user, depth + 1)
+            for user in step.flow.used_by.get(place, ())
+            if depth < 5 and user > place
+        ]
     return False
 
 
@@ -145,9 +198,11 @@ def _unused_input(step: Step) -> Iterator[HealthFinding]:
     if step.snapshot is None or number is None or not step.losses:
         return
     outside = [
-        (place, link) for place, _, _ in step.forwards() for link in step.flow.links[place]
+        (place, link)
+        for place, _, _ in step.forwards()
+        for link in step.flow.links[place]
         if link.producer < 0 and link.parameter is None and not is_constant(link.record)
-    ]  # fmt: skip
+    ]
     for key, value in step.snapshot.inputs.get(number, {}).items():
         if not is_described(value):
             continue
@@ -155,7 +210,9 @@ def _unused_input(step: Step) -> Iterator[HealthFinding]:
         apis = {step.flow.parts[place].api for place in users}
         if users and all(_NO_CONTENT.search(api) for api in apis):
             name = step.flow.names[users[0]]
-            yield step.found(SUSPICIOUS, "loss", say("health.input_unused", place=key, name=name), users[0])
+            yield step.found(
+                SUSPICIOUS, "loss", say("health.input_unused", place=key, name=name), users[0]
+            )
 
 
 def _is_like(record: Record, value: dict[str, Any]) -> bool:

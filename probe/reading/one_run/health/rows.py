@@ -47,7 +47,10 @@ class AlarmFinding(SeriesFinding):
 
 def series_findings(trends: Sequence[TrendFinding]) -> list[HealthFinding]:
     """Return rules that hold in series of dumps, as faults of a run."""
-    return [SeriesFinding(FAULT, item.rule, item.said, item.name, item.step, rank=item.rank) for item in trends]
+    return [
+        SeriesFinding(FAULT, item.rule, item.said, item.name, item.step, rank=item.rank)
+        for item in trends
+    ]
 
 
 class Rows(NamedTuple):
@@ -102,8 +105,16 @@ def findings_in(ranks: Sequence[RankSeries]) -> list[TrendFinding]:
     """Return the alarms of the rules, and NaN/Inf in series that no rule looks at."""
     alarms = findings_of(ranks)
     told = {item.rank for item in alarms if item.rule == NONFINITE}
-    further = [item for item in nonfinite_of(ranks) if item.rank not in told and item.step is not None]
-    return [*alarms, *(TrendFinding(NONFINITE, item.name, item.rank, item.step or 0, item.said) for item in further)]
+    further = [
+        item for item in nonfinite_of(ranks) if item.rank not in told and item.step is not None
+    ]
+    return [
+        *alarms,
+        *(
+            TrendFinding(NONFINITE, item.name, item.rank, item.step or 0, item.said)
+            for item in further
+        ),
+    ]
 
 
 def gaps_of(ranks: Sequence[RankSeries]) -> list[Sentence]:
@@ -117,5 +128,9 @@ def said_of(ranks: Sequence[RankSeries]) -> Sentence:
     steps = sorted({step for rank in ranks for step in rank.steps})
     names = {name for rank in ranks for name in rank.names}
     rows = sum(len(rank.steps) for rank in ranks)
-    numbers = sum(len(values) for rank in ranks for _, values in rank.rows())  # a series may be measured in some rows
-    return say("rows.looked", rows=rows, steps=", ".join(ranges(steps)), series=len(names), numbers=numbers)
+    numbers = sum(
+        len(values) for rank in ranks for _, values in rank.rows()
+    )  # a series may be measured in some rows
+    return say(
+        "rows.looked", rows=rows, steps=", ".join(ranges(steps)), series=len(names), numbers=numbers
+    )

@@ -23,8 +23,22 @@ from probe.reading.dumps.samples import LIKE, NORM, Samples, samples_of, series
 from probe.reading.dumps.work import HERE, Workers, run_units
 from probe.reading.one_run.coverage import Coverage, Looked, looked_at
 from probe.reading.one_run.health import in_place, losses, training
-from probe.reading.one_run.health.rows import alarms_of, gaps_of as gaps_of_rows, read_rows, series_findings
-from probe.reading.one_run.health.step import FAULT, NOTE, SUSPICIOUS, WEIGHTS, HealthFinding, Step, guarded, not_known
+from probe.reading.one_run.health.rows import (
+    alarms_of,
+    gaps_of as gaps_of_rows,
+    read_rows,
+    series_findings,
+)
+from probe.reading.one_run.health.step import (
+    FAULT,
+    NOTE,
+    SUSPICIOUS,
+    WEIGHTS,
+    HealthFinding,
+    Step,
+    guarded,
+    not_known,
+)
 from probe.reading.one_run.health.training import modes
 from probe.reading.one_run.nan import Found, look_into as look_for_nan
 from probe.reading.one_run.rank_checks import UNKNOWN, RankFinding, check_digests
@@ -81,7 +95,9 @@ def gaps_of(looked: Looked, snapshots: Snapshots) -> list[Sentence]:
     known = [snapshots.of_rank(rank) for rank in looked.ranks]
     if None in known:
         gaps.append(say("gap.snapshot"))
-    return gaps + list(dict.fromkeys(gap for snapshot in known if snapshot for gap in _gaps_of_models(snapshot)))
+    return gaps + list(
+        dict.fromkeys(gap for snapshot in known if snapshot for gap in _gaps_of_models(snapshot))
+    )
 
 
 def _gaps_of_models(snapshot: RunSnapshot) -> Iterator[Sentence]:
@@ -93,9 +109,13 @@ def _gaps_of_models(snapshot: RunSnapshot) -> Iterator[Sentence]:
         yield say("gap.outside", names=listed(snapshot.untold), kinds=kinds)
 
 
-def findings_of(steps: Sequence[StepFacts], snapshots: Snapshots, folders: Sequence[DumpFolder]) -> list[HealthFinding]:
+def findings_of(
+    steps: Sequence[StepFacts], snapshots: Snapshots, folders: Sequence[DumpFolder]
+) -> list[HealthFinding]:
     """Return the findings in the steps of all ranks, and those that guards have told, the heaviest first."""
-    found = [guarded(said, folder.step, folder.rank) for folder in folders for said in folder.told()]
+    found = [
+        guarded(said, folder.step, folder.rank) for folder in folders for said in folder.told()
+    ]
     for rank in dict.fromkeys(item.rank for item in steps):
         found += over_steps([item for item in steps if item.rank == rank], snapshots.of_rank(rank))
     found += over_ranks([item.digest for item in steps if item.digest is not None])
@@ -131,7 +151,9 @@ _MAY_BE = {"data": SUSPICIOUS, "outlier": SUSPICIOUS, UNKNOWN: NOTE}
 
 def _of_ranks(item: RankFinding) -> HealthFinding:
     weight = _MAY_BE.get(item.kind, FAULT)
-    return HealthFinding(weight, "ranks", item.said, item.name, item.step, rank=item.ranks[0] if item.ranks else None)
+    return HealthFinding(
+        weight, "ranks", item.said, item.name, item.step, rank=item.ranks[0] if item.ranks else None
+    )
 
 
 def look(folder: DumpFolder, snapshots: Snapshots) -> StepFacts | str:
@@ -153,11 +175,22 @@ def look_into(dump: Dump, snapshot: RunSnapshot | None, found: Found | None = No
     step = Step(dump, snapshot)
     found = found or look_for_nan(dump)
     origin = found.origins[0] if found.origins else None
-    nan = step.found(FAULT, "NaN/Inf", origin.said, dump.flow.position[origin.name]) if origin else None
+    nan = (
+        step.found(FAULT, "NaN/Inf", origin.said, dump.flow.position[origin.name])
+        if origin
+        else None
+    )
     return StepFacts(
-        dump.step, dump.rank, training.facts(step), losses.facts(step), in_place.facts(step),
-        list(in_place.in_step(step)), nan, found.coverage, samples=samples_of(dump, dump.step, Names(LIKE), NORM),
-    )  # fmt: skip
+        dump.step,
+        dump.rank,
+        training.facts(step),
+        losses.facts(step),
+        in_place.facts(step),
+        list(in_place.in_step(step)),
+        nan,
+        found.coverage,
+        samples=samples_of(dump, dump.step, Names(LIKE), NORM),
+    )
 
 
 def over_steps(steps: Sequence[StepFacts], snapshot: RunSnapshot | None) -> list[HealthFinding]:
@@ -165,7 +198,9 @@ def over_steps(steps: Sequence[StepFacts], snapshot: RunSnapshot | None) -> list
     found = _nan(steps)
     rank = steps[0].rank
     if snapshot is not None and snapshot.other_model is not None:
-        steps = [item for item in steps if item.step is not None and item.step < snapshot.other_model]
+        steps = [
+            item for item in steps if item.step is not None and item.step < snapshot.other_model
+        ]
     trainable = training.trainable_cells(snapshot.parameters) if snapshot else {}
     found += [*losses.over_steps([item.lost for item in steps])]
     numbers = [item.step for item in steps if item.step is not None]
@@ -174,7 +209,9 @@ def over_steps(steps: Sequence[StepFacts], snapshot: RunSnapshot | None) -> list
     found += training.TrainingRules([item.trained for item in steps], trainable, models, idle)
     if snapshot is not None:
         with_update = [item.step for item in steps if item.trained.held and item.step is not None]
-        found += modes(snapshot, with_update, {name for item in steps for name in item.trained.held})
+        found += modes(
+            snapshot, with_update, {name for item in steps for name in item.trained.held}
+        )
     found += in_place.over_steps([item.kept for item in steps])
     for item in steps:
         found += [*item.lost.found, *item.kept.found, *item.numbers]
@@ -185,8 +222,14 @@ def _nan(steps: Sequence[StepFacts]) -> list[HealthFinding]:
     """Return the first NaN/Inf: what follows from it in later steps is not told again."""
     strange = [item for item in steps if item.nan is not None]
     # no update in the steps with NaN/Inf, and updates in others: a loss scaler has left them out
-    is_skipped = any(item.trained.held for item in steps) and not any(item.trained.held for item in strange)
-    return [dataclasses.replace(item.nan, weight=NOTE if is_skipped else FAULT) for item in strange[:1] if item.nan]
+    is_skipped = any(item.trained.held for item in steps) and not any(
+        item.trained.held for item in strange
+    )
+    return [
+        dataclasses.replace(item.nan, weight=NOTE if is_skipped else FAULT)
+        for item in strange[:1]
+        if item.nan
+    ]
 
 
 def in_order(found: Sequence[HealthFinding]) -> list[HealthFinding]:
@@ -196,8 +239,12 @@ def in_order(found: Sequence[HealthFinding]) -> list[HealthFinding]:
         key = item.rule, item.said.key, item.file, item.line or item.name or str(item.said)
         known = kept.get(key)
         is_again = known is not None and known.name == item.name
-        kept[key] = item if known is None else dataclasses.replace(known, more=known.more + (not is_again))
-    return sorted(kept.values(), key=lambda item: (WEIGHTS.index(item.weight), _ORDER.index(item.rule)))
+        kept[key] = (
+            item if known is None else dataclasses.replace(known, more=known.more + (not is_again))
+        )
+    return sorted(
+        kept.values(), key=lambda item: (WEIGHTS.index(item.weight), _ORDER.index(item.rule))
+    )
 
 
 #: how many findings are shown where nothing is said
@@ -223,7 +270,9 @@ class RunCheck:
         found = look_at_run(run, workers)
         rows = read_rows(run.path)
         alarms = alarms_of(rows.ranks)
-        self.findings = sorted([*found.findings, *found.series, *alarms], key=lambda item: WEIGHTS.index(item.weight))
+        self.findings = sorted(
+            [*found.findings, *found.series, *alarms], key=lambda item: WEIGHTS.index(item.weight)
+        )
         self.errors = [*found.errors, *rows.unread]
         self.unknown = [*found.gaps, *(gaps_of_rows(rows.ranks) if rows.ranks else [])]
         self._looked = found.looked
@@ -236,7 +285,9 @@ class RunCheck:
     @property
     def is_known(self) -> bool:
         """Whether everything could be read, and nothing about the ranks cannot be known."""
-        is_ranks_known = not any(item.rule == "ranks" and item.weight == NOTE for item in self.findings)
+        is_ranks_known = not any(
+            item.rule == "ranks" and item.weight == NOTE for item in self.findings
+        )
         return is_ranks_known and not self.errors and not self.unknown
 
     def text(self, language: str, rows: int = ROWS) -> str:
@@ -249,16 +300,28 @@ class RunCheck:
             lines.append(text.safe(say("health.none", looked=self._looked.said).text(language)))
         lines += [text.safe(gap.text(language)) for gap in self.unknown]
         lines += [text.safe(say("check.note", note=error).text(language)) for error in self.errors]
-        return "\n".join([*lines, *([describe(self._snapshots, language)] if self._snapshots else [])])
+        return "\n".join(
+            [*lines, *([describe(self._snapshots, language)] if self._snapshots else [])]
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result as values of JSON."""
         return {
-            "ok": self.ok, "findings": [item.to_dict() for item in self.findings], "errors": self.errors,
+            "ok": self.ok,
+            "findings": [item.to_dict() for item in self.findings],
+            "errors": self.errors,
             "unknown": [not_known(gap).to_dict() for gap in self.unknown],
-            "runs": [{"run": item.run, "notes": item.notes, "optimizers": item.optimizers, "inputs": item.inputs,
-                      "damage": str(item.damage)} for item in self._snapshots],
-        }  # fmt: skip
+            "runs": [
+                {
+                    "run": item.run,
+                    "notes": item.notes,
+                    "optimizers": item.optimizers,
+                    "inputs": item.inputs,
+                    "damage": str(item.damage),
+                }
+                for item in self._snapshots
+            ],
+        }
 
     def __str__(self) -> str:
         return self.text(ENGLISH)
@@ -306,7 +369,11 @@ def describe(snapshots: list[RunSnapshot], language: str) -> str:
     """Return the description of a run: that of its first rank."""
     first, more = snapshots[0], len(snapshots) - 1
     ranks = say("check.more_ranks", count=more) if more else NOTHING
-    lines = [say("check.run", path=first.path, ranks=ranks), *_surroundings(first.run), *_model(first)]
+    lines = [
+        say("check.run", path=first.path, ranks=ranks),
+        *_surroundings(first.run),
+        *_model(first),
+    ]
     lines += [say("check.note", note=first.damage)] if first.damage else []
     return "\n".join(text.shorten(text.safe(line.text(language)), 400) for line in lines)
 
@@ -316,7 +383,11 @@ def _surroundings(run: dict[str, Any]) -> Iterator[Sentence]:
     keys = ("folder", "host", "process", "python", "device", "world_size", "seed", "deterministic")
     facts = {key: str(run.get(key)) for key in keys}
     words, code = run.get("command"), mapping(run.get("code"))
-    commit = say("check.commit", commit=str(code["commit"])) if code.get("commit") else say("check.no_commit")
+    commit = (
+        say("check.commit", commit=str(code["commit"]))
+        if code.get("commit")
+        else say("check.no_commit")
+    )
     versions = [named(name, str(version)) for name, version in mapping(run.get("versions")).items()]
     is_graph = mapping(run.get("context")).get("mode") == 0
     yield say("check.whole_command", words=" ".join(words or ()))
@@ -329,15 +400,22 @@ def _surroundings(run: dict[str, Any]) -> Iterator[Sentence]:
 
 def _model(snapshot: RunSnapshot) -> Iterator[Sentence]:
     parameters = snapshot.parameters
-    sizes = [math.prod(item["shape"]) for item in parameters.values() if item.get("shape") is not None]
+    sizes = [
+        math.prod(item["shape"]) for item in parameters.values() if item.get("shape") is not None
+    ]
     yield say(
-        "check.the_model", cells=len(snapshot.cells), count=len(parameters), elements=sum(sizes),
+        "check.the_model",
+        cells=len(snapshot.cells),
+        count=len(parameters),
+        elements=sum(sizes),
         trainable=sum(item.get("trainable") is True for item in parameters.values()),
-    )  # fmt: skip
+    )
     yield say("check.steps", first=str(snapshot.run.get("first_step")), count=len(snapshot.inputs))
     for name, numbers in snapshot.optimizers.items():
         shown = (named(*item) for item in numbers.items() if isinstance(item[1], (int, float)))
-        yield say("check.optimizer_numbers", kind=name.rpartition(".")[2], numbers=listed(shown, 12))
+        yield say(
+            "check.optimizer_numbers", kind=name.rpartition(".")[2], numbers=listed(shown, 12)
+        )
     if snapshot.notes:
         shown = (named(key, str(value)) for key, value in snapshot.notes.items())
         yield say("check.notes", notes=listed(shown, 12))

@@ -14,7 +14,15 @@ from probe.reading.dumps.dump import Dump
 from probe.reading.dumps.entry_name import BACKWARD, CELL, FORWARD, GRADIENT, EntryName
 from probe.reading.dumps.flow import user_frame
 from probe.reading.dumps.updates import by_parameter, gradients, is_update, parameter_names
-from probe.reading.dumps.values import Record, element_count, grouped, is_tensor, leaves, real, tensors_in
+from probe.reading.dumps.values import (
+    Record,
+    element_count,
+    grouped,
+    is_tensor,
+    leaves,
+    real,
+    tensors_in,
+)
 from probe.store.file_names import Rank
 
 FAULT, SUSPICIOUS, NOTE = WEIGHTS = ("fault", "suspicious", "note")
@@ -49,7 +57,9 @@ class HealthFinding(Finding):
 
 def guarded(said: Sentence, step: int | None, rank: Rank) -> HealthFinding:
     """Return what a guard has told while the training ran."""
-    return HealthFinding(SUSPICIOUS if said.key == "guard.shared" else FAULT, "guard", said, step=step, rank=rank)
+    return HealthFinding(
+        SUSPICIOUS if said.key == "guard.shared" else FAULT, "guard", said, step=step, rank=rank
+    )
 
 
 def not_known(said: Sentence) -> HealthFinding:
@@ -88,7 +98,11 @@ class Step:
     def __init__(self, dump: Dump, snapshot: RunSnapshot | None) -> None:
         self.dump, self.snapshot, self.flow = dump, snapshot, dump.flow
         entries = enumerate(zip(self.flow.names, self.flow.parts, dump.data.values()))
-        self.updates = [Update(name, at, entry) for at, (name, parts, entry) in entries if is_update(parts, entry)]
+        self.updates = [
+            Update(name, at, entry)
+            for at, (name, parts, entry) in entries
+            if is_update(parts, entry)
+        ]
         self._names: dict[tuple[str, str], str] = {}
 
     def entry(self, place: int) -> Any:
@@ -103,7 +117,11 @@ class Step:
         """Yield (place, name, entry) of the calls that compute something: Cells that hold calls are left out."""
         for place, (name, parts) in enumerate(zip(self.flow.names, self.flow.parts)):
             entry = self.dump.data[name]
-            is_call = parts.direction == FORWARD and name not in self.flow.containers and type(entry) is dict
+            is_call = (
+                parts.direction == FORWARD
+                and name not in self.flow.containers
+                and type(entry) is dict
+            )
             if is_call and not is_update(parts, entry):
                 yield place, parts, entry
 
@@ -131,7 +149,9 @@ class Step:
                 continue
             for part in ("parameters", "model_parameters"):
                 for key, record in (entry.get(part) or {}).items():
-                    path, _, last = key.rpartition(".") if part == "model_parameters" else (parts.path, "", key)
+                    path, _, last = (
+                        key.rpartition(".") if part == "model_parameters" else (parts.path, "", key)
+                    )
                     if is_tensor(record):
                         found.setdefault(self.full_name(path, last), record)
         return found
@@ -180,7 +200,11 @@ class Step:
             if parts.direction == BACKWARD and parts.kind not in (GRADIENT,) and was_forward:
                 forward = self.flow.forward_of(place)
                 outputs = self.outputs(forward) if forward is not None else []
-                if forward is not None and len(outputs) == 1 and element_count(outputs[0].get("shape")) == 1:
+                if (
+                    forward is not None
+                    and len(outputs) == 1
+                    and element_count(outputs[0].get("shape")) == 1
+                ):
                     found.append(forward)
             was_forward = parts.direction == FORWARD
         return list(dict.fromkeys(found))
@@ -194,11 +218,21 @@ class Step:
             yield self.flow.position[name]
             name = construct.get(name)
 
-    def found(self, weight: str, rule: str, said: Sentence, place: int, name: str = "") -> HealthFinding:
+    def found(
+        self, weight: str, rule: str, said: Sentence, place: int, name: str = ""
+    ) -> HealthFinding:
         """Return a finding at a place, with the Cell and the line of code."""
         call = self.dump[self.flow.names[place]]
         frame = user_frame(call.stack)
         return HealthFinding(
-            weight, rule, said, name or call.name, self.dump.step, call.cell, frame.file if frame else None,
-            frame.line if frame else None, frame.source if frame else None, self.dump.rank,
-        )  # fmt: skip
+            weight,
+            rule,
+            said,
+            name or call.name,
+            self.dump.step,
+            call.cell,
+            frame.file if frame else None,
+            frame.line if frame else None,
+            frame.source if frame else None,
+            self.dump.rank,
+        )

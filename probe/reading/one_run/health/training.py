@@ -17,7 +17,16 @@ from probe.reading.check.snapshot import RunSnapshot
 from probe.reading.dumps.entry_name import CELL, FORWARD
 from probe.reading.dumps.flow import content_key
 from probe.reading.dumps.values import Record, is_tensor, leaves, real
-from probe.reading.one_run.health.step import FAULT, NOTE, SUSPICIOUS, HealthFinding, Step, Update, is_zero, norm
+from probe.reading.one_run.health.step import (
+    FAULT,
+    NOTE,
+    SUSPICIOUS,
+    HealthFinding,
+    Step,
+    Update,
+    is_zero,
+    norm,
+)
 
 #: calls whose derivative is zero or none
 _STOPS = re.compile(
@@ -26,7 +35,9 @@ _STOPS = re.compile(
     re.IGNORECASE,
 )
 #: calls that only ask for a shape or a dtype
-_NO_VALUE = re.compile(r"(shape|size|rank|dtype|ndim|zeros|ones|full|empty)(op|_op|_like|like)?$", re.IGNORECASE)
+_NO_VALUE = re.compile(
+    r"(shape|size|rank|dtype|ndim|zeros|ones|full|empty)(op|_op|_like|like)?$", re.IGNORECASE
+)
 _FLOATS = ("Float", "BFloat", "Complex", "HiFloat")
 
 
@@ -65,7 +76,9 @@ class EndFinder:
 
     def find(self, parameter: str) -> End | None:
         """Return where the gradient of a parameter ends; None where that cannot be told."""
-        waiting: list[tuple[int, tuple[int, ...]]] = [(place, ()) for place in self._step.uses.get(parameter, ())]
+        waiting: list[tuple[int, tuple[int, ...]]] = [
+            (place, ()) for place in self._step.uses.get(parameter, ())
+        ]
         seen: set[int] = set()
         last: tuple[int, ...] = ()
         while waiting:
@@ -80,7 +93,11 @@ class EndFinder:
                 return End(place, said, True)
             users = [user for user in self._flow.used_by.get(place, ()) if user > place]
             waiting += [(user, road) for user in users]
-            if not users and len(road) > len(last) and not _NO_VALUE.search(self._flow.parts[place].api):
+            if (
+                not users
+                and len(road) > len(last)
+                and not _NO_VALUE.search(self._flow.parts[place].api)
+            ):
                 last = road
         return self._left(last) if last else None
 
@@ -136,7 +153,11 @@ class EndFinder:
             return None
         for place, parts, _ in self._step.forwards():
             if place > last and parts.kind != CELL and self._step.arrives(place):
-                links = [link for link in self._flow.links[place] if link.producer < 0 and link.parameter is None]
+                links = [
+                    link
+                    for link in self._flow.links[place]
+                    if link.producer < 0 and link.parameter is None
+                ]
                 given = [link.record for link in links if _is_float(link.record)]
                 if any(record.get("Max") != record.get("Min") for record in given):
                     names = {"last": self._flow.names[last], "next": self._flow.names[place]}
@@ -159,13 +180,19 @@ class Trained(NamedTuple):
     asked: frozenset[str]  # the parameters of which a gradient that is not zero was computed
     used: dict[str, int]  # the parameters in the order of their first use -> the place of it
     contents: dict[str, Any]  # parameter -> a key of its content when the step began
-    moving: frozenset[str]  # held parameters whose update has a learning rate and a gradient that are not zero
-    lost: frozenset[str]  # held parameters of 16 bits whose update is smaller than half of their last bit
+    moving: frozenset[
+        str
+    ]  # held parameters whose update has a learning rate and a gradient that are not zero
+    lost: frozenset[
+        str
+    ]  # held parameters of 16 bits whose update is smaller than half of their last bit
     still: frozenset[str]  # held parameters whose learning rate is 0
     ends: dict[str, tuple[End, HealthFinding]]  # parameter -> where its gradient ends
     has_backward: bool  # whether a gradient was computed
     holders: dict[str, tuple[str, ...]]  # parameter -> the optimizers that update it in this step
-    reached: frozenset[str]  # parameters that no update has, and a gradient arrives at a call that uses them
+    reached: frozenset[
+        str
+    ]  # parameters that no update has, and a gradient arrives at a call that uses them
 
 
 def facts(step: Step) -> Trained:
@@ -173,7 +200,9 @@ def facts(step: Step) -> Trained:
     held = {name: update.name for update in step.updates for name in update.entered}
     entered = step.entered
     finder = EndFinder(step)
-    zero = frozenset(name for name in held if is_zero(entered[name]) and not finder.is_cancelled(name))
+    zero = frozenset(
+        name for name in held if is_zero(entered[name]) and not finder.is_cancelled(name)
+    )
     ends = {}
     for name in zero:
         end = finder.find(name)
@@ -181,7 +210,11 @@ def facts(step: Step) -> Trained:
             ends[name] = end, step.found(FAULT, "gradient ends", end.said, end.place)
     arrived = {name for name, records in step.gradients.items() if not is_zero(records)}
     contents = {name: content_key(record) for name, record in step.records.items()}
-    rates = {name: update.number("learning_rate", name, 1.0) for update in step.updates for name in update.entered}
+    rates = {
+        name: update.number("learning_rate", name, 1.0)
+        for update in step.updates
+        for name in update.entered
+    }
     moving, lost = set(), set()
     for update in step.updates:
         for name, record in update.entered.items():
@@ -197,9 +230,19 @@ def facts(step: Step) -> Trained:
     loose = [name for name in uses if name not in held]
     reached = frozenset(name for name in loose if any(map(step.arrives, step.uses[name])))
     return Trained(
-        held, zero, asked, uses, contents, frozenset(moving), frozenset(lost), still, ends, has_backward,
-        _holders(step), reached,
-    )  # fmt: skip
+        held,
+        zero,
+        asked,
+        uses,
+        contents,
+        frozenset(moving),
+        frozenset(lost),
+        still,
+        ends,
+        has_backward,
+        _holders(step),
+        reached,
+    )
 
 
 def _holders(step: Step) -> dict[str, tuple[str, ...]]:
@@ -225,7 +268,11 @@ def _optimizer(update: str) -> str:
 
 def _size(record: Any) -> float:
     """Return the greatest element of a tensor, without its sign."""
-    return max((abs(real(record.get(key)) or 0.0) for key in ("Max", "Min")), default=0.0) if is_tensor(record) else 0.0
+    return (
+        max((abs(real(record.get(key)) or 0.0) for key in ("Max", "Min")), default=0.0)
+        if is_tensor(record)
+        else 0.0
+    )
 
 
 def _change(update: Update, name: str, record: Any) -> float:
@@ -242,7 +289,11 @@ class TrainingRules:
     """
 
     def __init__(
-        self, steps: Sequence[Trained], trainable: dict[str, str], models: dict[str, str], idle: Sequence[str]
+        self,
+        steps: Sequence[Trained],
+        trainable: dict[str, str],
+        models: dict[str, str],
+        idle: Sequence[str],
     ) -> None:
         self._steps, self._trainable, self._models = steps, trainable, models
         self._idle = frozenset(idle)
@@ -251,7 +302,9 @@ class TrainingRules:
         self._used = {name for step in steps for name in step.used}
         self._order = list(max(steps, key=lambda step: len(step.used)).used) if steps else []
         #: steps after an update: before it a parameter may begin with zeros that hide others
-        self._is_told = len(self._with_update) > 1 and any(step.moving for step in self._with_update[:-1])
+        self._is_told = len(self._with_update) > 1 and any(
+            step.moving for step in self._with_update[:-1]
+        )
 
     def __iter__(self) -> Iterator[HealthFinding]:
         if not self._with_update:
@@ -265,7 +318,11 @@ class TrainingRules:
     def _never_updated(self) -> Iterator[HealthFinding]:
         """Yield that gradients are computed, and no parameter changes."""
         steps = [step for step in self._steps if step.has_backward]
-        same = [name for name in self._trainable if len({step.contents.get(name) for step in steps}) == 1]
+        same = [
+            name
+            for name in self._trainable
+            if len({step.contents.get(name) for step in steps}) == 1
+        ]
         if len(steps) > 1 and steps[0].asked and len(same) == len(self._trainable):
             yield HealthFinding(SUSPICIOUS, "no update", say("health.no_update", count=len(steps)))
 
@@ -273,19 +330,26 @@ class TrainingRules:
         """Yield parameters that two optimizers update in one step."""
         found: dict[tuple[str, ...], list[str]] = {}
         for name in self._held:
-            several = next((step.holders[name] for step in self._steps if len(step.holders.get(name, ())) > 1), ())
+            several = next(
+                (step.holders[name] for step in self._steps if len(step.holders.get(name, ())) > 1),
+                (),
+            )
             if several:
                 found.setdefault(several, []).append(name)
         for optimizers, names in found.items():
             facts = {"first": optimizers[0], "second": optimizers[1], "names": listed(names)}
-            yield HealthFinding(SUSPICIOUS, "held twice", say("health.held_twice", **facts), names[0])
+            yield HealthFinding(
+                SUSPICIOUS, "held twice", say("health.held_twice", **facts), names[0]
+            )
 
     def _without_gradient(self) -> Iterator[HealthFinding]:
         zero = self._in_each_update(lambda step: step.zero)
         every = len(zero) == len(self._held)
         if every:
             count = len(self._with_update)
-            yield HealthFinding(FAULT, "zero gradient", say("health.all_gradients_zero", count=count))
+            yield HealthFinding(
+                FAULT, "zero gradient", say("health.all_gradients_zero", count=count)
+            )
         unused = [name for name in self._unused if not every]
         if unused:
             names = {"names": listed(unused), "optimizer": self._held[unused[0]]}
@@ -304,7 +368,12 @@ class TrainingRules:
             said = say("health.gradient_ends", end=end.said, names=listed(names_of_cause))
             yield dataclasses.replace(finding, said=said)
         if unknown:
-            yield HealthFinding(FAULT, "zero gradient", say("health.zero_gradient", names=listed(unknown)), unknown[0])
+            yield HealthFinding(
+                FAULT,
+                "zero gradient",
+                say("health.zero_gradient", names=listed(unknown)),
+                unknown[0],
+            )
 
     def _is_held(self, name: str) -> bool:
         return name in self._held or name in self._idle
@@ -312,12 +381,18 @@ class TrainingRules:
     @property
     def _unused(self) -> list[str]:
         """The held parameters that no recorded call uses."""
-        return [name for name in self._in_each_update(lambda step: step.zero) if name not in self._used]
+        return [
+            name for name in self._in_each_update(lambda step: step.zero) if name not in self._used
+        ]
 
     def _in_each_update(self, named: Callable[[Trained], frozenset[str]]) -> list[str]:
         """Return the held parameters that each step with an update of them names."""
         steps = self._with_update
-        return [name for name in self._held if all(name in named(step) for step in steps if name in step.held)]
+        return [
+            name
+            for name in self._held
+            if all(name in named(step) for step in steps if name in step.held)
+        ]
 
     def _has_brother(self, name: str, zero: list[str]) -> bool:
         """Return whether another parameter of the Cell has a gradient: then this one's parts may add up to zero."""
@@ -331,7 +406,9 @@ class TrainingRules:
         asked = [name for name in loose if any(name in step.asked for step in self._steps)]
         cells = {self._trainable[name] for name in self._held if name in self._trainable}
         if asked:
-            yield HealthFinding(FAULT, "not held", say("health.asked_not_held", names=listed(asked)), asked[0])
+            yield HealthFinding(
+                FAULT, "not held", say("health.asked_not_held", names=listed(asked)), asked[0]
+            )
         told = {*asked}
         for finding, names in (self._replaced(loose), *self._whole_models(loose)):
             if finding is not None and told.isdisjoint(names):
@@ -340,7 +417,9 @@ class TrainingRules:
         rest = [name for name in loose if name not in told]
         if not rest:
             return
-        begin = min((self._order.index(name) for name in self._held if name in self._order), default=0)
+        begin = min(
+            (self._order.index(name) for name in self._held if name in self._order), default=0
+        )
         is_late = any(name in self._order and self._order.index(name) > begin for name in rest)
         is_beside = any(self._trainable[name] in cells for name in rest)
         is_few = len(rest) < _HALF * len(self._trainable)
@@ -349,7 +428,12 @@ class TrainingRules:
 
     def _replaced(self, loose: list[str]) -> tuple[HealthFinding | None, list[str]]:
         """Return that an optimizer holds other parameters of these names, which no call uses; and the names."""
-        others = {name: other for other in self._unused for name in [other.rpartition(SAME_NAME)[0]] if name in loose}
+        others = {
+            name: other
+            for other in self._unused
+            for name in [other.rpartition(SAME_NAME)[0]]
+            if name in loose
+        }
         if not others:
             return None, []
         optimizer = _optimizer(self._held[next(iter(others.values()))])
@@ -363,21 +447,29 @@ class TrainingRules:
             own = [name for name, cell in self._trainable.items() if _is_below(cell, path)]
             if own and not any(map(self._is_held, own)) and reached.intersection(own):
                 said = say("health.model_not_held", model=f"{path} ({kind})")
-                yield HealthFinding(SUSPICIOUS, "not held", said, path), [name for name in own if name in loose]
+                yield (
+                    HealthFinding(SUSPICIOUS, "not held", said, path),
+                    [name for name in own if name in loose],
+                )
 
     def _left_as_it_is(self) -> Iterator[HealthFinding]:
         same = []
         for name in self._held:
             pairs = [
-                (a.contents[name], b.contents[name]) for a, b in zip(self._steps, self._steps[1:])
+                (a.contents[name], b.contents[name])
+                for a, b in zip(self._steps, self._steps[1:])
                 if name in a.moving and name in a.contents and name in b.contents
-            ]  # fmt: skip
+            ]
             if pairs and all(x is not None and x == y for x, y in pairs):
                 same.append(name)
         moving = {name for step in self._steps for name in step.moving}
         neighbours = zip(self._steps, self._steps[1:])
         pairs_of_all = [(a, b) for a, b in neighbours if len(a.still) + len(a.zero) < len(a.held)]
-        kept = (a.contents.get(name) == b.contents.get(name) is not None for a, b in pairs_of_all for name in a.held)
+        kept = (
+            a.contents.get(name) == b.contents.get(name) is not None
+            for a, b in pairs_of_all
+            for name in a.held
+        )
         if not moving and pairs_of_all and all(kept):
             said = say("health.all_as_they_are", names=listed(self._held))
             yield HealthFinding(SUSPICIOUS, "not updated", said, next(iter(self._held)))
@@ -387,15 +479,23 @@ class TrainingRules:
             yield HealthFinding(FAULT, "not updated", said, same[0])
         lost = self._in_each_update(lambda step: step.lost)
         if lost:
-            yield HealthFinding(SUSPICIOUS, "not updated", say("health.lost_update", names=listed(lost)), lost[0])
+            yield HealthFinding(
+                SUSPICIOUS, "not updated", say("health.lost_update", names=listed(lost)), lost[0]
+            )
         still = self._in_each_update(lambda step: step.still)
         if (still and moving) or (still and len(self._with_update) > 2):
-            yield HealthFinding(SUSPICIOUS, "not updated", say("health.rate_of_zero", names=listed(still)), still[0])
+            yield HealthFinding(
+                SUSPICIOUS, "not updated", say("health.rate_of_zero", names=listed(still)), still[0]
+            )
 
 
 def trainable_cells(parameters: dict[str, dict[str, Any]]) -> dict[str, str]:
     """Return the trainable parameters of a snapshot, each with the path of its Cell."""
-    return {name: str(item.get("cell") or "") for name, item in parameters.items() if item.get("trainable") is True}
+    return {
+        name: str(item.get("cell") or "")
+        for name, item in parameters.items()
+        if item.get("trainable") is True
+    }
 
 
 def trained_models(snapshot: RunSnapshot, steps: Sequence[int]) -> dict[str, str]:
@@ -406,7 +506,11 @@ def trained_models(snapshot: RunSnapshot, steps: Sequence[int]) -> dict[str, str
     cells = snapshot.cells
     roots = {} if "" in cells else {path: kind for path, kind in cells.items() if path.isdigit()}
     modes_of_steps = [snapshot.evaluating(step) for step in steps]
-    return {path: kind for path, kind in roots.items() if any(path not in evaluating for evaluating in modes_of_steps)}
+    return {
+        path: kind
+        for path, kind in roots.items()
+        if any(path not in evaluating for evaluating in modes_of_steps)
+    }
 
 
 #: Cells that compute something else in training mode
@@ -421,15 +525,23 @@ def modes(snapshot: RunSnapshot, steps: list[int], held: set[str]) -> Iterator[H
     for step in steps:
         evaluating = [path for path in snapshot.evaluating(step) if path in cells]
         for top in _outermost(evaluating):
-            changed = [path for path in evaluating if _is_below(path, top) and _differs(snapshot, path)]
+            changed = [
+                path for path in evaluating if _is_below(path, top) and _differs(snapshot, path)
+            ]
             if changed:
                 found.setdefault(top, ([], changed))[0].append(step)
-    trained = {str(item.get("cell") or "") for name, item in snapshot.parameters.items() if name in held}
+    trained = {
+        str(item.get("cell") or "") for name, item in snapshot.parameters.items() if name in held
+    }
     roots = {""} if "" in cells else {path for path in cells if "." not in path}
     for top, (where, changed) in found.items():
         first = where[0]
         kind = cells[top]
-        facts = {"cell": f"{top} ({kind})" if top else kind, "names": listed(dict.fromkeys(changed)), "step": first}
+        facts = {
+            "cell": f"{top} ({kind})" if top else kind,
+            "names": listed(dict.fromkeys(changed)),
+            "step": first,
+        }
         if not any(_is_below(path, top) for path in trained):
             continue  # frozen on purpose: nothing in it is trained
         if top in roots:
@@ -437,7 +549,9 @@ def modes(snapshot: RunSnapshot, steps: list[int], held: set[str]) -> Iterator[H
             yield HealthFinding(FAULT, "mode", say(key, **facts), "", first)
         else:
             norms = [path for path, name in cells.items() if "BatchNorm" in name]
-            all_norms = len(norms) > 1 and set(norms) <= {path for item in found.values() for path in item[1]}
+            all_norms = len(norms) > 1 and set(norms) <= {
+                path for item in found.values() for path in item[1]
+            }
             weight = NOTE if all_norms else SUSPICIOUS
             yield HealthFinding(weight, "mode", say("health.other_mode", **facts), top, first)
 

@@ -21,19 +21,30 @@ def result(*units):
 
 def unit(paired=4, only=(0, 0), error="", **verdicts):
     return UnitSummary(
-        0, 0, error, counts=UnitCounts(pairs={"exact": paired, "": sum(only)}, only=only, verdicts=verdicts)
+        0,
+        0,
+        error,
+        counts=UnitCounts(pairs={"exact": paired, "": sum(only)}, only=only, verdicts=verdicts),
     )
 
 
 @pytest.mark.parametrize(
     ("units", "status"),
     [
-        ([unit(same=4)], 0), ([unit(close=4)], 0), ([unit(differs=1)], 1), ([unit(shape=1)], 1),
-        ([unit(error="cut")], 2), ([unit(), unit(error="cut")], 2), ([unit(paired=0)], 2),
-        ([unit(4, (4, 4))], 0), ([unit(4, (5, 5))], 2), ([unit(4, (900, 0))], 0), ([unit(4, (0, 900))], 0),
+        ([unit(same=4)], 0),
+        ([unit(close=4)], 0),
+        ([unit(differs=1)], 1),
+        ([unit(shape=1)], 1),
+        ([unit(error="cut")], 2),
+        ([unit(), unit(error="cut")], 2),
+        ([unit(paired=0)], 2),
+        ([unit(4, (4, 4))], 0),
+        ([unit(4, (5, 5))], 2),
+        ([unit(4, (900, 0))], 0),
+        ([unit(4, (0, 900))], 0),
         ([unit(1, (9, 9)), unit(40)], 0),
     ],
-)  # fmt: skip
+)
 def test_the_exit_status(units, status):
     """Half of the calls of the side that has fewer must have a partner."""
     assert result(*units).status == status
@@ -50,7 +61,8 @@ def test_a_rule_that_fits_no_tensor_of_any_unit_is_told():
     with pytest.raises(UsageError, match="'typo'"):
         check_rules([("typo", "rel_l2 <= 1"), ("softmax", "rel_l2 <= 1")], units)
     check_rules(
-        [("x", "rel_l2 <= 1"), ("y", "rel_l2 <= 1")], [*units, UnitSummary(1, 0, counts=UnitCounts(rules_used=(1, 0)))]
+        [("x", "rel_l2 <= 1"), ("y", "rel_l2 <= 1")],
+        [*units, UnitSummary(1, 0, counts=UnitCounts(rules_used=(1, 0)))],
     )
 
 
@@ -90,7 +102,9 @@ def test_without_a_common_step_nothing_can_be_compared():
 
 
 def table(a, b):
-    made = [dict(zip(STATISTICS_COLUMNS, row)) for row in rows(JudgedPairs(dump(a), dump(b), Options()))]
+    made = [
+        dict(zip(STATISTICS_COLUMNS, row)) for row in rows(JudgedPairs(dump(a), dump(b), Options()))
+    ]
     assert all(len(row) == len(STATISTICS_COLUMNS) for row in made)
     return made
 
@@ -99,7 +113,12 @@ def test_npu_is_b_and_differences_are_counted_from_a():
     a = {"Functional.f.0.forward": forward([], [tensor(Max=2.0, Min=-1.0)])}
     b = {"Functional.f.0.forward": forward([], [tensor(Max=3.0, Min=-2.0)])}
     (row,) = table(a, b)
-    assert (row["NPU max"], row["Bench max"], row["Max diff"], row["MaxRelativeErr"]) == (3.0, 2.0, 1.0, "50.000000%")
+    assert (row["NPU max"], row["Bench max"], row["Max diff"], row["MaxRelativeErr"]) == (
+        3.0,
+        2.0,
+        1.0,
+        "50.000000%",
+    )
     assert (row["Min diff"], row["MinRelativeErr"], row["Mean diff"]) == (-1.0, "100.000000%", 0.0)
     assert row["Result"] == "error"
     assert table(a, a)[0]["Result"] == "pass"
@@ -109,4 +128,6 @@ def test_a_call_without_a_partner_has_a_row_too():
     a, b = calls("relu x -> y"), calls("relu x -> y", "exp y -> z")
     found = [(row["NPU Name"], row["Bench Name"]) for row in table(a, b)]
     assert ("Functional.exp.0.forward", "N/A") in found
-    assert ("N/A", "Functional.exp.0.forward") in [(row["NPU Name"], row["Bench Name"]) for row in table(b, a)]
+    assert ("N/A", "Functional.exp.0.forward") in [
+        (row["NPU Name"], row["Bench Name"]) for row in table(b, a)
+    ]

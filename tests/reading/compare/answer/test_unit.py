@@ -17,18 +17,24 @@ def unit(a, b, trees=({}, {}), headers=({}, {}), **options):
 
 
 def test_pairs_and_verdicts_are_counted():
-    a, b = calls("relu x -> a", "exp a -> b", "log b -> c:1"), calls("relu x -> a", "relu a -> d", "exp a -> b'")
+    a, b = (
+        calls("relu x -> a", "exp a -> b", "log b -> c:1"),
+        calls("relu x -> a", "relu a -> d", "exp a -> b'"),
+    )
     counts = unit(a, b).counts
     assert counts.pairs == {"exact": 2, "": 2}
     assert counts.verdicts == {"equal numbers": 3, "differs": 1}
     assert (counts.only, counts.only_a, counts.only_b) == (
-        (1, 1), ("Functional.log.0.forward",), ("Functional.relu.1.forward",),
-    )  # fmt: skip
+        (1, 1),
+        ("Functional.log.0.forward",),
+        ("Functional.relu.1.forward",),
+    )
     assert (counts.paired, counts.differs, counts.is_exact) == (2, 1, False)
 
 
 @pytest.mark.parametrize(
-    ("words", "exact", "differs"), [(("y", "y"), True, 0), (("y", "y~"), False, 0), (("y", "z"), False, 1)]
+    ("words", "exact", "differs"),
+    [(("y", "y"), True, 0), (("y", "y~"), False, 0), (("y", "z"), False, 1)],
 )
 def test_a_step_without_noise_is_exact(words, exact, differs):
     counts = unit(*(calls(f"relu x -> {word}") for word in words)).counts
@@ -60,8 +66,9 @@ def test_what_a_rank_sends_into_a_collective():
     b = calls(f"{reduce} x -> y", "relu u -> a'", f"{reduce} a' -> b'")
     found = unit(a, b).origins.collectives
     assert [(item.key, item.sent_off, item.origin) for item in found] == [
-        (("world", reduce, 1), False, False), (("world", reduce, 2), True, False),
-    ]  # fmt: skip
+        (("world", reduce, 1), False, False),
+        (("world", reduce, 2), True, False),
+    ]
     b = calls(f"{reduce} x -> y'", "relu u -> a", f"{reduce} a -> b")
     assert [item.origin for item in unit(a, b).origins.collectives] == [True, False]
 
@@ -70,7 +77,10 @@ def test_many_parameters_that_differ_are_one_origin():
     names = [f"Cell.fc{place}.Dense.forward.0" for place in range(5)]
     a, b = (
         {
-            name: {**forward([named("x")], [named(f"y{name}{side}")]), "parameters": {"w": named(f"w{name}{side}")}}
+            name: {
+                **forward([named("x")], [named(f"y{name}{side}")]),
+                "parameters": {"w": named(f"w{name}{side}")},
+            }
             for name in names
         }
         for side in "ab"
@@ -91,10 +101,13 @@ def test_a_dump_that_cannot_be_read_is_an_error():
 @pytest.mark.parametrize(
     ("a", "b", "count"),
     [
-        ({"run": {"seed": 1}}, {"run": {"seed": 1}}, 0), ({"run": {"seed": 1}}, {"run": {"seed": 2}}, 1),
-        ({"run": {"rank": 0, "host": "a"}}, {"run": {"rank": 1, "host": "b"}}, 0), ({"run": {"seed": 1}}, {}, 0),
-        ({"level": "L0"}, {"level": "L1"}, 1), ({"run": {"seed": 1}}, {"run": {}}, 1),
+        ({"run": {"seed": 1}}, {"run": {"seed": 1}}, 0),
+        ({"run": {"seed": 1}}, {"run": {"seed": 2}}, 1),
+        ({"run": {"rank": 0, "host": "a"}}, {"run": {"rank": 1, "host": "b"}}, 0),
+        ({"run": {"seed": 1}}, {}, 0),
+        ({"level": "L0"}, {"level": "L1"}, 1),
+        ({"run": {"seed": 1}}, {"run": {}}, 1),
     ],
-)  # fmt: skip
+)
 def test_headers_differ_in_what_makes_a_run_another(a, b, count):
     assert len(header_differences(dump({}, **a), dump({}, **b))) == count

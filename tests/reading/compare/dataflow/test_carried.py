@@ -51,8 +51,14 @@ def test_what_a_call_carries_on_is_no_difference_and_the_call_that_adds_it_is_th
 
 def test_products_that_all_round_in_another_way_are_a_note():
     unit = compared(NET, [3e-4, 3e-4, 4e-4, 4e-4, 4e-4, 4e-4, 4e-4, 4e-4])
-    assert named(unit) == [] and unit.counts.kernels == ("products of matrices",) and unit.counts.differs == 0
-    assert "kernel difference: products of matrices round in another way in all 3 calls" in str(unit.notes[-1])
+    assert (
+        named(unit) == []
+        and unit.counts.kernels == ("products of matrices",)
+        and unit.counts.differs == 0
+    )
+    assert "kernel difference: products of matrices round in another way in all 3 calls" in str(
+        unit.notes[-1]
+    )
 
 
 def test_a_wrong_kernel_behind_them_is_named():
@@ -76,19 +82,29 @@ def test_a_parameter_is_not_excused_by_the_differences_before_it():
         x, w, y, z = (rng.rand(4, 4) for _ in range(4))
         return {
             "Functional.matmul.0.forward": forward([record(x)], [record(y * (1 + off))]),
-            "Functional.mul.0.forward": forward([record(y * (1 + off)), record(w * factor)], [record(z * factor)]),
-            "Functional.matmul.1.forward": forward([record(z * factor)], [record(x * 3 * (1 + off))]),
+            "Functional.mul.0.forward": forward(
+                [record(y * (1 + off)), record(w * factor)], [record(z * factor)]
+            ),
+            "Functional.matmul.1.forward": forward(
+                [record(z * factor)], [record(x * 3 * (1 + off))]
+            ),
         }
 
     a, b = dump(data(1.0, 0.0)), dump(data(1.01, 3e-4))
-    noise = {f"{name}.{place}": NOISE for name in a.data for place in ("input.0", "input.1", "output.0")}
+    noise = {
+        f"{name}.{place}": NOISE for name in a.data for place in ("input.0", "input.1", "output.0")
+    }
     unit = compare_unit(a.folder, b.folder, Options(noise={(a.step, a.rank): NetNoise(noise)}))
-    assert [(origin.name.split(".")[1], origin.place) for origin in unit.origins.first] == [("mul", "input.1")]
+    assert [(origin.name.split(".")[1], origin.place) for origin in unit.origins.first] == [
+        ("mul", "input.1")
+    ]
 
 
 @pytest.mark.parametrize("factor", [1.0, 100.0])
 def test_the_factor_of_all_tolerances_counts(factor):
     a, b = dump(chain(NET, [0.0] * 8)), dump(chain(NET, [0, 0, 0, 0, 3e-6, 3e-6, 3e-6, 3e-6]))
     noise = {f"{name}.{place}": NOISE for name in a.data for place in ("input.0", "output.0")}
-    unit = compare_unit(a.folder, b.folder, Options(noise={(a.step, a.rank): NetNoise(noise)}, factor=factor))
+    unit = compare_unit(
+        a.folder, b.folder, Options(noise={(a.step, a.rank): NetNoise(noise)}, factor=factor)
+    )
     assert bool(unit.origins.first) is (factor == 1.0)

@@ -35,7 +35,9 @@ def test_taint_passes_through_equal_numbers_and_ends_at_equal_bits():
         assert named_nodes(graph, graph.tainted) == tainted
 
 
-@pytest.mark.parametrize(("dtype", "ends"), [("Int32", True), ("UInt8", True), ("Bool", True), ("Float32", False)])
+@pytest.mark.parametrize(
+    ("dtype", "ends"), [("Int32", True), ("UInt8", True), ("Bool", True), ("Float32", False)]
+)
 def test_taint_ends_at_equal_integers(dtype, ends):
     def data(first, last):
         whole = named("i") | {"dtype": dtype}
@@ -51,10 +53,14 @@ def test_taint_ends_at_equal_integers(dtype, ends):
 
 def test_the_calls_that_made_an_input():
     graph = graph_of(
-        calls("relu x -> a", "exp x -> b", "add a b -> c"), calls("exp x -> b", "relu x -> a", "add a b -> c")
+        calls("relu x -> a", "exp x -> b", "add a b -> c"),
+        calls("exp x -> b", "relu x -> a", "add a b -> c"),
     )
     (add,) = [node for node in range(3) if graph.name(node) == "Functional.add.0.forward"]
-    names = [[graph.name(node) for node in graph.producer_nodes(add, f"input.{place}")] for place in (0, 1)]
+    names = [
+        [graph.name(node) for node in graph.producer_nodes(add, f"input.{place}")]
+        for place in (0, 1)
+    ]
     assert names == [["Functional.relu.0.forward"] * 2, ["Functional.exp.0.forward"] * 2]
     assert graph.producer_nodes(0, "input.0") == (NONE, NONE)
     assert graph.is_outside(0, "input.0") and not graph.is_outside(add, "input.0")
@@ -77,7 +83,9 @@ def test_a_view_that_was_not_recorded_has_the_root_of_what_it_views():
     ],
 )
 def test_the_sides_take_an_input_from_other_outputs_of_a_call(made, used, other):
-    graph = graph_of(*(calls(f"split x -> {words}", f"exp {word} -> e") for words, word in zip(made, used)))
+    graph = graph_of(
+        *(calls(f"split x -> {words}", f"exp {word} -> e") for words, word in zip(made, used))
+    )
     assert graph.uses_other_output(1, "input.0") is other
 
 
@@ -98,7 +106,10 @@ def test_a_call_more_or_another_argument_is_soft_and_so_is_what_follows():
 
 
 def test_a_soft_change_ends_where_the_value_is_surely_the_same():
-    graph = graph_of(calls("relu x 1 -> a", "exp a -> b", md5=True), calls("relu x 2 -> a", "exp a -> b", md5=True))
+    graph = graph_of(
+        calls("relu x 1 -> a", "exp a -> b", md5=True),
+        calls("relu x 2 -> a", "exp a -> b", md5=True),
+    )
     assert graph.soft == [0, NONE]
 
 
@@ -112,8 +123,12 @@ def test_a_transposition_more_may_permute_what_looks_the_same():
 
 def test_a_backward_that_one_side_lacks_is_off():
     forwards = ("relu x -> a", "exp a -> b")
-    graph = graph_of(calls(*forwards, "exp! gb -> ga", "relu! ga -> gx"), calls(*forwards, "exp! gb -> ga"))
-    assert [graph.name(node) for node, off in enumerate(graph.off) if off] == ["Functional.relu.0.backward"]
+    graph = graph_of(
+        calls(*forwards, "exp! gb -> ga", "relu! ga -> gx"), calls(*forwards, "exp! gb -> ga")
+    )
+    assert [graph.name(node) for node, off in enumerate(graph.off) if off] == [
+        "Functional.relu.0.backward"
+    ]
 
 
 def test_a_backward_of_a_call_that_the_other_side_lacks_is_none_that_is_lost():
@@ -125,7 +140,9 @@ def test_the_gradient_of_a_call_follows_from_those_of_its_users():
     lines = ("relu x -> a", "exp a -> b", "exp! gb -> ga", "relu! ga -> gx")
     other = (*lines[:2], "exp! gb -> ga'", "relu! ga' -> gx'")
     graph = graph_of(calls(*lines), calls(*other))
-    assert [graph.name(node)[11:] for node, it in enumerate(graph.tainted) if it] == ["relu.0.backward"]
+    assert [graph.name(node)[11:] for node, it in enumerate(graph.tainted) if it] == [
+        "relu.0.backward"
+    ]
 
 
 def test_a_parameter_that_differs_after_an_update_follows_from_it():
@@ -133,7 +150,11 @@ def test_a_parameter_that_differs_after_an_update_follows_from_it():
         given = {"parameters": [value("w")], "learning_rate": value(rate)}
         return {
             **calls("relu x -> a", "relu! ga -> gx"),
-            "Cell.optimizer.SGD.forward.0": {"input_args": [[named("g")]], "input_kwargs": given, "output": []},
+            "Cell.optimizer.SGD.forward.0": {
+                "input_args": [[named("g")]],
+                "input_kwargs": given,
+                "output": [],
+            },
             "Cell.fc.Dense.forward.0": {
                 **forward([named("x")], [named(f"y{weight}")]),
                 "parameters": {"w": named(weight)},
@@ -141,7 +162,9 @@ def test_a_parameter_that_differs_after_an_update_follows_from_it():
         }
 
     graph = graph_of(data(0.1, "w1"), data(0.2, "w2"))
-    assert [graph.name(node) for node, it in enumerate(graph.tainted) if it] == ["Cell.fc.Dense.forward.0"]
+    assert [graph.name(node) for node, it in enumerate(graph.tainted) if it] == [
+        "Cell.fc.Dense.forward.0"
+    ]
 
 
 def test_a_dtype_that_differs_is_soft():

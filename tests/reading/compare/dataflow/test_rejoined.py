@@ -15,7 +15,9 @@ PLAIN = ("add x a -> xa", "add xa b -> s", "exp s -> t", "log t -> u")
 
 def compared(a, b):
     a, b = dump(calls(*a)), dump(calls(*b))
-    noise = {f"{name}.{place}": 1e-6 for name in a.data for place in ("input.0", "input.1", "output.0")}
+    noise = {
+        f"{name}.{place}": 1e-6 for name in a.data for place in ("input.0", "input.1", "output.0")
+    }
     return compare_unit(a.folder, b.folder, Options(noise={(a.step, a.rank): NetNoise(noise)}))
 
 
@@ -27,14 +29,18 @@ def compared(a, b):
     ],
 )
 def test_a_sum_in_another_order_is_no_difference(other):
-    unit = compared((*("relu i -> x", "relu j -> a", "relu k -> b"), *PLAIN), (
-        *("relu i -> x", "relu j -> a", "relu k -> b"), *other))  # fmt: skip
+    unit = compared(
+        (*("relu i -> x", "relu j -> a", "relu k -> b"), *PLAIN),
+        (*("relu i -> x", "relu j -> a", "relu k -> b"), *other),
+    )
     assert unit.origins.first == () and unit.counts.differs == 0
 
 
 def test_another_sum_is_one():
     before = ("relu i -> x", "relu j -> a", "relu k -> b")
-    unit = compared((*before, *PLAIN), (*before, "add a b -> ab", "add x ab -> w", "exp w -> v", "log v -> q"))
+    unit = compared(
+        (*before, *PLAIN), (*before, "add a b -> ab", "add x ab -> w", "exp w -> v", "log v -> q")
+    )
     assert unit.origins.first and unit.counts.differs
 
 

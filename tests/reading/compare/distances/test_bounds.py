@@ -16,7 +16,14 @@ from tests.reading.builders import record, tensor
 @pytest.mark.parametrize(("norm", "least"), [(3.0, 0.0), (math.inf, 0.0)])
 def test_an_infinite_norm_of_finite_data_is_unknown(norm, least):
     """A device adds in float32: beyond 1e19 the sum of squares leaves its range."""
-    device = {"dtype": "Float32", "shape": [4], "Max": 1e25, "Min": 0.0, "Mean": 5e24, "Norm": math.inf}
+    device = {
+        "dtype": "Float32",
+        "shape": [4],
+        "Max": 1e25,
+        "Min": 0.0,
+        "Mean": 5e24,
+        "Norm": math.inf,
+    }
     assert distance(device, {**device, "Norm": norm}).rel_l2 == least
     assert distance({**device, "Norm": norm}, device).rel_l2 == least
     assert distance(device, {**device, "Max": 2e25}).rel_l2 == 0.5
@@ -27,9 +34,12 @@ def test_an_infinite_norm_of_finite_data_is_unknown(norm, least):
 def test_the_bound_is_never_above_the_distance(seed):
     rng = np.random.RandomState(seed)
     a = (
-        rng.randn(*rng.randint(1, 9, rng.randint(1, 4))) * 10.0 ** rng.randint(-6, 6) + rng.choice([0, 0, 100])
+        rng.randn(*rng.randint(1, 9, rng.randint(1, 4))) * 10.0 ** rng.randint(-6, 6)
+        + rng.choice([0, 0, 100])
     ).astype("f")
-    b = (a + a * 10.0 ** rng.randint(-7, 1) * rng.randn(*a.shape) if seed % 3 else rng.permutation(a)).astype("f")
+    b = (
+        a + a * 10.0 ** rng.randint(-7, 1) * rng.randn(*a.shape) if seed % 3 else rng.permutation(a)
+    ).astype("f")
     true = np.linalg.norm(a.astype("d") - b.astype("d")) / max(
         np.linalg.norm(a.astype("d")), np.linalg.norm(b.astype("d"))
     )
@@ -65,7 +75,15 @@ def test_distances_of_statistics(a, b, least):
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"Max": "a"}, {"Norm": []}, {"Mean": {}}, {"shape": None}, {"shape": ["a"]}, {"Norm": None}, {"Max": 10**400}],
+    [
+        {"Max": "a"},
+        {"Norm": []},
+        {"Mean": {}},
+        {"shape": None},
+        {"shape": ["a"]},
+        {"Norm": None},
+        {"Max": 10**400},
+    ],
 )
 def test_records_of_wrong_types_have_some_distance_or_none(wrong):
     for a, b in ((tensor(), {**tensor(), **wrong}), ({**tensor(), **wrong}, tensor())):

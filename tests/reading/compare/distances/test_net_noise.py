@@ -5,7 +5,13 @@ from __future__ import annotations
 
 import pytest
 
-from probe.reading.compare.distances.tolerance import NET_FACTOR, Distance, NetNoise, Tolerances, of_dtype
+from probe.reading.compare.distances.tolerance import (
+    NET_FACTOR,
+    Distance,
+    NetNoise,
+    Tolerances,
+    of_dtype,
+)
 
 
 def samples(*sizes, group=None, dtype="Float32"):
@@ -26,7 +32,9 @@ def test_a_large_sample_is_its_own():
     assert NetNoise.of(samples(1e-7, 1e-7, 0.3, 1e-7))["t2"] == 0.3
 
 
-@pytest.mark.parametrize(("dtype", "unit"), [("Float32", 2**-24), ("torch.float16", 2**-11), ("BFloat16", 2**-8)])
+@pytest.mark.parametrize(
+    ("dtype", "unit"), [("Float32", 2**-24), ("torch.float16", 2**-11), ("BFloat16", 2**-8)]
+)
 def test_the_least_noise_is_one_rounding(dtype, unit):
     assert set(NetNoise.of(samples(0.0, 0.0, dtype=dtype)).values()) == {unit}
 
@@ -40,5 +48,7 @@ def test_the_noise_takes_the_place_of_the_tolerance_of_the_dtype():
     tolerance = of_dtype("Float32")
     assert tolerances.agrees("x", Distance(NET_FACTOR * 1e-7, None), tolerance)
     assert not tolerances.agrees("x", Distance(1e-6, None), tolerance)
-    assert tolerances.agrees("y", Distance(1e-6, None), tolerance)  # it was not in the run that was moved
+    assert tolerances.agrees(
+        "y", Distance(1e-6, None), tolerance
+    )  # it was not in the run that was moved
     assert tolerances.agrees("x", Distance(1e-3, None), of_dtype("Float16"), is_one_dtype=False)

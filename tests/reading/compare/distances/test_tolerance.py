@@ -7,7 +7,13 @@ import math
 
 import pytest
 
-from probe.reading.compare.distances.tolerance import NOISE_FACTOR, UNKNOWN, Distance, ToleranceRule, Tolerances
+from probe.reading.compare.distances.tolerance import (
+    NOISE_FACTOR,
+    UNKNOWN,
+    Distance,
+    ToleranceRule,
+    Tolerances,
+)
 
 FAR = Distance(1e-3, 1e-3)
 
@@ -45,10 +51,15 @@ def test_the_first_rule_that_fits_decides():
 @pytest.mark.parametrize(
     ("condition", "holds"),
     [
-        ("rel_l2 <= 0.001", True), ("rel_l2 < 0.001", False), ("max_abs >= 0.001", True), ("max_abs > 0.001", False),
-        ("rel_l2 == 0.001", True), ("rel_l2 <= 0 or max_abs <= 1", True), ("rel_l2 <= 0 and max_abs <= 1", False),
+        ("rel_l2 <= 0.001", True),
+        ("rel_l2 < 0.001", False),
+        ("max_abs >= 0.001", True),
+        ("max_abs > 0.001", False),
+        ("rel_l2 == 0.001", True),
+        ("rel_l2 <= 0 or max_abs <= 1", True),
+        ("rel_l2 <= 0 and max_abs <= 1", False),
     ],
-)  # fmt: skip
+)
 def test_the_condition_of_a_rule(condition, holds):
     assert ToleranceRule("x", condition).holds(FAR) is holds
 

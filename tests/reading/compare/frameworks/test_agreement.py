@@ -10,7 +10,9 @@ from probe.reading.compare.judging.judge import is_certain, is_noise, is_told, m
 from probe.reading.dumps.entry_name import parse
 from tests.reading.builders import tensor, value
 
-CELL, GRADIENT, API = map(parse, ("Cell.fc.Dense.forward.0", "Cell.fc.Dense.parameters_grad.0", "Mint.add.0.forward"))
+CELL, GRADIENT, API = map(
+    parse, ("Cell.fc.Dense.forward.0", "Cell.fc.Dense.parameters_grad.0", "Mint.add.0.forward")
+)
 
 
 @pytest.mark.parametrize(
@@ -40,10 +42,13 @@ def test_only_arrays_tell_a_square_one_from_itself(shape, exact, certain):
 @pytest.mark.parametrize(
     ("dtypes", "rel_l2", "noise"),
     [
-        (("Float32", "Float32"), 1e-4, True), (("Float32", "Float32"), 1.1e-4, False),
-        (("Float32", "Float16"), 2e-2, True), (("Float16", "Float32"), 2e-2, True), (("Int32", "Int32"), 1e-9, False),
+        (("Float32", "Float32"), 1e-4, True),
+        (("Float32", "Float32"), 1.1e-4, False),
+        (("Float32", "Float16"), 2e-2, True),
+        (("Float16", "Float32"), 2e-2, True),
+        (("Int32", "Int32"), 1e-9, False),
     ],
-)  # fmt: skip
+)
 def test_gradients_may_differ_by_ten_tolerances(dtypes, rel_l2, noise):
     records = [tensor(dtype=dtype) for dtype in dtypes]
     assert is_noise(*records, Distance(rel_l2, 1.0), 1.0) is noise
@@ -55,10 +60,13 @@ def test_gradients_may_differ_by_ten_tolerances(dtypes, rel_l2, noise):
 @pytest.mark.parametrize(
     ("parts", "place", "a", "b", "told"),
     [
-        (API, "input.1", 0.25, 0.5, True), (API, "input.1", 2, None, False), (API, "input.1", "same", "valid", False),
-        (CELL, "input.0", tensor(), None, True), (CELL, "parameters.w", tensor(), None, False),
+        (API, "input.1", 0.25, 0.5, True),
+        (API, "input.1", 2, None, False),
+        (API, "input.1", "same", "valid", False),
+        (CELL, "input.0", tensor(), None, True),
+        (CELL, "parameters.w", tensor(), None, False),
         (CELL, "input.0", None, "x", False),
     ],
-)  # fmt: skip
+)
 def test_which_values_of_one_side_tell_anything(parts, place, a, b, told):
     assert is_told(parts, place, a, b) is told

@@ -42,12 +42,16 @@ def test_the_greatest_difference_is_that_of_all_blocks(monkeypatch, place, block
 @pytest.mark.parametrize(
     ("a", "b", "rel_l2"),
     [
-        ([1.0, math.nan], [1.0, math.nan], 0.0), ([1.0, math.nan], [math.nan, 1.0], math.inf),
-        ([1.0, math.inf], [1.0, -math.inf], math.inf), ([1.0, math.inf], [1.0, math.inf], 0.0),
-        ([3.0, 4.0, math.nan], [3.0, 3.0, math.nan], 0.2), ([0.0], [1.0], 1.0), ([], [], 0.0),
+        ([1.0, math.nan], [1.0, math.nan], 0.0),
+        ([1.0, math.nan], [math.nan, 1.0], math.inf),
+        ([1.0, math.inf], [1.0, -math.inf], math.inf),
+        ([1.0, math.inf], [1.0, math.inf], 0.0),
+        ([3.0, 4.0, math.nan], [3.0, 3.0, math.nan], 0.2),
+        ([0.0], [1.0], 1.0),
+        ([], [], 0.0),
         ([1.0], [1.0, 2.0], math.inf),
     ],
-)  # fmt: skip
+)
 def test_nan_and_inf_at_the_same_places_are_equal(a, b, rel_l2):
     assert apart(np.array(a), np.array(b)) == pytest.approx(rel_l2)
 
@@ -69,7 +73,10 @@ def test_equal_files_have_the_same_bits_and_others_their_distance(tmp_path):
     found = Arrays(tmp_path / "a", tmp_path / "b").refine(a, b, UNKNOWN)
     assert (found.max_abs, found.exact) == (1.0, True)
     assert Arrays(tmp_path / "a", tmp_path / "gone").refine(a, b, UNKNOWN) is UNKNOWN
-    assert Arrays(tmp_path / "a", tmp_path / "b").refine(a, {**b, "data_name": "../x.npy"}, UNKNOWN) is UNKNOWN
+    assert (
+        Arrays(tmp_path / "a", tmp_path / "b").refine(a, {**b, "data_name": "../x.npy"}, UNKNOWN)
+        is UNKNOWN
+    )
 
 
 def shards(tmp_path, whole, parts):

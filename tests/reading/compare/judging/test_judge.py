@@ -27,7 +27,9 @@ def verdict(a, b, name=CALL, **more):
 
 def times(factor, **numbers):
     """Return a record whose numbers are so many times the usual ones."""
-    return tensor(Max=2.0 * factor, Min=-1.0 * factor, Mean=0.5 * factor, Norm=2.0 * factor, **numbers)
+    return tensor(
+        Max=2.0 * factor, Min=-1.0 * factor, Mean=0.5 * factor, Norm=2.0 * factor, **numbers
+    )
 
 
 @pytest.mark.parametrize(
@@ -46,7 +48,11 @@ def times(factor, **numbers):
         (tensor(), value(3), "one side"),
         (tensor(), None, "one side"),
         (None, tensor(), "one side"),
-        (tensor(Max=None, Min=None, Mean=None, Norm=None), tensor(Max=None, Min=None, Mean=None, Norm=None), "unknown"),
+        (
+            tensor(Max=None, Min=None, Mean=None, Norm=None),
+            tensor(Max=None, Min=None, Mean=None, Norm=None),
+            "unknown",
+        ),
         (tensor(unwritten=True), times(9.0), "unknown"),
         (tensor(not_combined=True), times(9.0), "not combined"),
         (tensor(not_combined=True), None, "not combined"),
@@ -62,24 +68,31 @@ def test_the_verdict_on_two_values(a, b, said):
 @pytest.mark.parametrize(
     ("dtypes", "factor", "said"),
     [
-        (("Float16", "Float16"), 1.001, "close"), (("Float16", "Float16"), 1.01, "differs"),
-        (("BFloat16", "BFloat16"), 1.01, "close"), (("Float32", "BFloat16"), 1.01, "close"),
-        (("BFloat16", "Float32"), 1.01, "close"), (("Int32", "Int32"), 1.0 + 1e-12, "differs"),
+        (("Float16", "Float16"), 1.001, "close"),
+        (("Float16", "Float16"), 1.01, "differs"),
+        (("BFloat16", "BFloat16"), 1.01, "close"),
+        (("Float32", "BFloat16"), 1.01, "close"),
+        (("BFloat16", "Float32"), 1.01, "close"),
+        (("Int32", "Int32"), 1.0 + 1e-12, "differs"),
     ],
-)  # fmt: skip
+)
 def test_the_less_exact_dtype_of_the_two_gives_the_tolerance(dtypes, factor, said):
     assert verdict(tensor(dtype=dtypes[0]), times(factor, dtype=dtypes[1])) == said
 
 
 @pytest.mark.parametrize(
-    ("floor", "said"), [((1e-2, 1e-2), "close"), ((1e-2, 1e-9), "differs"), ((1e-9, 1e-2), "differs")]
+    ("floor", "said"),
+    [((1e-2, 1e-2), "close"), ((1e-2, 1e-9), "differs"), ((1e-9, 1e-2), "differs")],
 )
 def test_calls_before_in_half_precision_count_where_both_sides_have_them(floor, said):
     assert verdict(tensor(), times(1.001), floor=floor) == said
 
 
 def test_an_input_that_is_a_tensor_on_one_side_alone_is_an_argument_where_the_outputs_agree():
-    a, b = forward([tensor(), value(2.0)], [tensor()]), forward([tensor(), tensor(shape=[])], [tensor()])
+    a, b = (
+        forward([tensor(), value(2.0)], [tensor()]),
+        forward([tensor(), tensor(shape=[])], [tensor()]),
+    )
     assert [slot.verdict for slot in slots(a, b)] == ["equal numbers", "argument", "equal numbers"]
     b["output"] = [times(2.0)]
     assert [slot.verdict for slot in slots(a, b)] == ["equal numbers", "one side", "differs"]
@@ -88,7 +101,10 @@ def test_an_input_that_is_a_tensor_on_one_side_alone_is_an_argument_where_the_ou
 def test_moving_statistics_are_outputs():
     name = "Cell.bn.BatchNorm2d.forward.0"
     a, b = (
-        {**forward([tensor()], [tensor()]), "parameters": {"gamma": tensor(), "moving_mean": times(factor)}}
+        {
+            **forward([tensor()], [tensor()]),
+            "parameters": {"gamma": tensor(), "moving_mean": times(factor)},
+        }
         for factor in (1.0, 2.0)
     )
     found = {slot.place: (slot.is_input, slot.verdict) for slot in slots(a, b, name)}
@@ -111,7 +127,10 @@ SUM = "Functional.sum.0.forward"
 
 def followed(a, b, judge=None, name=SUM):
     judge = judge or Judge(Tolerances())
-    return {slot.place: slot.verdict for slot in judge.follow(name, parse(name), slots(a, b, name, judge=judge))}
+    return {
+        slot.place: slot.verdict
+        for slot in judge.follow(name, parse(name), slots(a, b, name, judge=judge))
+    }
 
 
 def small(factor, **numbers):
@@ -124,7 +143,9 @@ def test_the_rounding_of_a_sum_that_is_zero_is_near_zero():
 
 
 @pytest.mark.parametrize(
-    ("shape", "said"), [([2, 3], "near zero"), ([1], "near zero"), ([7], "differs")], ids=["as many", "fewer", "more"]
+    ("shape", "said"),
+    [([2, 3], "near zero"), ([1], "near zero"), ([7], "differs")],
+    ids=["as many", "fewer", "more"],
 )
 def test_rounding_has_no_more_elements_than_what_it_is_the_rounding_of(shape, said):
     a, b = (forward([tensor()], [small(factor, shape=shape)]) for factor in (1.0, 3.0))
@@ -139,7 +160,9 @@ def test_the_result_of_a_call_that_does_not_add_is_no_rounding():
 def test_rounding_is_as_far_apart_as_it_is_beside_the_terms_of_its_sum():
     judge = Judge(Tolerances())
     a, b = forward([tensor()], [small(1.0)]), forward([tensor()], [small(3.0)])
-    (slot,) = (slot for slot in judge.follow(SUM, parse(SUM), slots(a, b, SUM, judge)) if not slot.is_input)
+    (slot,) = (
+        slot for slot in judge.follow(SUM, parse(SUM), slots(a, b, SUM, judge)) if not slot.is_input
+    )
     assert slot.verdict == "near zero"
     assert 0.0 < slot.distance.rel_l2 < 1e-5
 
@@ -158,12 +181,16 @@ def test_what_is_made_of_rounding_alone_is_near_zero_too():
 
 
 @pytest.mark.parametrize(
-    ("shape", "gap", "said"), [([2, 3], 9e-6, "near zero"), ([2, 3], 2e-5, "differs"), ([1], 2e-5, "near zero")]
+    ("shape", "gap", "said"),
+    [([2, 3], 9e-6, "near zero"), ([2, 3], 2e-5, "differs"), ([1], 2e-5, "near zero")],
 )
 def test_outputs_that_cancel_carry_the_noise_of_the_inputs(shape, gap, said):
     """An input differs by 1e-6; an output may by ten times as much, times the root of the terms of its sum."""
     a = forward([times(0.5)], [tensor(Max=5e-4, Min=0.0, Mean=0.0, Norm=5e-4, shape=shape)])
-    b = forward([times(0.5 * (1 + 1e-6))], [tensor(Max=5e-4 + gap, Min=0.0, Mean=0.0, Norm=5e-4, shape=shape)])
+    b = forward(
+        [times(0.5 * (1 + 1e-6))],
+        [tensor(Max=5e-4 + gap, Min=0.0, Mean=0.0, Norm=5e-4, shape=shape)],
+    )
     assert followed(a, b)["output.0"] == said
 
 
@@ -206,15 +233,23 @@ def test_an_array_that_is_read_decides():
 @pytest.mark.parametrize(
     ("name", "place", "unwritten"),
     [
-        ("Mint.empty.0.forward", "output.0", True), ("Mint.zeros.0.forward", "output.0", False),
-        ("Primitive.bn.BatchNorm.0.forward", "output.2", True), ("Primitive.bn.BatchNorm.0.forward", "input.2", False),
+        ("Mint.empty.0.forward", "output.0", True),
+        ("Mint.zeros.0.forward", "output.0", False),
+        ("Primitive.bn.BatchNorm.0.forward", "output.2", True),
+        ("Primitive.bn.BatchNorm.0.forward", "input.2", False),
         ("Primitive.bn.BatchNorm.0.backward", "output.2", False),
     ],
-)  # fmt: skip
+)
 def test_memory_as_it_was(name, place, unwritten):
     assert is_unwritten(parse(name), place) is unwritten
 
 
 def test_equal_places_have_the_place_of_their_part():
     a = forward([named("x"), [named("y"), named("z")]], [named("u")], mask=named("m"))
-    assert [slot.place for slot in slots(a, a)] == ["input.0", "input.1.0", "input.1.1", "kwargs.mask", "output.0"]
+    assert [slot.place for slot in slots(a, a)] == [
+        "input.0",
+        "input.1.0",
+        "input.1.1",
+        "kwargs.mask",
+        "output.0",
+    ]

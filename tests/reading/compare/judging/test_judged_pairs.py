@@ -25,13 +25,19 @@ def mixed(factor, dtype):
     return {
         "Functional.f.0.forward": forward([tensor()], [half]),
         "Functional.g.0.forward": forward([half], [tensor(norm=5.0 * factor, Max=5.0 * factor)]),
-        "Functional.h.0.forward": forward([tensor(norm=7.0)], [tensor(norm=8.0 * factor, Max=8.0 * factor)]),
+        "Functional.h.0.forward": forward(
+            [tensor(norm=7.0)], [tensor(norm=8.0 * factor, Max=8.0 * factor)]
+        ),
     }
 
 
 @pytest.mark.parametrize(
     ("a", "b", "said"),
-    [("Float16", "Float16", "close"), ("Float32", "Float32", "differs"), ("Float16", "Float32", "differs")],
+    [
+        ("Float16", "Float16", "close"),
+        ("Float32", "Float32", "differs"),
+        ("Float16", "Float32", "differs"),
+    ],
 )
 def test_a_call_behind_half_precision_on_both_sides_may_differ_as_much(a, b, said):
     found = verdicts(judged(mixed(1.0, a), mixed(1.001, b)))
@@ -42,7 +48,10 @@ def test_a_call_behind_half_precision_on_both_sides_may_differ_as_much(a, b, sai
 def test_backwards_may_differ_as_much_as_any_backward_or_forward_before_them():
     back = {"input": [tensor(norm=6.0)], "output": [tensor(norm=6.0)]}
     a, b = (
-        {**mixed(1.0, "Float16"), "Functional.g.0.backward": {**back, "output": [tensor(norm=6.0 * factor)]}}
+        {
+            **mixed(1.0, "Float16"),
+            "Functional.g.0.backward": {**back, "output": [tensor(norm=6.0 * factor)]},
+        }
         for factor in (1.0, 1.001)
     )
     assert verdicts(judged(a, b))["Functional.g.0.backward output.0"] == "close"
@@ -50,12 +59,20 @@ def test_backwards_may_differ_as_much_as_any_backward_or_forward_before_them():
 
 def update(gradient):
     given = {"parameters": [value("w")], "learning_rate": value(0.1)}
-    return {"Cell.optimizer.SGD.forward.0": {"input_args": [[gradient]], "input_kwargs": given, "output": []}}
+    return {
+        "Cell.optimizer.SGD.forward.0": {
+            "input_args": [[gradient]],
+            "input_kwargs": given,
+            "output": [],
+        }
+    }
 
 
 def training(rows, passes, gradient="g"):
     """Return the entries of some passes over a batch, and the update."""
-    data = calls(*(f"matmul x{rows}.{place}:{rows}x3 -> y{rows}.{place}:{rows}x2" for place in range(passes)))
+    data = calls(
+        *(f"matmul x{rows}.{place}:{rows}x3 -> y{rows}.{place}:{rows}x2" for place in range(passes))
+    )
     return {**data, **calls("f x -> y", "f! gy -> gx"), **update(named(gradient))}
 
 

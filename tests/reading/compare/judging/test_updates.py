@@ -6,7 +6,12 @@ from __future__ import annotations
 import pytest
 
 from probe.reading.compare.distances.tolerance import APART, UNKNOWN
-from probe.reading.compare.judging.judged_pairs import batches, enters_equal, judge_numbers, of_other_batch
+from probe.reading.compare.judging.judged_pairs import (
+    batches,
+    enters_equal,
+    judge_numbers,
+    of_other_batch,
+)
 from probe.reading.compare.judging.verdicts import Slot
 from tests.reading.builders import tensor, value
 
@@ -19,10 +24,16 @@ def number(a, b, place="kwargs.learning_rate"):
 @pytest.mark.parametrize(
     ("a", "b", "said"),
     [
-        (0.1, 0.1, ""), (0.1, 0.2, "differs"), (0.1, 0.1 * (1 + 1e-7), ""), (0.1, 0.1 * (1 + 1e-5), "differs"),
-        (1e-8, 2e-8, "differs"), (1e6, 1e6 + 0.5, ""), (0.0, 1e-9, "differs"), (-0.1, 0.1, "differs"),
+        (0.1, 0.1, ""),
+        (0.1, 0.2, "differs"),
+        (0.1, 0.1 * (1 + 1e-7), ""),
+        (0.1, 0.1 * (1 + 1e-5), "differs"),
+        (1e-8, 2e-8, "differs"),
+        (1e6, 1e6 + 0.5, ""),
+        (0.0, 1e-9, "differs"),
+        (-0.1, 0.1, "differs"),
     ],
-)  # fmt: skip
+)
 def test_numbers_differ_by_their_ratio(a, b, said):
     assert number(value(a), value(b)) == number(value(b), value(a)) == said
 
@@ -38,7 +49,10 @@ def test_other_places_and_words_are_left_alone():
 
 
 def gradients(*verdicts):
-    return [Slot(f"input.0.{place}", True, None, None, UNKNOWN, verdict) for place, verdict in enumerate(verdicts)]
+    return [
+        Slot(f"input.0.{place}", True, None, None, UNKNOWN, verdict)
+        for place, verdict in enumerate(verdicts)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -63,12 +77,17 @@ def shapes(a, b, verdict="shape", is_input=True):
 @pytest.mark.parametrize(
     ("slots", "rows"),
     [
-        (shapes([8, 3], [4, 3]), (8, 4)), (shapes([4, 3], [8, 3]), (4, 8)), (shapes([8, 3], [3, 3]), (0, 0)),
-        (shapes([8, 3], [4, 5]), (0, 0)), (shapes([8, 3], [4, 3], is_input=False), (0, 0)),
+        (shapes([8, 3], [4, 3]), (8, 4)),
+        (shapes([4, 3], [8, 3]), (4, 8)),
+        (shapes([8, 3], [3, 3]), (0, 0)),
+        (shapes([8, 3], [4, 5]), (0, 0)),
+        (shapes([8, 3], [4, 3], is_input=False), (0, 0)),
         (shapes([8, 3], [0, 3]), (0, 0)),
-        (shapes([8, 3], [4, 3], "differs"), (0, 0)), (shapes(["a"], [4]), (0, 0)), ([], (0, 0)),
+        (shapes([8, 3], [4, 3], "differs"), (0, 0)),
+        (shapes(["a"], [4]), (0, 0)),
+        ([], (0, 0)),
     ],
-)  # fmt: skip
+)
 def test_one_side_divides_the_batch(slots, rows):
     assert batches(slots) == rows
 
@@ -76,4 +95,9 @@ def test_one_side_divides_the_batch(slots, rows):
 def test_of_another_batch_only_a_parameter_counts():
     places = ("input.0", "output.0", "parameters.weight", "parameters.moving_mean")
     slots = [Slot(place, True, None, None, APART, "differs") for place in places]
-    assert [slot.verdict for slot in of_other_batch(slots)] == ["other batch", "other batch", "differs", "other batch"]
+    assert [slot.verdict for slot in of_other_batch(slots)] == [
+        "other batch",
+        "other batch",
+        "differs",
+        "other batch",
+    ]

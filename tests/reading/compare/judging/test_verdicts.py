@@ -15,9 +15,27 @@ def slot(verdict, a=None, b=None):
 
 
 def test_with_every_bit_each_difference_within_the_tolerance_counts():
-    verdicts = ["same", "equal numbers", "close", "other bits", "near zero", "differs", "unknown", "argument"]
+    verdicts = [
+        "same",
+        "equal numbers",
+        "close",
+        "other bits",
+        "near zero",
+        "differs",
+        "unknown",
+        "argument",
+    ]
     found = [item.verdict for item in sharpened([slot(verdict) for verdict in verdicts])]
-    assert found == ["same", "equal numbers", "differs", "differs", "differs", "differs", "unknown", "argument"]
+    assert found == [
+        "same",
+        "equal numbers",
+        "differs",
+        "differs",
+        "differs",
+        "differs",
+        "unknown",
+        "argument",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -35,8 +53,13 @@ def test_a_permutation_keeps_both_ends(verdict, numbers, permuted):
 
 @pytest.mark.parametrize(
     ("name", "state"),
-    [("moving_mean", True), ("parameters.bn.running_var", True), ("moving_variance", True), ("moving_means", False),
-     ("gamma", False)],
-)  # fmt: skip
+    [
+        ("moving_mean", True),
+        ("parameters.bn.running_var", True),
+        ("moving_variance", True),
+        ("moving_means", False),
+        ("gamma", False),
+    ],
+)
 def test_a_state_is_changed_by_the_forward(name, state):
     assert is_state(name) is state

@@ -85,7 +85,11 @@ class Split:
         if last == "embedding":
             if shape[:1] == [VOCABULARY]:
                 return 0
-            return PARTIAL if parts.api == "gather" and place == "output.0" and parts.direction == "forward" else None
+            return (
+                PARTIAL
+                if parts.api == "gather" and place == "output.0" and parts.direction == "forward"
+                else None
+            )
         if last in COLUMN:
             if last == "head" and is_cell and not place.startswith("parameters"):
                 return None  # gathered
@@ -110,7 +114,9 @@ class Split:
                 else int(
                     place.endswith("weight")
                     or place.endswith("weight.0")
-                    or (parts.api == "swapaxes" and place == ("output.0" if backward else "input.0"))
+                    or (
+                        parts.api == "swapaxes" and place == ("output.0" if backward else "input.0")
+                    )
                 )
             )
         if len(shape) != 3:
@@ -141,15 +147,23 @@ class Split:
 
     def before_mask(self, rank, count):
         """Return the rows that a rank looks up; rows of other ranks are its first one until they are masked."""
-        table, ids = (self.array(item) for item in self.data["Functional.gather.0.forward"]["input_args"][:2])
+        table, ids = (
+            self.array(item) for item in self.data["Functional.gather.0.forward"]["input_args"][:2]
+        )
         own = ids - rank * (VOCABULARY // count)
-        return np.split(table, count)[rank][np.where((own >= 0) & (own < VOCABULARY // count), own, 0)]
+        return np.split(table, count)[rank][
+            np.where((own >= 0) & (own < VOCABULARY // count), own, 0)
+        ]
 
     def part(self, name, place, record, rank, count):
         """Return the array of a rank."""
         axis = self.axis(name, place, record["shape"]) if count > 1 else None
         if axis == PARTIAL:
-            return self.before_mask(rank, count) if parse(name).api == "gather" else self.term(name, rank, count)
+            return (
+                self.before_mask(rank, count)
+                if parse(name).api == "gather"
+                else self.term(name, rank, count)
+            )
         whole = self.array(record)
         return whole if axis is None else np.split(whole, count, axis)[rank]
 
@@ -163,7 +177,11 @@ class Split:
             change: (rank, entry, place, array) -> array, for one tensor of one rank.
         """
         layout = parse_layout(text, "layout")
-        layout = complete(layout._replace(dp=layout.dp or 1), list(range(layout.tp * layout.pp * (layout.dp or 1))), "")
+        layout = complete(
+            layout._replace(dp=layout.dp or 1),
+            list(range(layout.tp * layout.pp * (layout.dp or 1))),
+            "",
+        )
         for rank in range(layout.world):
             for dp in range(layout.dp):
                 for pp in range(layout.pp):
@@ -208,9 +226,13 @@ class Rank:
         for name in self.names:
             self.entry(name)
         if self.pp < self.layout.pp - 1:
-            self.add("MintDistributed.send", [np.zeros(1, np.float32)], [np.zeros(1, np.float32)], None)
+            self.add(
+                "MintDistributed.send", [np.zeros(1, np.float32)], [np.zeros(1, np.float32)], None
+            )
         if self.whole.without_cells:
-            self.data = {name: entry for name, entry in self.data.items() if not name.startswith("Cell.")}
+            self.data = {
+                name: entry for name, entry in self.data.items() if not name.startswith("Cell.")
+            }
             self.construct = {}
         stack = {}
         for names, frames in self.whole.stack.values():
@@ -220,7 +242,11 @@ class Rank:
         header = dict(self.whole.header, task="statistics" if self.whole.statistics else "tensor")
         header["level"] = "L1" if self.whole.without_cells else header["level"]
         header["dump_data_dir"] = None if self.whole.statistics else str(arrays)
-        header["run"] = {**header.get("run", {}), "world_size": self.layout.world, "rank": self.rank}
+        header["run"] = {
+            **header.get("run", {}),
+            "world_size": self.layout.world,
+            "rank": self.rank,
+        }
         (folder / "dump.json").write_text(json.dumps({**header, "data": self.data}, indent=1))
         (folder / "stack.json").write_text(json.dumps(stack))
         (folder / "construct.json").write_text(json.dumps(self.construct))
@@ -253,19 +279,30 @@ class Rank:
                     array = (array * 1.1).astype(array.dtype)
                 if self.change:
                     array = self.change(self.rank, own, place, array)
-                start = own.rpartition(".parameters_grad")[0] if parts.kind == "parameters_grad" else own
+                start = (
+                    own.rpartition(".parameters_grad")[0]
+                    if parts.kind == "parameters_grad"
+                    else own
+                )
                 stored = f"{own}.{place.removesuffix('.0')}" if start != own else f"{own}.{place}"
                 return self.record(own, "", stored, array, value)
             if isinstance(value, dict) and type(value.get("type")) is str:
                 return self.plain(name, place, value)
             if isinstance(value, dict):
-                return {key: part(item, f"{place}.{key}" if place else key) for key, item in value.items()}
+                return {
+                    key: part(item, f"{place}.{key}" if place else key)
+                    for key, item in value.items()
+                }
             if isinstance(value, list):
-                return [part(item, f"{place}.{i}" if place else str(i)) for i, item in enumerate(value)]
+                return [
+                    part(item, f"{place}.{i}" if place else str(i)) for i, item in enumerate(value)
+                ]
             return value
 
         if any(key in WORDS for key in entry):
-            return {key: part(item, WORDS[key]) if key in WORDS else item for key, item in entry.items()}
+            return {
+                key: part(item, WORDS[key]) if key in WORDS else item for key, item in entry.items()
+            }
         return part(entry, "")
 
     def plain(self, name, place, value):
@@ -281,8 +318,13 @@ class Rank:
             return
         parts, last = parse(name), self.whole.path_of(name).rpartition(".")[2]
         around = self.construct.get(own)
-        for place, leaf in leaves(self.whole.data[name].get("output") if "output" in self.whole.data[name] else None):
-            if is_tensor(leaf) and self.whole.axis(name, f"output.{place}", leaf["shape"]) == PARTIAL:
+        for place, leaf in leaves(
+            self.whole.data[name].get("output") if "output" in self.whole.data[name] else None
+        ):
+            if (
+                is_tensor(leaf)
+                and self.whole.axis(name, f"output.{place}", leaf["shape"]) == PARTIAL
+            ):
                 term = self.whole.term(name, self.tp, self.layout.tp)
                 if last == "embedding":
                     looked_up = self.whole.before_mask(self.tp, self.layout.tp)
@@ -291,7 +333,12 @@ class Rank:
         if last == "head" and parts.api == "__add__" and parts.direction == "forward":
             whole = self.whole.array(self.whole.data[name]["output"][0])
             shards = np.split(whole, self.layout.tp, -1)
-            self.add("MintDistributed.all_gather", [shards, shards[self.tp]], [shards, shards[self.tp]], around)
+            self.add(
+                "MintDistributed.all_gather",
+                [shards, shards[self.tp]],
+                [shards, shards[self.tp]],
+                around,
+            )
             self.add("Functional.concat", [shards], [whole], around)
 
     def add(self, key, given, made, around):
@@ -305,7 +352,11 @@ class Rank:
                 return [part(item, f"{place}.{i}") for i, item in enumerate(value)]
             return self.record(name, "", f"{name}.{place}", value, like)
 
-        self.data[name] = {"input_args": part(given, "input"), "input_kwargs": {}, "output": part(made, "output")}
+        self.data[name] = {
+            "input_args": part(given, "input"),
+            "input_kwargs": {},
+            "output": part(made, "output"),
+        }
         if "Distributed" in key:
             self.data[name]["group_ranks"] = self.group
         self.construct[name] = around

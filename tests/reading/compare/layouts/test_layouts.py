@@ -25,7 +25,15 @@ from tests.support.thorough import thorough_but
 
 pytestmark = pytest.mark.slow
 
-LAYOUTS = ("tp=2", "tp=4", "pp=2", "tp=2,pp=2", "dp=2", "tp=2,pp=4,dp=2", "tp=2,pp=2,order=pp-tp-dp")
+LAYOUTS = (
+    "tp=2",
+    "tp=4",
+    "pp=2",
+    "tp=2,pp=2",
+    "dp=2",
+    "tp=2,pp=4,dp=2",
+    "tp=2,pp=2,order=pp-tp-dp",
+)
 TASKS = ("tensor", "statistics")
 
 
@@ -40,7 +48,11 @@ def dumps(tmp_path_factory):
         recorded = "L0" if level == "L0" else "mix"
         whole = base / f"{fault or 'golden'}-{recorded}{micro}" / "dump"
         if not whole.exists():
-            program = [sys.executable, ROOT / "tests/reading/compare/layouts/training.py", whole.parent]
+            program = [
+                sys.executable,
+                ROOT / "tests/reading/compare/layouts/training.py",
+                whole.parent,
+            ]
             program += [fault, recorded, str(micro)]
             processes.run(program, check=True, capture_output=True, env=environment(), timeout=300)
         made = base / f"{task}-{fault or 'golden'}-{level}-{layout or 'one'}-{steps}-{micro}"
@@ -61,7 +73,12 @@ def compare(a, b, layout_a="", layout_b=""):
 
 @pytest.mark.parametrize(
     ("layout", "task"),
-    [*((layout, "statistics") for layout in LAYOUTS), ("tp=2", "tensor"), ("tp=2,pp=2", "tensor"), ("dp=2", "tensor")],
+    [
+        *((layout, "statistics") for layout in LAYOUTS),
+        ("tp=2", "tensor"),
+        ("tp=2,pp=2", "tensor"),
+        ("dp=2", "tensor"),
+    ],
 )
 def test_a_layout_agrees_with_one_rank(dumps, layout, task):
     for sides in (("", layout), (layout, "")):
@@ -86,14 +103,18 @@ def test_two_layouts_agree(dumps, a, b):
 @pytest.mark.parametrize("level", thorough_but(["L0"], ["L0", "L1"]))
 @pytest.mark.parametrize("layout", thorough_but(["tp=2"], ["tp=2", "pp=2", "tp=2,pp=2"]))
 def test_the_other_levels(dumps, layout, level):
-    comparison = compare(dumps(level=level, task="statistics"), dumps(layout, "", "statistics", level), "", layout)
+    comparison = compare(
+        dumps(level=level, task="statistics"), dumps(layout, "", "statistics", level), "", layout
+    )
     assert comparison.ok, comparison
     named = compare(dumps(level=level), dumps(layout, "row", "tensor", level), "", layout)
     assert not named.ok
     if level == "L0":
         assert (named.first.kind, named.first.cell, named.first.rank) == (
-            "parameter", "layers.1.attention.proj.Row", 0,
-        )  # fmt: skip
+            "parameter",
+            "layers.1.attention.proj.Row",
+            0,
+        )
 
 
 @pytest.mark.parametrize("layout", thorough_but([], ["tp=2", "pp=2", "tp=2,pp=4"]))
@@ -107,7 +128,9 @@ def test_several_micro_batches(dumps, layout):
 
 @pytest.mark.thorough
 def test_several_micro_batches_without_cells(dumps):
-    golden, mine, split = (dumps(side, "", "statistics", "L1", 1, 2) for side in ("", "pp=2", "tp=2"))
+    golden, mine, split = (
+        dumps(side, "", "statistics", "L1", 1, 2) for side in ("", "pp=2", "tp=2")
+    )
     comparison = compare(golden, mine, "", "pp=2")
     assert comparison.status == 2
     assert "A has several micro-batches and no Cells" in str(comparison)
@@ -117,9 +140,21 @@ def test_several_micro_batches_without_cells(dumps):
 
 #: fault -> kind, Cell, ranks of each layout
 FAULTS = {
-    "weight": ("parameter", "layers.2.mlp.fc1.Column", {"tp=2": [1], "pp=2": [1], "tp=2,pp=2": [3], "tp=4": [2, 3]}),
-    "row": ("parameter", "layers.1.attention.proj.Row", {"tp=2": [0], "pp=2": [0], "tp=2,pp=2": [0], "tp=4": [0, 1]}),
-    "gain": ("outside value", "layers.2.mlp.Mlp", {"tp=2": [1], "pp=2": [1], "tp=2,pp=2": [3], "tp=4": [2, 3]}),
+    "weight": (
+        "parameter",
+        "layers.2.mlp.fc1.Column",
+        {"tp=2": [1], "pp=2": [1], "tp=2,pp=2": [3], "tp=4": [2, 3]},
+    ),
+    "row": (
+        "parameter",
+        "layers.1.attention.proj.Row",
+        {"tp=2": [0], "pp=2": [0], "tp=2,pp=2": [0], "tp=4": [0, 1]},
+    ),
+    "gain": (
+        "outside value",
+        "layers.2.mlp.Mlp",
+        {"tp=2": [1], "pp=2": [1], "tp=2,pp=2": [3], "tp=4": [2, 3]},
+    ),
 }
 
 
@@ -149,7 +184,9 @@ def test_a_fault_in_one_shard_is_named_with_its_rank(dumps, fault, layout):
 def test_statistics_name_the_rank_whose_shard_cannot_be_a_part(dumps, fault):
     kind, cell, ranks = FAULTS[fault]
     for layout, other in (("tp=2", ""), ("tp=2,pp=2", ""), ("tp=4", "tp=2")):
-        comparison = compare(dumps(other, task="statistics"), dumps(layout, fault, "statistics"), other, layout)
+        comparison = compare(
+            dumps(other, task="statistics"), dumps(layout, fault, "statistics"), other, layout
+        )
         assert (comparison.first.kind, comparison.first.cell) == (kind, cell), comparison
         assert ranks_of(comparison.first) == ranks[layout]
 
@@ -158,16 +195,22 @@ def test_statistics_that_do_not_tell_the_rank_name_the_group(dumps):
     comparison = compare(dumps(task="statistics"), dumps("tp=2", "gain", "statistics"), "", "tp=2")
     assert comparison.first.cell == "layers.2.mlp.Mlp"
     assert ranks_of(comparison.first) == [0, 1]
-    assert comparison.first.sentence.endswith("the dumps do not tell on which of ranks 0, 1 of B it is")
+    assert comparison.first.sentence.endswith(
+        "the dumps do not tell on which of ranks 0, 1 of B it is"
+    )
 
 
 def test_ranks_are_named_without_arrays_that_the_user_has_excluded(dumps, monkeypatch):
     golden, mine, opened, read = dumps(), dumps("tp=2", "gain"), [], load.read_array
-    monkeypatch.setattr(load, "read_array", lambda path, *further: opened.append(path) or read(path, *further))
+    monkeypatch.setattr(
+        load, "read_array", lambda path, *further: opened.append(path) or read(path, *further)
+    )
     first = probe.compare(golden, mine, layout_b="tp=2", arrays="none").first
     assert opened == []
     assert first.sentence.endswith("the dumps do not tell on which of ranks 0, 1 of B it is")
-    assert probe.compare(golden, mine, layout_b="tp=2").first.sentence.endswith("rank 1's shard in B differs")
+    assert probe.compare(golden, mine, layout_b="tp=2").first.sentence.endswith(
+        "rank 1's shard in B differs"
+    )
     assert opened
 
 
@@ -183,14 +226,17 @@ def planted(dumps, tmp_path, change, task):
 def test_a_replicated_parameter_that_one_rank_has_otherwise(dumps, tmp_path, task):
     def change(rank, name, place, array):
         here = (name, place) in (
-            ("Cell.layers.1.norm1.Norm.forward.0", "parameters.weight"), ("Tensor.__mul__.10.forward", "input.1"),
-        )  # fmt: skip
+            ("Cell.layers.1.norm1.Norm.forward.0", "parameters.weight"),
+            ("Tensor.__mul__.10.forward", "input.1"),
+        )
         return array * np.float32(1.5) if rank == 1 and here else array
 
     comparison = planted(dumps, tmp_path, change, task)
     assert (comparison.first.kind, comparison.first.cell, comparison.first.rank) == (
-        "parameter", "layers.1.norm1.Norm", 1,
-    ), comparison  # fmt: skip
+        "parameter",
+        "layers.1.norm1.Norm",
+        1,
+    ), comparison
     assert comparison.first.sentence.endswith("rank 1's value in B differs")
 
 
@@ -202,14 +248,19 @@ def test_a_replicated_computation_that_one_rank_makes_otherwise(dumps, tmp_path,
 
     comparison = planted(dumps, tmp_path, change, task)
     assert (comparison.first.kind, comparison.first.name, comparison.first.rank) == (
-        "computation", "Functional.rsqrt.0.forward", 1,
-    ), comparison  # fmt: skip
+        "computation",
+        "Functional.rsqrt.0.forward",
+        1,
+    ), comparison
 
 
 @pytest.mark.parametrize("task", TASKS)
 def test_other_data_on_one_rank(dumps, tmp_path, task):
     comparison = planted(
-        dumps, tmp_path, lambda rank, name, place, array: array + (rank == 1 and array.dtype.kind == "i"), task
+        dumps,
+        tmp_path,
+        lambda rank, name, place, array: array + (rank == 1 and array.dtype.kind == "i"),
+        task,
     )
     assert (comparison.first.kind, comparison.first.rank) == ("data", 1), comparison
 
@@ -217,7 +268,11 @@ def test_other_data_on_one_rank(dumps, tmp_path, task):
 @pytest.mark.parametrize("task", TASKS)
 def test_a_gradient_of_one_shard(dumps, tmp_path, task):
     def change(rank, name, place, array):
-        here = rank == 1 and name == "Cell.layers.0.mlp.fc2.Row.parameters_grad.0" and place == "weight.0"
+        here = (
+            rank == 1
+            and name == "Cell.layers.0.mlp.fc2.Row.parameters_grad.0"
+            and place == "weight.0"
+        )
         return array * np.float32(3) if here else array
 
     comparison = planted(dumps, tmp_path, change, task)
@@ -228,12 +283,19 @@ def test_a_gradient_of_one_shard(dumps, tmp_path, task):
 @pytest.mark.thorough
 def test_all_that_is_not_combined_is_listed(dumps, tmp_path):
     path = tmp_path / "rows.csv"
-    comparison = probe.compare(dumps("tp=2", steps=2), dumps(steps=2), layout_a="tp=2", rows={"csv": path})
+    comparison = probe.compare(
+        dumps("tp=2", steps=2), dumps(steps=2), layout_a="tp=2", rows={"csv": path}
+    )
     with path.open() as file:
         rows = list(csv.DictReader(file))
-    assert [(row["step"], row["call_a"], row["place"]) for row in rows if row["verdict"] == "not combined"] == [
-        ("0", "Functional.gather.0.forward", "output.0"), ("1", "Functional.gather.0.forward", "output.0"),
-    ]  # fmt: skip
+    assert [
+        (row["step"], row["call_a"], row["place"])
+        for row in rows
+        if row["verdict"] == "not combined"
+    ] == [
+        ("0", "Functional.gather.0.forward", "output.0"),
+        ("1", "Functional.gather.0.forward", "output.0"),
+    ]
     assert "not combined 2" in str(comparison)
     assert "the first is Functional.gather.0.forward.output.0" in str(comparison)
     assert [row["verdict"] for row in comparison.table()] == [row["verdict"] for row in rows]
@@ -271,7 +333,9 @@ def test_several_processes_give_the_same(dumps, tmp_path):
     (tmp_path / "compare.py").write_text(program)
     a, b = dumps(steps=2), dumps("tp=2,pp=2", "row", steps=2)
     words = [sys.executable, tmp_path / "compare.py", a, b, "tp=2,pp=2"]
-    done = processes.run(words, check=True, capture_output=True, text=True, env=environment(), timeout=300)
+    done = processes.run(
+        words, check=True, capture_output=True, text=True, env=environment(), timeout=300
+    )
     assert done.stdout.rstrip("\n") == str(compare(a, b, "", "tp=2,pp=2"))
 
 
@@ -290,13 +354,21 @@ def test_arrays_of_fused_blocks_are_put_in_the_order_of_the_whole(tmp_path):
     """A rank has a part of the gate and a part of the other half: [gate of rank 0, up of rank 0], ..."""
     whole = np.random.RandomState(0).randn(8, 3).astype(np.float32)
     parts = [whole[[0, 1, 4, 5]], whole[[2, 3, 6, 7]] * np.float32(1)]
-    for name, arrays in (("a", [whole]), ("b", parts), ("c", [parts[0], parts[1] * np.float32(1.01)])):
+    for name, arrays in (
+        ("a", [whole]),
+        ("b", parts),
+        ("c", [parts[0], parts[1] * np.float32(1.01)]),
+    ):
         for rank, array in enumerate(arrays):
             folder = tmp_path / name / "step0" / f"rank{rank}"
             record = tensor(
-                shape=list(array.shape), Max=float(array.max()), Min=float(array.min()), Mean=float(array.mean()),
-                Norm=float(np.linalg.norm(array)), data_name="weight.npy",
-            )  # fmt: skip
+                shape=list(array.shape),
+                Max=float(array.max()),
+                Min=float(array.min()),
+                Mean=float(array.mean()),
+                Norm=float(np.linalg.norm(array)),
+                data_name="weight.npy",
+            )
             entry = {**forward([tensor()], [tensor()]), "parameters": {"weight": record}}
             write(folder, {"Cell.fc.Column.forward.0": entry}, dump_data_dir="x", task="tensor")
             (folder / "dump_tensor_data").mkdir()
@@ -310,22 +382,45 @@ def test_arrays_of_fused_blocks_are_put_in_the_order_of_the_whole(tmp_path):
 @pytest.mark.parametrize(
     ("layout", "words"),
     [
-        ("tp=3", ["tp=3 times pp=1 is 3, and 4 ranks (0, 1, 2, 3) are no multiple", "product is the number of ranks"]),
+        (
+            "tp=3",
+            [
+                "tp=3 times pp=1 is 3, and 4 ranks (0, 1, 2, 3) are no multiple",
+                "product is the number of ranks",
+            ],
+        ),
         ("tp=8", ["tp=8 times pp=1 is 8, and 4 ranks"]),
         ("tp=2,dp=1", ["needs the 2 ranks 0 to 1, and there are 4 ranks"]),
         ("tp=2,dp=4", ["needs the 8 ranks 0 to 7, and rank 4 is missing"]),
-        ("cp=2", ["'cp=2' is not allowed. Allowed: tp, pp, dp, vpp with a number from 1, and order"]),
+        (
+            "cp=2",
+            ["'cp=2' is not allowed. Allowed: tp, pp, dp, vpp with a number from 1, and order"],
+        ),
         ("tp=0", ["'tp=0' is not allowed"]),
         ("tp=two", ["'tp=two' is not allowed"]),
         ("tp", ["'tp' is not allowed"]),
         ("tp=2,tp=2", ["tp is given twice"]),
         (" , ", ["Allowed: tp, pp, dp, vpp"]),
         ("tp=2,order=tp-pp", ["order=tp-pp is not allowed. Allowed: tp, dp and pp in any order"]),
-        ("pp=2,vpp=2", ["vpp=2: stages that hold several chunks are not put together", "Allowed: equal pp and vpp"]),
+        (
+            "pp=2,vpp=2",
+            [
+                "vpp=2: stages that hold several chunks are not put together",
+                "Allowed: equal pp and vpp",
+            ],
+        ),
     ],
 )
 def test_a_wrong_layout_is_refused(dumps, layout, words, capsys):
-    arguments = ["compare", str(dumps()), str(dumps("tp=2,pp=2")), "--layout-b", layout, "--jobs", "1"]
+    arguments = [
+        "compare",
+        str(dumps()),
+        str(dumps("tp=2,pp=2")),
+        "--layout-b",
+        layout,
+        "--jobs",
+        "1",
+    ]
     assert main(arguments) == 2
     error = capsys.readouterr().err
     assert error.count("\n") == 1
@@ -338,19 +433,38 @@ def test_ranks_that_are_missing(dumps, tmp_path, capsys):
     shutil.rmtree(tmp_path / "mine" / "step1" / "rank2")
     comparison = compare(dumps(task="statistics", steps=2), tmp_path / "mine", "", "tp=4")
     assert comparison.ok
-    assert [[*map(str, labels)] for labels in comparison.alone] == [["step 1"], ["step 1 (no rank 2)"]]
+    assert [[*map(str, labels)] for labels in comparison.alone] == [
+        ["step 1"],
+        ["step 1 (no rank 2)"],
+    ]
     assert "仅在 B，未比较：第 1 步（缺少 rank 2）" in summary_text(comparison, "zh")  # noqa: RUF001
     shutil.rmtree(tmp_path / "mine" / "step0" / "rank2")
-    assert main(["compare", str(dumps(task="statistics")), str(tmp_path / "mine"), "--layout-b", "tp=4"]) == 2
-    assert re.search(r"B: tp=4 times pp=1 is 4, and 3 ranks \(0, 1, 3\) are no multiple", capsys.readouterr().err)
+    assert (
+        main(
+            ["compare", str(dumps(task="statistics")), str(tmp_path / "mine"), "--layout-b", "tp=4"]
+        )
+        == 2
+    )
+    assert re.search(
+        r"B: tp=4 times pp=1 is 4, and 3 ranks \(0, 1, 3\) are no multiple", capsys.readouterr().err
+    )
 
 
 def test_other_wrong_uses(dumps, capsys):
     four, one = str(dumps("tp=4")), str(dumps())
     for words, text in (
-        ([four, one, "--layout-b", "tp=1"], "A has 4 ranks, and its layout is not known: give --layout-a, as tp=4"),
-        ([four, one, "--layout-a", "tp=4", "--rank", "0"], "--rank cannot be used with two layouts"),
-        ([four, one, "--layout-a", "tp=4", "--noise", four], "--noise cannot be used with two layouts"),
+        (
+            [four, one, "--layout-b", "tp=1"],
+            "A has 4 ranks, and its layout is not known: give --layout-a, as tp=4",
+        ),
+        (
+            [four, one, "--layout-a", "tp=4", "--rank", "0"],
+            "--rank cannot be used with two layouts",
+        ),
+        (
+            [four, one, "--layout-a", "tp=4", "--noise", four],
+            "--noise cannot be used with two layouts",
+        ),
         ([four, one, "--layout-a", "tp=4", "--step", "7"], "no dump of step 7"),
     ):
         assert main(["compare", *words]) == 2
@@ -360,12 +474,23 @@ def test_other_wrong_uses(dumps, capsys):
 def test_a_dump_of_one_rank_that_cannot_be_read(dumps, tmp_path, capsys):
     shutil.copytree(dumps("tp=2"), tmp_path / "mine")
     (tmp_path / "mine" / "step0" / "rank1" / "dump.json").write_text('{"data": ')
-    assert main(["compare", str(dumps()), str(tmp_path / "mine"), "--layout-b", "tp=2", "--jobs", "1"]) == 2
+    assert (
+        main(["compare", str(dumps()), str(tmp_path / "mine"), "--layout-b", "tp=2", "--jobs", "1"])
+        == 2
+    )
     assert "rank1" in capsys.readouterr().out
 
 
 def test_the_command(dumps, tmp_path, capsys):
-    words = ["compare", str(dumps("tp=2")), str(dumps()), "--layout-a", "tp=2", "--layout-b", "tp=1"]
+    words = [
+        "compare",
+        str(dumps("tp=2")),
+        str(dumps()),
+        "--layout-a",
+        "tp=2",
+        "--layout-b",
+        "tp=1",
+    ]
     assert main([*words, "--jsonl", str(tmp_path / "rows"), "--json", "-"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["ok"], found["verdicts"]["not combined"]) == (True, 1)
@@ -374,14 +499,23 @@ def test_the_command(dumps, tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    "wrong", [None, 7, "x", [], {"type": "mindspore.Tensor"}, {"type": "mindspore.Tensor", "shape": "ab"}]
+    "wrong",
+    [None, 7, "x", [], {"type": "mindspore.Tensor"}, {"type": "mindspore.Tensor", "shape": "ab"}],
 )
 def test_a_document_that_holds_anything(tmp_path, wrong):
     good = forward([tensor(), value(2)], [tensor(norm=4.0)])
     for name, ranks in (("a", 1), ("b", 2)):
         for rank in range(ranks):
-            strange = {**good, "output": [wrong], "stored": wrong, "not_combined": wrong} if rank else good
-            data = {"Functional.f.0.forward": good, "Functional.g.0.forward": strange, "odd": wrong if rank else good}
+            strange = (
+                {**good, "output": [wrong], "stored": wrong, "not_combined": wrong}
+                if rank
+                else good
+            )
+            data = {
+                "Functional.f.0.forward": good,
+                "Functional.g.0.forward": strange,
+                "odd": wrong if rank else good,
+            }
             write(tmp_path / name / "step0" / f"rank{rank}", data, dump_data_dir="x")
     assert compare(tmp_path / "a", tmp_path / "b", "", "tp=2").errors == []
 
@@ -411,13 +545,22 @@ def sequence_parallel(tmp_path, changed=None, seed=0, tp=(1, 2)):
                 rows = changed(rows)
             if ranks == 1:
                 part = rows
-            data = {"Functional.matmul.0.forward": forward([of(x[:, own]), of(weight[own])], [of(part)])}
+            data = {
+                "Functional.matmul.0.forward": forward([of(x[:, own]), of(weight[own])], [of(part)])
+            }
             if ranks > 1:
-                given = [tensor(shape=list(rows.shape), Max=0.0, Min=0.0, Mean=0.0, Norm=0.0), of(part)]
-                data["MintDistributed.reduce_scatter_tensor.0.forward"] = forward(given, [of(rows), of(part)])
+                given = [
+                    tensor(shape=list(rows.shape), Max=0.0, Min=0.0, Mean=0.0, Norm=0.0),
+                    of(part),
+                ]
+                data["MintDistributed.reduce_scatter_tensor.0.forward"] = forward(
+                    given, [of(rows), of(part)]
+                )
             data["Functional.tanh.0.forward"] = forward([of(rows)], [of(np.tanh(rows))])
             write(tmp_path / str(seed) / path / "step0" / f"rank{rank}", data, level="L1")
-    return compare(*(tmp_path / str(seed) / path for path in ("a", "b")), *(f"tp={ranks}" for ranks in tp))
+    return compare(
+        *(tmp_path / str(seed) / path for path in ("a", "b")), *(f"tp={ranks}" for ranks in tp)
+    )
 
 
 @pytest.mark.parametrize("tp", [(1, 2), (2, 1), (2, 4)], ids=str)
@@ -434,7 +577,10 @@ def test_a_sum_that_is_scattered(tmp_path, tp):
 def test_a_sum_that_is_scattered_wrongly(tmp_path, tp):
     for seed in range(8):
         comparison = sequence_parallel(tmp_path, lambda rows: 3.0 * rows, seed, tp)
-        assert (comparison.first.name, comparison.first.kind) == ("Functional.matmul.0.forward", "computation"), seed
+        assert (comparison.first.name, comparison.first.kind) == (
+            "Functional.matmul.0.forward",
+            "computation",
+        ), seed
 
 
 def test_a_small_change_of_a_scattered_sum_is_no_rounding(tmp_path):
@@ -457,7 +603,11 @@ def test_replicated_parameters_without_numbers(tmp_path, crc, ok):
                 **forward([tensor(**numbers, md5="0")], [tensor(**numbers, md5="1")]),
                 "parameters": {"weight": record},
             }
-            write(tmp_path / path / "step0" / f"rank{rank}", {"Cell.norm.Norm.forward.0": entry}, level="L0")
+            write(
+                tmp_path / path / "step0" / f"rank{rank}",
+                {"Cell.norm.Norm.forward.0": entry},
+                level="L0",
+            )
     comparison = compare(tmp_path / "one", tmp_path / "two", "", "tp=2")
     assert comparison.verdicts.get("same", 0) == (3 if ok else 2)
 
@@ -477,13 +627,24 @@ def test_cells_of_another_class(tmp_path, scale):
             weight = wrong if ranks > 1 else fc1
             calls = (
                 (f"mlp.fc1.{classes[0]}", x, weight[own], (x @ weight.T)[:, own]),
-                (f"mlp.fc2.{classes[1]}", (x @ weight.T)[:, own], fc2[:, own], x @ weight.T @ fc2.T),
+                (
+                    f"mlp.fc2.{classes[1]}",
+                    (x @ weight.T)[:, own],
+                    fc2[:, own],
+                    x @ weight.T @ fc2.T,
+                ),
             )
             data = {
-                f"Cell.{name}.forward.0": {**forward([of(given)], [of(made)]), "parameters": {"weight": of(own_weight)}}
+                f"Cell.{name}.forward.0": {
+                    **forward([of(given)], [of(made)]),
+                    "parameters": {"weight": of(own_weight)},
+                }
                 for name, given, own_weight, made in calls
             }
-            data["Cell.mlp.Mlp.forward.0"] = {**forward([of(x)], [of(x @ weight.T @ fc2.T)]), "parameters": {}}
+            data["Cell.mlp.Mlp.forward.0"] = {
+                **forward([of(x)], [of(x @ weight.T @ fc2.T)]),
+                "parameters": {},
+            }
             construct = {name: None if "Mlp" in name else "Cell.mlp.Mlp.forward.0" for name in data}
             write(tmp_path / path / "step0" / f"rank{rank}", data, construct=construct, level="L0")
     comparison = compare(tmp_path / "one", tmp_path / "two", "", "tp=2")

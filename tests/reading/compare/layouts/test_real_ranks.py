@@ -42,7 +42,9 @@ def two(tmp_path_factory):
     return folder / "dump"
 
 
-@pytest.mark.parametrize(("fault", "cell"), [("weight", "layers.1.fc1.Column"), ("norm", "layers.1.norm.LayerNorm")])
+@pytest.mark.parametrize(
+    ("fault", "cell"), [("weight", "layers.1.fc1.Column"), ("norm", "layers.1.norm.LayerNorm")]
+)
 def test_a_fault_of_one_rank_is_named(one, tmp_path, fault, cell):
     launch("tensor_parallel.py", 2, tmp_path, fault)
     comparison = probe.compare(one, tmp_path / "dump", layout_a="tp=1", layout_b="tp=2")

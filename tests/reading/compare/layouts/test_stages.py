@@ -17,7 +17,9 @@ def whole(*stages):
 @pytest.mark.parametrize("count", [1, 2, 3])
 def test_calls_of_one_api_are_numbered_on(count):
     lines = tuple(f"relu x{place} -> y{place}" for place in range(count))
-    assert whole(lines, lines) == [f"Functional.relu.{number}.forward" for number in range(2 * count)]
+    assert whole(lines, lines) == [
+        f"Functional.relu.{number}.forward" for number in range(2 * count)
+    ]
 
 
 def test_layers_that_are_counted_from_0_are_numbered_on():
@@ -27,15 +29,25 @@ def test_layers_that_are_counted_from_0_are_numbered_on():
 
 def test_layers_with_the_numbers_of_the_whole_keep_them():
     names = [f"Cell.layers.{number}.Block.forward.0" for number in range(4)]
-    assert whole(*(tuple(f"{name[:-10]} a -> b" for name in names[place : place + 2]) for place in (0, 2))) == names
+    assert (
+        whole(
+            *(
+                tuple(f"{name[:-10]} a -> b" for name in names[place : place + 2])
+                for place in (0, 2)
+            )
+        )
+        == names
+    )
 
 
 def test_forwards_run_from_the_first_stage_and_backwards_from_the_last():
     stage = ("relu x -> y", "relu! gy -> gx")
     assert whole(stage, stage) == [
-        "Functional.relu.0.forward", "Functional.relu.1.forward", "Functional.relu.1.backward",
+        "Functional.relu.0.forward",
+        "Functional.relu.1.forward",
+        "Functional.relu.1.backward",
         "Functional.relu.0.backward",
-    ]  # fmt: skip
+    ]
 
 
 def test_a_cell_that_is_called_twice_in_each_stage_is_numbered_on():

@@ -74,7 +74,9 @@ class Attention(nn.Cell):
         qkv = self.qkv(x).reshape((BATCH, LENGTH, HEADS, 3 * SIZE)).transpose(0, 2, 1, 3)
         q, k, v = ops.split(qkv, SIZE, -1)
         weights = ops.softmax(ops.matmul(q, k.swapaxes(2, 3)) * SIZE**-0.5 + self.mask, -1)
-        return self.proj(ops.matmul(weights, v).transpose(0, 2, 1, 3).reshape((BATCH, LENGTH, WIDTH)))
+        return self.proj(
+            ops.matmul(weights, v).transpose(0, 2, 1, 3).reshape((BATCH, LENGTH, WIDTH))
+        )
 
 
 class Mlp(nn.Cell):
@@ -112,14 +114,22 @@ class Net(nn.Cell):
         super().__init__()
         random = np.random.RandomState(7)
         self.embedding = Embedding(random)
-        self.layers = nn.CellList([Block(random, fault == "gain" and i == 2) for i in range(LAYERS)])
+        self.layers = nn.CellList(
+            [Block(random, fault == "gain" and i == 2) for i in range(LAYERS)]
+        )
         self.norm, self.head = Norm(random), Column(random, WIDTH, VOCABULARY)
         if fault == "weight":  # the rows of rank 1 of two
             weight = self.layers[2].mlp.fc1.weight
-            weight.set_data(Tensor(np.concatenate((weight.asnumpy()[:28], weight.asnumpy()[28:] * 1.5))))
+            weight.set_data(
+                Tensor(np.concatenate((weight.asnumpy()[:28], weight.asnumpy()[28:] * 1.5)))
+            )
         if fault == "row":  # the columns of rank 0 of two
             weight = self.layers[1].attention.proj.weight
-            weight.set_data(Tensor(np.concatenate((weight.asnumpy()[:, :12] * 3.0, weight.asnumpy()[:, 12:]), 1)))
+            weight.set_data(
+                Tensor(
+                    np.concatenate((weight.asnumpy()[:, :12] * 3.0, weight.asnumpy()[:, 12:]), 1)
+                )
+            )
 
     def construct(self, ids, labels):
         x = self.embedding(ids)
@@ -145,7 +155,10 @@ def main(path, fault="", level="mix", micro_batches=1):
     for _ in range(2):
         debugger.start(net)
         for _ in range(int(micro_batches)):
-            ids, labels = (Tensor(random.randint(0, VOCABULARY, (BATCH, LENGTH)).astype(np.int32)) for _ in range(2))
+            ids, labels = (
+                Tensor(random.randint(0, VOCABULARY, (BATCH, LENGTH)).astype(np.int32))
+                for _ in range(2)
+            )
             _, gradients = gradient(ids, labels)
         debugger.stop()
         debugger.step()

@@ -19,14 +19,23 @@ from probe.reading.compare.origins.origin import CodeLine, Origin, Site
 REDUCE = "Distributed.all_reduce.0.forward"
 
 
-def origin(kind="computation", name="Functional.f.0.forward", place="output.0", step=0, rank=0, **site):
+def origin(
+    kind="computation", name="Functional.f.0.forward", place="output.0", step=0, rank=0, **site
+):
     made = Site(name, place, None, step, rank, **site)
     return Origin(kind, made, say("compare.differs"), CodeLine([], None))
 
 
 def unit(step=0, rank=0, verdicts=None, **origins):
-    found = {key: tuple(value) if isinstance(value, list) else value for key, value in origins.items()}
-    return UnitSummary(step, rank, counts=UnitCounts(verdicts=verdicts or {"same": 3}), origins=UnitOrigins(**found))
+    found = {
+        key: tuple(value) if isinstance(value, list) else value for key, value in origins.items()
+    }
+    return UnitSummary(
+        step,
+        rank,
+        counts=UnitCounts(verdicts=verdicts or {"same": 3}),
+        origins=UnitOrigins(**found),
+    )
 
 
 def named(units):
@@ -65,7 +74,10 @@ def test_one_origin_on_several_ranks_is_one():
 )
 def test_without_noise_before_every_bit_counts(steps, exact):
     units = [unit(step, 0, verdicts) for step, verdicts in enumerate(steps)]
-    root, grown = origin("data", "root", step=len(steps)), origin("computation", "grown", step=len(steps))
+    root, grown = (
+        origin("data", "root", step=len(steps)),
+        origin("computation", "grown", step=len(steps)),
+    )
     units.append(unit(len(steps), 0, DIFFERS, first=[grown], exact=[root]))
     assert [item.name for item in first_origins(units)[0]] == (["root"] if exact else ["grown"])
 
@@ -84,7 +96,13 @@ def collective(sent_off, is_origin, number=1, group="world", key="Distributed.al
     ],
 )
 def test_a_difference_that_another_rank_has_sent_is_none_of_this_rank(other, ranks):
-    mine = unit(0, 0, DIFFERS, first=[origin("communication", REDUCE)], collectives=[collective(False, True)])
+    mine = unit(
+        0,
+        0,
+        DIFFERS,
+        first=[origin("communication", REDUCE)],
+        collectives=[collective(False, True)],
+    )
     theirs = unit(0, 1, DIFFERS, first=[origin(name="culprit", rank=1)], collectives=[other])
     assert [item.rank for item in first_origins([mine, theirs])[0]] == ranks
 
@@ -98,7 +116,13 @@ def test_what_was_received_was_sent():
         first=[origin("communication", f"{receive}.0.forward")],
         collectives=[collective(False, True, key=receive)],
     )
-    theirs = unit(0, 1, DIFFERS, first=[origin(rank=1)], collectives=[collective(True, False, group="0,1", key=send)])
+    theirs = unit(
+        0,
+        1,
+        DIFFERS,
+        first=[origin(rank=1)],
+        collectives=[collective(True, False, group="0,1", key=send)],
+    )
     assert named([mine, theirs]) == [("computation", 0, 1)]
 
 
@@ -115,16 +139,22 @@ def parameter(step, place="parameters.weight"):
         ((10, 10), "parameters.moving_mean", "parameter"),  # the forward changes it
     ],
 )
-def test_parameters_that_differ_after_a_step_that_agrees_are_the_optimizers(parameters, place, kind):
+def test_parameters_that_differ_after_a_step_that_agrees_are_the_optimizers(
+    parameters, place, kind
+):
     units = [unit(0), unit(1, 0, DIFFERS, first=[parameter(1, place)], parameters=parameters)]
     assert named(units) == [(kind, 1, 0)]
 
 
 def test_in_the_first_step_they_are_parameters():
-    assert named([unit(0, 0, DIFFERS, first=[parameter(0)], parameters=(9, 9))]) == [("parameter", 0, 0)]
+    assert named([unit(0, 0, DIFFERS, first=[parameter(0)], parameters=(9, 9))]) == [
+        ("parameter", 0, 0)
+    ]
 
 
-@pytest.mark.parametrize(("after", "found"), [(True, ("argument", 0, 0)), (False, ("optimizer", 1, 0))])
+@pytest.mark.parametrize(
+    ("after", "found"), [(True, ("argument", 0, 0)), (False, ("optimizer", 1, 0))]
+)
 def test_a_change_behind_the_backward_of_the_step_before_explains_them(after, found):
     soft = origin("argument", "Functional.clip.0.forward", after_backward=after)
     units = [unit(0, 0, soft=[soft]), unit(1, 0, DIFFERS, first=[parameter(1)], parameters=(9, 9))]

@@ -18,13 +18,17 @@ def net(off=0.0, is_half=True, factor=2.0):
     for number, (given, made, own) in enumerate([(x, y, off), (y * (1 + off), z, 5 * off)]):
         wide = record(given)
         if is_half:
-            data[f"Tensor.to.{2 * number}.forward"] = forward([wide], [record(given * (1 + 1e-4), **half)])
+            data[f"Tensor.to.{2 * number}.forward"] = forward(
+                [wide], [record(given * (1 + 1e-4), **half)]
+            )
             wide = record(given * (1 + 1e-4), **half)
         out = record(made * (1 + own), **half)
         data[f"Functional.matmul.{number}.forward"] = forward([wide], [out])
         if is_half:
             data[f"Tensor.to.{2 * number + 1}.forward"] = forward([out], [record(made * (1 + own))])
-    data["Functional.mul.0.forward"] = forward([record(z * (1 + 5 * off)), value(factor)], [record(u * factor)])
+    data["Functional.mul.0.forward"] = forward(
+        [record(z * (1 + 5 * off)), value(factor)], [record(u * factor)]
+    )
     return data
 
 
@@ -51,7 +55,9 @@ def test_no_cast_is_the_origin():
 
 def test_a_fault_beside_the_casts_is_named():
     unit = compared(net(is_half=False), net(1e-4, factor=3.0))
-    assert [(origin.kind, origin.name) for origin in unit.origins.first] == [("argument", "Functional.mul.0.forward")]
+    assert [(origin.kind, origin.name) for origin in unit.origins.first] == [
+        ("argument", "Functional.mul.0.forward")
+    ]
 
 
 def test_a_single_cast_in_a_run_in_float32_is_an_origin():
@@ -68,17 +74,26 @@ def test_a_single_cast_in_a_run_in_float32_is_an_origin():
         "Tensor.to.1.forward": forward([half], [record(y * 1.01)]),
         "Functional.mul.0.forward": forward([record(y * 1.01), value(2.0)], [record(z * 1.01)]),
     }
-    order = ("Functional.tanh.0.forward", "Tensor.to.0.forward", "Tensor.to.1.forward", "Functional.mul.0.forward")
+    order = (
+        "Functional.tanh.0.forward",
+        "Tensor.to.0.forward",
+        "Tensor.to.1.forward",
+        "Functional.mul.0.forward",
+    )
     unit = compared(plain, {name: cast[name] for name in order})
-    assert [(origin.kind, origin.name[:9]) for origin in unit.origins.first] == [("calls", "Tensor.to")]
+    assert [(origin.kind, origin.name[:9]) for origin in unit.origins.first] == [
+        ("calls", "Tensor.to")
+    ]
     assert unit.origins.casts == ()
 
 
 def test_a_single_call_in_half_precision_is_an_origin():
     rng = np.random.RandomState(0)
     x, y = rng.rand(4, 8), rng.rand(4, 8)
-    sides = [{"Functional.tanh.0.forward": forward([record(x)], [made])} for made in
-             (record(y), record(y * 1.01, dtype="Float16"))]  # fmt: skip
+    sides = [
+        {"Functional.tanh.0.forward": forward([record(x)], [made])}
+        for made in (record(y), record(y * 1.01, dtype="Float16"))
+    ]
     unit = compared(*sides)
     assert [origin.name for origin in unit.origins.first] == ["Functional.tanh.0.forward"]
 

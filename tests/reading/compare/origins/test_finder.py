@@ -36,7 +36,9 @@ def test_the_origin_is_named(kind, md5, swapped):
 def test_integers_from_outside_are_data():
     def data(word):
         return calls("relu x -> a") | {
-            "Functional.add.0.forward": forward([named("a"), named(word) | {"dtype": "Int64"}], [named(f"b{word}")])
+            "Functional.add.0.forward": forward(
+                [named("a"), named(word) | {"dtype": "Int64"}], [named(f"b{word}")]
+            )
         }
 
     assert origins_of(data("i"), data("j")) == [("data", "add.0", "input.1")]
@@ -68,11 +70,21 @@ def test_a_parameter_is_named_where_its_cell_holds_it():
 
 
 def test_a_parameter_is_named_by_the_call_that_uses_it():
-    tree = {"Functional.matmul.0.forward": "Cell.fc.Dense.forward.0", "Cell.fc.Dense.forward.0": None}
-    a, b = ({**calls(f"matmul x {weight} -> {out}"), **dense(weight, out)} for weight, out in (("w", "y"), ("v", "z")))
+    tree = {
+        "Functional.matmul.0.forward": "Cell.fc.Dense.forward.0",
+        "Cell.fc.Dense.forward.0": None,
+    }
+    a, b = (
+        {**calls(f"matmul x {weight} -> {out}"), **dense(weight, out)}
+        for weight, out in (("w", "y"), ("v", "z"))
+    )
     graph = graph_of(a, b, (tree, tree))
     (found,) = OriginFinder(graph).origins()
-    assert (found.kind, short(graph.name(found.node)), found.place) == ("parameter", "matmul.0", "input.1")
+    assert (found.kind, short(graph.name(found.node)), found.place) == (
+        "parameter",
+        "matmul.0",
+        "input.1",
+    )
     assert found.parameter == ("Cell.fc.Dense.forward.0", "weight")
 
 
@@ -86,7 +98,11 @@ def test_a_moving_statistic_is_told_by_its_place_in_batch_norm(place, state):
         given = [named(word) for word in ("x", "gamma", "beta", "mean", "variance")]
         out = [named(f"y{side}")]
         given[place] = named(f"state{side}")
-        kept = {"gamma": named("gamma"), "moving_mean": named(f"m{side}"), "moving_variance": named(f"v{side}")}
+        kept = {
+            "gamma": named("gamma"),
+            "moving_mean": named(f"m{side}"),
+            "moving_variance": named(f"v{side}"),
+        }
         return {name: forward(given, out), cell: {**forward([named("x")], out), "parameters": kept}}
 
     graph = graph_of(data("1"), data("2"), (tree, tree))
@@ -102,7 +118,9 @@ def test_small_differences_of_the_inputs_explain_as_small_ones_of_the_outputs():
 
     def data(given, gap):
         y = named("y")
-        return {"Functional.f.0.forward": forward([given], [{**y, "Max": y["Max"] + gap * y["Norm"]}])}
+        return {
+            "Functional.f.0.forward": forward([given], [{**y, "Max": y["Max"] + gap * y["Norm"]}])
+        }
 
     assert origins_of(data(x, 0.0), data({**near, "dtype": "Float32"}, 5e-5)) == []
     assert origins_of(data(x, 0.0), data(near, 5e-3)) == [("computation", "f.0", "output.0")]
@@ -120,7 +138,9 @@ def test_of_several_outputs_each_must_be_explained():
             )
         }
 
-    assert origins_of(data(x, 0.0, 0.0), data(near, 5e-5, 5e-3)) == [("computation", "f.0", "output.1")]
+    assert origins_of(data(x, 0.0, 0.0), data(near, 5e-5, 5e-3)) == [
+        ("computation", "f.0", "output.1")
+    ]
 
 
 # -- updates ---------------------------------------------------------------------------------------------------------
@@ -131,10 +151,11 @@ def update(gradients, result="r", rate=0.1, names=("w",), before=()):
     return {
         **calls("relu x -> a", "relu! ga -> gx", *before),
         "Cell.optimizer.SGD.forward.0": {
-            "input_args": [[named(word) for word in gradients]], "input_kwargs": given,
+            "input_args": [[named(word) for word in gradients]],
+            "input_kwargs": given,
             "output": [{name: named(f"{result}{name}") for name in names}],
         },
-    }  # fmt: skip
+    }
 
 
 OPTIMIZER = "Cell.optimizer.SGD.forward.0"
@@ -155,7 +176,10 @@ def test_an_update_names_what_differs_in_it(b, origin):
 
 
 def test_an_argument_of_a_call_before_the_update_is_named():
-    a, b = (update([word], word, before=(f"clip g {norm} -> {word}",)) for word, norm in (("h", 1), ("k", 2)))
+    a, b = (
+        update([word], word, before=(f"clip g {norm} -> {word}",))
+        for word, norm in (("h", 1), ("k", 2))
+    )
     assert origins_of(a, b) == [("argument", "clip.0", "input.1")]
 
 
@@ -166,7 +190,9 @@ def test_what_follows_and_is_suspicious_by_itself_is_told_later():
     a = ("relu x -> a", "exp a -> b", "tanh b -> c")
     b = ("relu x -> a'", "exp a' -> b", "tanh b -> c'")
     graph = graph_of(calls(*a), calls(*b))
-    assert [graph.name(item.node) for item in OriginFinder(graph).later()] == ["Functional.tanh.0.forward"]
+    assert [graph.name(item.node) for item in OriginFinder(graph).later()] == [
+        "Functional.tanh.0.forward"
+    ]
 
 
 def test_harmless_changes_are_told_once_each():

@@ -41,7 +41,9 @@ def test_the_call_that_one_side_has_alone_is_the_end(between):
     steps = [f"exp v{place} -> v{place + 1}" for place in range(between)]
     product = f"mul v{between} m -> y"
     a = calls("relu x -> v0", *steps, product, f"mul! gy -> g{between} gm")
-    b = calls("relu x -> v0", "stop_gradient v0 -> v0", *steps, product, f"mul! gy -> g{between} gm")
+    b = calls(
+        "relu x -> v0", "stop_gradient v0 -> v0", *steps, product, f"mul! gy -> g{between} gm"
+    )
     for place in range(between):
         a[f"Functional.exp.{place}.backward"] = {"input": [named("g")], "output": [named("g")]}
     b["Functional.mul.0.backward"]["output"][0] = None

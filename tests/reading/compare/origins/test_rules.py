@@ -8,12 +8,20 @@ import itertools
 import pytest
 
 from probe.reading.compare.origins import table
-from probe.reading.compare.origins.table import CallFacts, GradientFacts, InputFacts, UpdateFacts, first_rule
+from probe.reading.compare.origins.table import (
+    CallFacts,
+    GradientFacts,
+    InputFacts,
+    UpdateFacts,
+    first_rule,
+)
 
 TABLES = [
-    (table.INPUT_RULES, InputFacts), (table.CALL_RULES, CallFacts), (table.GRADIENT_RULES, GradientFacts),
+    (table.INPUT_RULES, InputFacts),
+    (table.CALL_RULES, CallFacts),
+    (table.GRADIENT_RULES, GradientFacts),
     (table.UPDATE_RULES, UpdateFacts),
-]  # fmt: skip
+]
 #: the facts that hold -> the kind
 INPUTS = [
     ("", "outside value"), ("is_data", "data"), ("made_by_partners", "wiring"),
@@ -47,7 +55,9 @@ CASES = [
 
 
 @pytest.mark.parametrize(
-    ("table", "facts", "given", "kind"), CASES, ids=lambda item: item if isinstance(item, str) else ""
+    ("table", "facts", "given", "kind"),
+    CASES,
+    ids=lambda item: item if isinstance(item, str) else "",
 )
 def test_the_first_rule_whose_condition_holds_decides(table, facts, given, kind):
     assert first_rule(table, facts(**dict.fromkeys(given.split(), True))).kind == kind
@@ -63,12 +73,15 @@ def test_every_rule_can_decide_and_has_a_name_of_its_own(table, facts):
 @pytest.mark.parametrize(
     ("given", "why"),
     [
-        ("is_number missing", "a number of the update differs"), ("missing", "a parameter is missing in the optimizer"),
+        ("is_number missing", "a number of the update differs"),
+        ("missing", "a parameter is missing in the optimizer"),
         ("made_alone is_gradient", "a call between gradients and optimizer that one side lacks"),
         ("is_gradient", "the gradients agree, those that enter do not"),
         ("is_state", "a state differs before the update"),
         ("", "all that enters agrees, the results do not"),
     ],
-)  # fmt: skip
+)
 def test_the_rules_of_updates_differ_in_their_names(given, why):
-    assert first_rule(table.UPDATE_RULES, UpdateFacts(**dict.fromkeys(given.split(), True))).why == why
+    assert (
+        first_rule(table.UPDATE_RULES, UpdateFacts(**dict.fromkeys(given.split(), True))).why == why
+    )

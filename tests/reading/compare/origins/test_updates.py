@@ -27,8 +27,17 @@ def test_each_number_is_told_and_of_all_else_the_first():
 
 
 def test_each_missing_parameter_is_told():
-    slots = [slot("input.0.a", "one side"), slot("input.0.b", "one side"), slot("output.0.a"), slot("output.0.b")]
-    assert [item.place for item in first_of_kinds(slots)] == ["input.0.a", "input.0.b", "output.0.a"]
+    slots = [
+        slot("input.0.a", "one side"),
+        slot("input.0.b", "one side"),
+        slot("output.0.a"),
+        slot("output.0.b"),
+    ]
+    assert [item.place for item in first_of_kinds(slots)] == [
+        "input.0.a",
+        "input.0.b",
+        "output.0.a",
+    ]
     assert [is_missing(item) for item in slots] == [True, True, False, False]
     assert not is_missing(slot("input.0.a"))
 
@@ -44,18 +53,24 @@ def test_the_update_that_lacks_the_parameter_without_a_gradient_is_named(lacks):
     def data(own):
         given = {"parameters": [value(name) for name in own]}
         return {
-            CELL: {**forward([named("x")], [named("y")]), "parameters": {"w": named("w"), "v": named("v")}},
+            CELL: {
+                **forward([named("x")], [named("y")]),
+                "parameters": {"w": named("w"), "v": named("v")},
+            },
             "Functional.f.0.forward": forward([named("y")], [named("z")]),
             "Functional.f.0.backward": {"input": [named("gz")], "output": [named("gy")]},
             TAKEN: {name[3:]: [named(f"g{name}")] for name in own},
             "Cell.optimizer.SGD.forward.0": {
-                "input_args": [[named(f"g{name}") for name in own]], "input_kwargs": given,
+                "input_args": [[named(f"g{name}") for name in own]],
+                "input_kwargs": given,
                 "output": [{name: named(f"r{name}") for name in own}],
             },
-        }  # fmt: skip
+        }
 
     graph = graph_of(data(names), data([name for name in names if name != lacks]))
     found = OriginFinder(graph).origins()[0]
     assert (found.kind, graph.name(found.node), found.place) == (
-        "optimizer", "Cell.optimizer.SGD.forward.0", f"input.0.{lacks}",
-    )  # fmt: skip
+        "optimizer",
+        "Cell.optimizer.SGD.forward.0",
+        f"input.0.{lacks}",
+    )

@@ -19,7 +19,8 @@ def found(alignment):
     """Return (call in A, call in B) -> how; without a partner None."""
     names = [flow.names for flow in alignment.flows]
     return {
-        (names[0][a] if a != NONE else None, names[1][b] if b != NONE else None): how for a, b, how in alignment.pairs()
+        (names[0][a] if a != NONE else None, names[1][b] if b != NONE else None): how
+        for a, b, how in alignment.pairs()
     }
 
 
@@ -35,23 +36,30 @@ def frames(source):
 
 def test_equal_names_are_partners():
     data = calls("relu x -> y", "tanh y -> z")
-    assert short(aligned(data, data)) == {("relu.0", "relu.0"): "exact", ("tanh.0", "tanh.0"): "exact"}
+    assert short(aligned(data, data)) == {
+        ("relu.0", "relu.0"): "exact",
+        ("tanh.0", "tanh.0"): "exact",
+    }
 
 
 def test_a_call_more_shifts_the_numbers_of_the_others_and_no_partner():
     a = calls("relu x -> y", "relu y 2 -> z")
     b = calls("relu s:2x2 -> t:2x2", "relu x -> y", "relu y 2 -> z")
     assert short(aligned(a, b)) == {
-        (None, "relu.0"): "", ("relu.0", "relu.1"): "counted", ("relu.1", "relu.2"): "counted",
-    }  # fmt: skip
+        (None, "relu.0"): "",
+        ("relu.0", "relu.1"): "counted",
+        ("relu.1", "relu.2"): "counted",
+    }
 
 
 def test_repeated_calls_are_told_apart_by_their_plain_arguments():
     a = calls("roll x 1 -> a", "roll x 2 -> b", "roll x 3 -> c")
     b = calls("roll x 2 -> b", "roll x 3 -> c")
     assert short(aligned(a, b)) == {
-        ("roll.0", None): "", ("roll.1", "roll.0"): "counted", ("roll.2", "roll.1"): "counted",
-    }  # fmt: skip
+        ("roll.0", None): "",
+        ("roll.1", "roll.0"): "counted",
+        ("roll.2", "roll.1"): "counted",
+    }
 
 
 def test_calls_of_one_line_are_partners_though_their_numbers_and_arguments_tell_another():
@@ -59,7 +67,10 @@ def test_calls_of_one_line_are_partners_though_their_numbers_and_arguments_tell_
     b = calls("add x 2 -> p", "add x 9 -> a", "tanh a -> b")
     stacks = (
         {"Functional.add.0.forward": frames("y = x + bias")},
-        {"Functional.add.0.forward": frames("new = x + 1"), "Functional.add.1.forward": frames("y = x + bias")},
+        {
+            "Functional.add.0.forward": frames("new = x + 1"),
+            "Functional.add.1.forward": frames("y = x + bias"),
+        },
     )
     assert short(aligned(a, b, stacks=stacks))["add.0", "add.1"] == "counted"
 
@@ -67,17 +78,26 @@ def test_calls_of_one_line_are_partners_though_their_numbers_and_arguments_tell_
 def test_calls_with_equal_inputs_are_partners_whatever_their_lines_tell():
     a = calls("add x 1 -> a", "tanh a -> b")
     b = calls("add y 1 -> p", "add x 1 -> a", "tanh a -> b")
-    stacks = {"Functional.add.0.forward": frames("y = x + 1")}, {"Functional.add.0.forward": frames("y = x + 1")}
+    stacks = (
+        {"Functional.add.0.forward": frames("y = x + 1")},
+        {"Functional.add.0.forward": frames("y = x + 1")},
+    )
     assert short(aligned(a, b, stacks=stacks))["add.0", "add.1"] == "counted"
 
 
 def test_another_api_between_the_same_calls_with_the_same_shape_stands_in_for_it():
-    a, b = calls("relu x -> y", "gelu y -> z", "tanh z -> u"), calls("relu x -> y", "silu y -> z2", "tanh z2 -> u2")
+    a, b = (
+        calls("relu x -> y", "gelu y -> z", "tanh z -> u"),
+        calls("relu x -> y", "silu y -> z2", "tanh z2 -> u2"),
+    )
     assert short(aligned(a, b))["gelu.0", "silu.0"] == "replaced"
 
 
 def test_another_api_of_another_shape_stands_in_for_nothing():
-    a, b = calls("relu x -> y", "gelu y -> z", "tanh z -> u"), calls("relu x -> y", "sum y -> s:1", "tanh z -> u")
+    a, b = (
+        calls("relu x -> y", "gelu y -> z", "tanh z -> u"),
+        calls("relu x -> y", "sum y -> s:1", "tanh z -> u"),
+    )
     assert {("gelu.0", None), (None, "sum.0")} <= set(short(aligned(a, b)))
 
 
@@ -106,7 +126,9 @@ def cells(*names):
 
 
 def test_a_renamed_cell_is_found_by_its_class_and_the_shapes_of_its_parameters():
-    alignment = aligned(cells("Cell.fc.Dense", "Cell.norm.Norm"), cells("Cell.linear.Dense", "Cell.norm.Norm"))
+    alignment = aligned(
+        cells("Cell.fc.Dense", "Cell.norm.Norm"), cells("Cell.linear.Dense", "Cell.norm.Norm")
+    )
     assert found(alignment)["Cell.fc.Dense.forward.0", "Cell.linear.Dense.forward.0"] == "renamed"
 
 
@@ -120,19 +142,27 @@ def test_cells_of_other_classes_are_paired_by_their_shapes_where_both_sides_have
 
 def test_cells_of_other_classes_stay_alone_where_one_side_has_more():
     """Nothing tells which of the three has no partner."""
-    alignment = aligned(cells("Cell.a.Old", "Cell.b.Old"), cells("Cell.c.New", "Cell.d.New", "Cell.e.New"))
+    alignment = aligned(
+        cells("Cell.a.Old", "Cell.b.Old"), cells("Cell.c.New", "Cell.d.New", "Cell.e.New")
+    )
     assert set(alignment.b_of) == set()
 
 
 def test_a_backward_goes_with_its_forward():
     a = calls("relu x -> y", "relu y 2 -> z", "relu! gz -> gy")
     b = calls("relu s:2x2 -> t:2x2", "relu x -> y", "relu y 2 -> z", "relu! gz -> gy")
-    assert found(aligned(a, b))["Functional.relu.1.backward", "Functional.relu.2.backward"] == "counted"
+    assert (
+        found(aligned(a, b))["Functional.relu.1.backward", "Functional.relu.2.backward"]
+        == "counted"
+    )
 
 
 def test_the_gradients_of_a_renamed_cell_go_with_it():
     a, b = (
-        {**cells(f"Cell.{name}.Dense", "Cell.norm.Norm"), f"Cell.{name}.Dense.parameters_grad.0": {"weight": []}}
+        {
+            **cells(f"Cell.{name}.Dense", "Cell.norm.Norm"),
+            f"Cell.{name}.Dense.parameters_grad.0": {"weight": []},
+        }
         for name in ("fc", "linear")
     )
     pair = "Cell.fc.Dense.parameters_grad.0", "Cell.linear.Dense.parameters_grad.0"
@@ -149,7 +179,10 @@ def test_a_map_of_names_comes_first():
 
 
 def test_calls_of_one_side_alone_stand_where_they_ran():
-    a, b = calls("relu x -> y", "exp y -> e", "tanh y -> z"), calls("relu x -> y", "tanh y -> z", "log z -> l:1")
+    a, b = (
+        calls("relu x -> y", "exp y -> e", "tanh y -> z"),
+        calls("relu x -> y", "tanh y -> z", "log z -> l:1"),
+    )
     names = [(pair.a, pair.b) for pair in aligned(a, b).pairs()]
     assert names == [(0, 0), (1, NONE), (2, 1), (NONE, 2)]
 
@@ -158,7 +191,9 @@ def test_calls_of_one_side_alone_stand_where_they_ran():
 @given(st.permutations(range(4)))
 def test_independent_calls_in_any_order_are_all_paired(order):
     """More calls in the opposite order may stay alone: each pass pairs those that are in one order."""
-    lines = [f"{api} x{place} -> y{place}" for place, api in enumerate(("relu", "exp", "log", "tanh"))]
+    lines = [
+        f"{api} x{place} -> y{place}" for place, api in enumerate(("relu", "exp", "log", "tanh"))
+    ]
     alignment = aligned(calls(*lines), calls(*(lines[place] for place in order)))
     assert list(found(alignment).values()) == ["exact"] * 4
 

@@ -13,7 +13,11 @@ from probe.reading.compare.pairing.between import match_between
 
 def pairs(a, b, b_of, costs):
     """Return the pairs; a cost that is not given is infinite."""
-    return list(match_between(a, b, b_of, lambda side, place: place, lambda i, j: costs.get((i, j), math.inf)))
+    return list(
+        match_between(
+            a, b, b_of, lambda side, place: place, lambda i, j: costs.get((i, j), math.inf)
+        )
+    )
 
 
 def test_the_cheapest_partner_is_taken():

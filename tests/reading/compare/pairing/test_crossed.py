@@ -24,13 +24,18 @@ def block(*inputs):
 
 @pytest.mark.parametrize("order", [(1, 0), (2, 0, 1), (1, 2, 0)])
 def test_calls_are_partners_by_their_inputs(order):
-    a, b = block(*(f"x{place}" for place in range(len(order)))), block(*(f"x{place}" for place in order))
+    a, b = (
+        block(*(f"x{place}" for place in range(len(order)))),
+        block(*(f"x{place}" for place in order)),
+    )
     assert sorted(crossed(a, b)) == [(place, order.index(place)) for place in range(len(order))]
 
 
 def test_the_pairs_of_the_whole_are_moved_ones():
     a, b = block("x", "y"), block("y", "x")
-    alignment = Alignment(dump(a, stacks=dict.fromkeys(a, LINE)), dump(b, stacks=dict.fromkeys(b, LINE)))
+    alignment = Alignment(
+        dump(a, stacks=dict.fromkeys(a, LINE)), dump(b, stacks=dict.fromkeys(b, LINE))
+    )
     assert (alignment.b_of, set(alignment.how.values())) == ({0: 1, 1: 0}, {"moved"})
 
 

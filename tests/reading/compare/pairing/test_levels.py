@@ -15,7 +15,10 @@ BOTH = (CELLS, "relu x -> y")
 
 @pytest.mark.parametrize("swapped", [False, True])
 def test_calls_that_the_other_level_lacks_go(swapped):
-    more, fewer = NormalDump(dump(calls(*BOTH), level="mix")), NormalDump(dump(calls(CELLS), level="L0"))
+    more, fewer = (
+        NormalDump(dump(calls(*BOTH), level="mix")),
+        NormalDump(dump(calls(CELLS), level="L0")),
+    )
     assert leave_out_unrecorded(*((fewer, more) if swapped else (more, fewer)))
     assert list(more.data) == list(fewer.data) == ["Cell.fc.Dense.forward.0"]
 

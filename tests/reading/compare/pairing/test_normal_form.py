@@ -18,9 +18,11 @@ def update(names):
     given = {"parameters": [value(name) for name in names], "learning_rate": value(0.1)}
     return {
         "Cell.optimizer.SGD.forward.0": {
-            "input_args": [[named(f"g{name}") for name in names]], "input_kwargs": given, "output": [],
+            "input_args": [[named(f"g{name}") for name in names]],
+            "input_kwargs": given,
+            "output": [],
         }
-    }  # fmt: skip
+    }
 
 
 def torch(lines):
@@ -36,13 +38,19 @@ def torch(lines):
 @pytest.mark.parametrize(
     ("a", "b"),
     [
-        (dump(calls("add x y -> z", "add! gz -> gx gy")), dump(calls("add y x -> z", "add! gz -> gy gx"))),
+        (
+            dump(calls("add x y -> z", "add! gz -> gx gy")),
+            dump(calls("add y x -> z", "add! gz -> gy gx")),
+        ),
         (dump({**calls("f x -> y"), **update("wv")}), dump({**calls("f x -> y"), **update("vw")})),
         (
             dump(calls("Cell.fc.Dense x -> y", "relu x -> y"), level="mix"),
             dump(calls("Cell.fc.Dense x -> y"), level="L0"),
         ),
-        (dump(torch(["linear x w -> y"]), framework="pytorch"), dump(calls("Mint.linear w x -> y"))),
+        (
+            dump(torch(["linear x w -> y"]), framework="pytorch"),
+            dump(calls("Mint.linear w x -> y")),
+        ),
     ],
     ids=["operands", "updates", "levels", "frameworks"],
 )
@@ -54,16 +62,25 @@ def test_opened_dumps_are_equal_before_and_after(a, b, is_swapped):
     pairs = JudgedPairs(*dumps, Options())
     assert [side.data for side in dumps] == before
     assert [list(side.flow.links) for side in dumps] == links
-    changed = [list(side.data) != list(own) or side.data != own for side, own in zip((pairs.a, pairs.b), before)]
+    changed = [
+        list(side.data) != list(own) or side.data != own
+        for side, own in zip((pairs.a, pairs.b), before)
+    ]
     assert any(changed)
 
 
 def test_a_moved_input_is_told_as_it_stands_in_the_file(tmp_path):
-    other = {key: item * 1.0002 if key in ("Max", "Min", "Mean", "Norm") else item for key, item in named("y").items()}
+    other = {
+        key: item * 1.0002 if key in ("Max", "Min", "Mean", "Norm") else item
+        for key, item in named("y").items()
+    }
     folders = []
     for run, given in (("a", [named("x"), named("y")]), ("b", [other, named("x")])):
         first = {"Functional.relu.0.forward": forward([named("x")], [named("r")])}
-        write(tmp_path / run / "step0" / "rank", {**first, "Functional.add.0.forward": forward(given, [named(run)])})
+        write(
+            tmp_path / run / "step0" / "rank",
+            {**first, "Functional.add.0.forward": forward(given, [named(run)])},
+        )
         folders.append(tmp_path / run)
     first = probe.compare(*folders).first
     assert (first.name, first.place) == ("Functional.add.0.forward", "input.0")

@@ -29,7 +29,9 @@ def test_exchanged_operands_are_put_back(api, md5):
 
 
 @pytest.mark.parametrize(
-    "a", ["sub x y -> z", "add x y -> z", "add x x -> z", "add x 3 -> z"], ids=["other", "same", "equal", "number"]
+    "a",
+    ["sub x y -> z", "add x y -> z", "add x x -> z", "add x 3 -> z"],
+    ids=["other", "same", "equal", "number"],
 )
 @pytest.mark.parametrize("b", ["sub y x -> z", "add x y -> z"])
 def test_others_stay(a, b):

@@ -15,21 +15,29 @@ NAMES = ("a", "b", "c")
 
 
 def gradients(order):
-    return {f"Cell.{name}.Dense.parameters_grad.0": {"weight": [named(f"g{name}")]} for name in order}
+    return {
+        f"Cell.{name}.Dense.parameters_grad.0": {"weight": [named(f"g{name}")]} for name in order
+    }
 
 
 def update(order):
     given = {"parameters": [value(f"{name}.weight") for name in order]}
     return {
         "Cell.optimizer.SGD.forward.0": {
-            "input_args": [[named(f"r{name}") for name in order]], "input_kwargs": given, "output": [],
+            "input_args": [[named(f"r{name}") for name in order]],
+            "input_kwargs": given,
+            "output": [],
         }
-    }  # fmt: skip
+    }
 
 
 def one_by_one(order):
     """Return the entries of a reduction of each gradient."""
-    return {**gradients(NAMES), **calls(*(f"mul g{name} -> r{name}" for name in order)), **update(order)}
+    return {
+        **gradients(NAMES),
+        **calls(*(f"mul g{name} -> r{name}" for name in order)),
+        **update(order),
+    }
 
 
 def at_once(order):
@@ -62,8 +70,13 @@ def test_a_reduction_has_the_partner_of_its_parameter(order):
 @pytest.mark.parametrize("order", list(itertools.permutations(NAMES)))
 def test_a_list_of_gradients_and_its_results_get_the_order_of_a(order):
     alignment, b = paired(at_once(NAMES), at_once(order))
-    assert b.data["Distributed.all_reduce.0.forward"] == at_once(NAMES)["Distributed.all_reduce.0.forward"]
-    links = alignment.flows[1].links[alignment.flows[1].position["Distributed.all_reduce.0.forward"]]
+    assert (
+        b.data["Distributed.all_reduce.0.forward"]
+        == at_once(NAMES)["Distributed.all_reduce.0.forward"]
+    )
+    links = alignment.flows[1].links[
+        alignment.flows[1].position["Distributed.all_reduce.0.forward"]
+    ]
     assert [link.record for link in links] == [named(f"g{name}") for name in NAMES]
 
 

@@ -15,7 +15,10 @@ NAME = "Functional.linear.0.forward"
 
 def fitted(theirs, ours, name=("Functional.linear.0.forward", "Mint.linear.0.forward")):
     """Return the entry of PyTorch after it was fitted to ours."""
-    dumps = NormalDump(dump({name[0]: theirs}, framework="pytorch")), NormalDump(dump({name[1]: ours}))
+    dumps = (
+        NormalDump(dump({name[0]: theirs}, framework="pytorch")),
+        NormalDump(dump({name[1]: ours})),
+    )
     spell_dtypes(dumps[0])
     fit(Alignment(*dumps), *dumps)
     return dumps[0].data[name[0]]
@@ -47,9 +50,17 @@ def test_a_tensor_of_another_size_stands_behind():
 
 
 def test_parameters_get_the_names_of_the_cell():
-    theirs = {**forward([named("x")], [named("y")]), "parameters": {"weight": named("g:4"), "bias": named("b:4")}}
-    ours = {**forward([named("x")], [named("y")]), "parameters": {"gamma": named("g:4"), "beta": named("b:4")}}
-    found = fitted(theirs, ours, ("Module.norm.LayerNorm.forward.0", "Cell.norm.LayerNorm.forward.0"))
+    theirs = {
+        **forward([named("x")], [named("y")]),
+        "parameters": {"weight": named("g:4"), "bias": named("b:4")},
+    }
+    ours = {
+        **forward([named("x")], [named("y")]),
+        "parameters": {"gamma": named("g:4"), "beta": named("b:4")},
+    }
+    found = fitted(
+        theirs, ours, ("Module.norm.LayerNorm.forward.0", "Cell.norm.LayerNorm.forward.0")
+    )
     assert found["parameters"] == ours["parameters"]
 
 

@@ -15,13 +15,25 @@ NAME = "Cell.optimizer.AdamW.forward.0"
 
 def update(names, groups=(), **numbers):
     """Return the entry of an update; a group is (its parameters, its numbers)."""
-    given = {"parameters": [value(name) for name in names], **{key: value(item) for key, item in numbers.items()}}
+    given = {
+        "parameters": [value(name) for name in names],
+        **{key: value(item) for key, item in numbers.items()},
+    }
     if groups:
         given["groups"] = [
-            {"parameters": [value(name) for name in own], **{key: value(item) for key, item in more.items()}}
+            {
+                "parameters": [value(name) for name in own],
+                **{key: value(item) for key, item in more.items()},
+            }
             for own, more in groups
         ]
-    return {NAME: {"input_args": [[named(f"g{name}") for name in names]], "input_kwargs": given, "output": []}}
+    return {
+        NAME: {
+            "input_args": [[named(f"g{name}") for name in names]],
+            "input_kwargs": given,
+            "output": [],
+        }
+    }
 
 
 def fitted(a, b):
@@ -35,7 +47,9 @@ def fitted(a, b):
 def numbers(entry):
     given = {key: item for key, item in entry["input_kwargs"].items() if key != "parameters"}
     return {
-        key: item["value"] if "value" in item else {name: one["value"] for name, one in item.items()}
+        key: item["value"]
+        if "value" in item
+        else {name: one["value"] for name, one in item.items()}
         for key, item in given.items()
     }
 

@@ -49,7 +49,9 @@ def order(rank_folder, graph="0"):
 
 def run_file(rank_folder, **content):
     """Write probe's own file beside the dump."""
-    (rank_folder / "kernel_run.json").write_text(json.dumps({"task": "tensor", "cells": CELLS, **content}))
+    (rank_folder / "kernel_run.json").write_text(
+        json.dumps({"task": "tensor", "cells": CELLS, **content})
+    )
 
 
 def arrays(folder, op_name, form, step=0, rank=0):
@@ -81,7 +83,11 @@ def cpu(root):
             np.ones(3, np.float32),
         )
         other = rank_folder / "Net" / "1" / str(step)
-        save(other, f"Mul.Default_Mul-op0.0.0.{TIME + 500}.output.0.DefaultFormat.Int64.npy", np.arange(4))
+        save(
+            other,
+            f"Mul.Default_Mul-op0.0.0.{TIME + 500}.output.0.DefaultFormat.Int64.npy",
+            np.arange(4),
+        )
     save(
         rank_folder / "Net" / "0" / "constants",
         f"Parameter.data-3.0.0.{TIME}.output.0.DefaultFormat.Bool.npy",
@@ -118,11 +124,29 @@ def ascend_statistics(root):
             for side, slot in (("input", 0), ("input", 1), ("output", 0)):
                 array = values(kernel, side, slot, 2)
                 bad = kernel == RELU and side == "output"
-                numbers = ["inf" if bad else array.max(), array.min(), "nan" if bad else array.mean(), int(bad)]
+                numbers = [
+                    "inf" if bad else array.max(),
+                    array.min(),
+                    "nan" if bad else array.mean(),
+                    int(bad),
+                ]
                 norm = "inf" if bad else np.linalg.norm(array)
                 name = kernel.replace("/", "_")
                 writer.writerow(
-                    [kind, name, 0, 7, TIME + 10 * place, side, slot, 24, "float32", "(2,3)", *numbers, norm]
+                    [
+                        kind,
+                        name,
+                        0,
+                        7,
+                        TIME + 10 * place,
+                        side,
+                        slot,
+                        24,
+                        "float32",
+                        "(2,3)",
+                        *numbers,
+                        norm,
+                    ]
                 )
         file.write("Add,Default_Add-op1,0,7,16231")
     order(rank_folder)
@@ -152,7 +176,9 @@ def ranks(root):
     for rank in (0, 1, 10):
         for step in (0, 2, 11):
             folder = root / f"rank_{rank}" / "Net" / "0" / str(step)
-            arrays(folder, lambda kernel: kernel.replace("/", "_"), "DefaultFormat.Float32", step, rank)
+            arrays(
+                folder, lambda kernel: kernel.replace("/", "_"), "DefaultFormat.Float32", step, rank
+            )
 
 
 def cpu_ranks(root):

@@ -7,9 +7,15 @@ import pytest
 
 from probe.reading.dumps.kernels.step import CellPaths
 
-CELLS = CellPaths({
-    "body": "Body", "body.body": "Body", "body.body.fc": "Dense", "body.fc": "Dense", "head": "Dense",
-})  # fmt: skip
+CELLS = CellPaths(
+    {
+        "body": "Body",
+        "body.body": "Body",
+        "body.body.fc": "Dense",
+        "body.fc": "Dense",
+        "head": "Dense",
+    }
+)
 
 
 SCOPES = {

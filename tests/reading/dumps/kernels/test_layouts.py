@@ -35,7 +35,9 @@ def layout(request, tmp_path):
 
 
 def entry(kernel, has_scope):
-    return f"Kernel.{kernel.replace('/', '_') if has_scope else kernel.rpartition('/')[2]}.0.forward"
+    return (
+        f"Kernel.{kernel.replace('/', '_') if has_scope else kernel.rpartition('/')[2]}.0.forward"
+    )
 
 
 def test_names_cells_steps_and_ranks_are_those_of_the_table(layout):
@@ -43,7 +45,9 @@ def test_names_cells_steps_and_ranks_are_those_of_the_table(layout):
     steps, ranks, dtype, has_scope, has_cells, others = TABLE[name]
     run = probe.open(folder)
     assert (run.steps, run.ranks) == (steps, ranks)
-    assert [(dump.step, dump.rank) for dump in run] == [(step, rank) for step in steps for rank in ranks]
+    assert [(dump.step, dump.rank) for dump in run] == [
+        (step, rank) for step in steps for rank in ranks
+    ]
     for dump in run:
         kernels = [entry(kernel, has_scope) for kernel in KERNELS]
         assert sorted(dump.data) == sorted([*kernels, *others])
@@ -135,7 +139,10 @@ def test_recover_names_the_arrays_that_a_killed_run_left(tmp_path, capsys):
     layouts.run_file(folder / "rank_0", task="statistics", keep_arrays=False)
     assert run_command("0", ["recover", str(folder)]) == 0
     said = capsys.readouterr().out
-    assert f"{folder}/rank_0/Net/0/0: 13 arrays were not measured; they are measured when they are read" in said
+    assert (
+        f"{folder}/rank_0/Net/0/0: 13 arrays were not measured; they are measured when they are read"
+        in said
+    )
     assert "no journal" not in said
     (note, *_) = probe.open(folder)[0].notes
     assert "13 arrays were left unmeasured" in str(note)

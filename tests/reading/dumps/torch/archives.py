@@ -32,15 +32,30 @@ def name(module, word):
 
 def storage(kind="torch\nFloatStorage", key="0", size=6):
     """Return the opcodes that name a storage."""
-    return b"(" + text("storage") + f"c{kind}\n".encode() + text(key) + text("cpu") + number(size) + b"tQ"
+    return (
+        b"("
+        + text("storage")
+        + f"c{kind}\n".encode()
+        + text(key)
+        + text("cpu")
+        + number(size)
+        + b"tQ"
+    )
 
 
 def tensor(shape=(2, 3), strides=(3, 1), offset=0, stored=None, hooks=HOOKS):
     """Return the opcodes of a tensor."""
     return (
-        name("torch._utils", "_rebuild_tensor_v2") + b"(" + (stored or storage()) + number(offset)
-        + numbers(shape) + numbers(strides) + b"\x89" + hooks + b"tR"
-    )  # fmt: skip
+        name("torch._utils", "_rebuild_tensor_v2")
+        + b"("
+        + (stored or storage())
+        + number(offset)
+        + numbers(shape)
+        + numbers(strides)
+        + b"\x89"
+        + hooks
+        + b"tR"
+    )
 
 
 def parameter(inner):
@@ -48,10 +63,14 @@ def parameter(inner):
     return name("torch._utils", "_rebuild_parameter") + b"(" + inner + b"\x88" + HOOKS + b"tR"
 
 
-def write(path, body, data=b"", order=b"little", prefix="archive", compression=zipfile.ZIP_STORED, more=()):
+def write(
+    path, body, data=b"", order=b"little", prefix="archive", compression=zipfile.ZIP_STORED, more=()
+):
     """Write an archive: the description, the numbers, the order of bytes, further members."""
     with zipfile.ZipFile(path, "w", compression) as archive:
-        archive.writestr(f"{prefix}/data.pkl", body if body[:1] == b"\x80" or not body else PROTO + body + STOP)
+        archive.writestr(
+            f"{prefix}/data.pkl", body if body[:1] == b"\x80" or not body else PROTO + body + STOP
+        )
         if order is not None:
             archive.writestr(f"{prefix}/byteorder", order)
         if data is not None:

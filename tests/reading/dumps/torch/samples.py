@@ -54,7 +54,9 @@ def main():
         name: (rows / 8).to(getattr(torch, name))
         for name in ("float32", "float64", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2")
     }
-    made.update({name: (rows - 5).to(getattr(torch, name)) for name in ("int64", "int32", "int16", "int8")})
+    made.update(
+        {name: (rows - 5).to(getattr(torch, name)) for name in ("int64", "int32", "int16", "int8")}
+    )
     made.update({name: rows.to(getattr(torch, name)) for name in ("uint8", "uint16")})
     whole = rows.to(torch.float32)
     made.update(

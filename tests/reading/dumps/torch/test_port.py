@@ -37,8 +37,16 @@ def ported(tmp_path_factory):
     def record(name):
         path = folder / name.replace(" ", "_")
         if not path.exists():
-            command = [sys.executable, EXAMPLE / "train_mindspore.py", "--dump-path", path, *RUNS[name]]
-            done = processes.run(command, capture_output=True, text=True, check=False, env=environment(), cwd=folder)
+            command = [
+                sys.executable,
+                EXAMPLE / "train_mindspore.py",
+                "--dump-path",
+                path,
+                *RUNS[name],
+            ]
+            done = processes.run(
+                command, capture_output=True, text=True, check=False, env=environment(), cwd=folder
+            )
             assert done.returncode == 0, done.stderr
         return path
 
@@ -66,7 +74,9 @@ SHARES = {"L0": (0.95, 0.95), "L0 mint": (0.95, 0.95), "L1": (0.95, 0.35), "L1 m
 def test_both_frameworks_are_paired_and_agree(run, ported):
     comparison = probe.compare(EXAMPLE / run.split()[0], ported(run))
     worst = greatest(comparison)
-    print(run, shares(comparison), worst["call_a"], worst["call_b"], worst["place"], worst["rel_l2"])
+    print(
+        run, shares(comparison), worst["call_a"], worst["call_b"], worst["place"], worst["rel_l2"]
+    )
     assert comparison.ok
     assert worst["rel_l2"] <= 1e-5
     assert all(share >= least for share, least in zip(shares(comparison), SHARES[run]))
@@ -83,7 +93,9 @@ def test_at_l0_the_tensors_are_paired_too(ported):
 def test_the_approximate_gelu_is_named(golden_first, ported):
     sides = (EXAMPLE / "L0", ported("L0 tanh"))
     comparison = probe.compare(*(sides if golden_first else sides[::-1]))
-    name = "Cell.blocks.0.act.GELU.forward.0" if golden_first else "Module.blocks.0.act.GELU.forward.0"
+    name = (
+        "Cell.blocks.0.act.GELU.forward.0" if golden_first else "Module.blocks.0.act.GELU.forward.0"
+    )
     assert (comparison.first.kind, comparison.first.name) == ("computation", name)
     assert len(comparison.origins) == 1
 
@@ -92,8 +104,9 @@ def test_the_transposed_weight_is_told(ported):
     rows = list(probe.compare(EXAMPLE / "L0", ported("L0")).table())
     turned = {(row["call_b"], row["place"]) for row in rows if row["verdict"] == "transposed"}
     assert turned == {
-        ("Cell.head.Head.forward.0", "parameters.weight"), ("Cell.head.Head.parameters_grad.0", "weight.0"),
-    }  # fmt: skip
+        ("Cell.head.Head.forward.0", "parameters.weight"),
+        ("Cell.head.Head.parameters_grad.0", "weight.0"),
+    }
 
 
 def test_arrays_of_both_are_read(ported):
@@ -114,7 +127,10 @@ def test_arrays_of_both_are_read(ported):
 @pytest.mark.parametrize("run", ["L1 tanh", "L1 mint tanh"])
 def test_the_approximate_gelu_is_named_at_l1(run, ported):
     comparison = probe.compare(EXAMPLE / "L1", ported(run))
-    assert (comparison.first.kind, comparison.first.name) == ("computation", "Functional.gelu.0.forward")
+    assert (comparison.first.kind, comparison.first.name) == (
+        "computation",
+        "Functional.gelu.0.forward",
+    )
     assert len(comparison.origins) == 1
 
 
@@ -130,7 +146,12 @@ FAULTS = {
     "epsilon": ("epsilon=1e-5) for", "epsilon=1e-3) for", _NORM, _NORM),
     "axis": ("softmax(scores, -1)", "softmax(scores, 1)", _WEIGHTED, _WEIGHTED),
     "scale": ("WIDTH**-0.5", "WIDTH**-1.0", _WEIGHTED, _SCORES),
-    "weight": (_TURN, f'{_TURN}; arrays["blocks.1.up.weight"] = arrays["blocks.1.up.weight"] * 1.01', _UP, _UP),
+    "weight": (
+        _TURN,
+        f'{_TURN}; arrays["blocks.1.up.weight"] = arrays["blocks.1.up.weight"] * 1.01',
+        _UP,
+        _UP,
+    ),
 }
 
 
@@ -153,7 +174,9 @@ def test_a_wrapper_around_the_net_of_pytorch_changes_nothing(ported, tmp_path):
     folder = tmp_path / "step0" / "rank"
     folder.mkdir(parents=True)
     for path in (EXAMPLE / "L0").rglob("*.json"):
-        (folder / path.name).write_text(path.read_text("utf-8").replace("Module.", "Module.module."), "utf-8")
+        (folder / path.name).write_text(
+            path.read_text("utf-8").replace("Module.", "Module.module."), "utf-8"
+        )
     comparison = probe.compare(tmp_path, ported("L0"))
     assert comparison.ok
     assert shares(comparison) == [1.0, 1.0]
@@ -162,15 +185,25 @@ def test_a_wrapper_around_the_net_of_pytorch_changes_nothing(ported, tmp_path):
 #: the commands of the page, each with the lines that it prints
 COMMANDS = [
     command.partition("\n")
-    for block in re.findall(r"^```\n(.*?)^```$", (ROOT / "docs" / "pytorch.md").read_text("utf-8"), re.M | re.S)
+    for block in re.findall(
+        r"^```\n(.*?)^```$", (ROOT / "docs" / "pytorch.md").read_text("utf-8"), re.M | re.S
+    )
     for command in block.split("$ ")[1:]
 ]
 
 
 def without_numbers(text, folder):
     """Return the words of a text with paths from here, without what depends on the last digits of a machine."""
-    lines = [line for line in text.replace(f"{folder}/", "").splitlines() if not line.startswith("also suspicious")]
-    return ["#" if re.fullmatch(r"-?\d[\d.e+-]*[,;:)]?", word) else word for line in lines for word in line.split()]
+    lines = [
+        line
+        for line in text.replace(f"{folder}/", "").splitlines()
+        if not line.startswith("also suspicious")
+    ]
+    return [
+        "#" if re.fullmatch(r"-?\d[\d.e+-]*[,;:)]?", word) else word
+        for line in lines
+        for word in line.split()
+    ]
 
 
 def test_the_commands_of_the_page_print_what_it_shows(tmp_path):
@@ -178,7 +211,12 @@ def test_the_commands_of_the_page_print_what_it_shows(tmp_path):
     for command, _, shown in COMMANDS:
         words = command.replace("probe ", "-m probe ").removeprefix("python ").split()
         done = processes.run(
-            [sys.executable, *words], capture_output=True, text=True, check=False, env=environment(), cwd=tmp_path
+            [sys.executable, *words],
+            capture_output=True,
+            text=True,
+            check=False,
+            env=environment(),
+            cwd=tmp_path,
         )
         assert done.returncode == int("wrong" in words and "-m" in words), done.stderr
         assert without_numbers(done.stdout, tmp_path) == without_numbers(shown, tmp_path)
@@ -186,7 +224,9 @@ def test_the_commands_of_the_page_print_what_it_shows(tmp_path):
 
 
 def test_the_recorded_dump_is_small_and_names_no_machine():
-    files = [path for path in EXAMPLE.rglob("*") if path.is_file() and "__pycache__" not in path.parts]
+    files = [
+        path for path in EXAMPLE.rglob("*") if path.is_file() and "__pycache__" not in path.parts
+    ]
     assert sum(path.stat().st_size for path in files) < 300_000
     texts = [path.read_text("utf-8") for path in files if path.suffix == ".json"]
     assert texts

@@ -67,11 +67,19 @@ def test_offset_shape_and_strides(shape, strides, offset, wanted, mapped, tmp_pa
 def test_the_great_end_first(kind, mapped, tmp_path):
     import ml_dtypes
 
-    dtype = {"Float": "f4", "Half": "f2", "Long": "i8", "ComplexFloat": "c8", "BFloat16": ml_dtypes.bfloat16}[kind]
+    dtype = {
+        "Float": "f4",
+        "Half": "f2",
+        "Long": "i8",
+        "ComplexFloat": "c8",
+        "BFloat16": ml_dtypes.bfloat16,
+    }[kind]
     wanted = np.arange(6).astype(dtype)
     raw = wanted.view(np.uint16) if kind == "BFloat16" else wanted
     data = raw.astype(raw.dtype.newbyteorder(">")).tobytes()
-    path = write(tmp_path / "a.pt", tensor((6,), (1,), stored=storage(f"torch\n{kind}Storage")), data, b"big")
+    path = write(
+        tmp_path / "a.pt", tensor((6,), (1,), stored=storage(f"torch\n{kind}Storage")), data, b"big"
+    )
     found = load_array(str(path), "", mapped)
     assert (found.dtype, found.dtype.isnative) == (wanted.dtype, True)
     assert np.array_equal(found, wanted)
@@ -117,7 +125,10 @@ HOSTILE = {
     "a memo that was never kept": PROTO + b"h\x05.",
     "a tuple that holds itself": PROTO + b"(h\x00tq\x00.",
     "tuples in tuples": PROTO + nested(30_000) + b".",
-    "a memo that doubles": PROTO + number(1) + b"".join(b"q\x00h\x00\x86" for _ in range(3_000)) + b".",
+    "a memo that doubles": PROTO
+    + number(1)
+    + b"".join(b"q\x00h\x00\x86" for _ in range(3_000))
+    + b".",
     "a persistent id of another kind": PROTO + text("storage") + b"Q.",
     "a storage of another class": tensor(stored=storage("torch._utils\n_rebuild_tensor_v2")),
     "a storage outside of the archive": tensor(stored=storage(key="../../etc/passwd")),
@@ -138,17 +149,34 @@ HOSTILE = {
     "a huge empty shape": tensor((0, 2**70), (1, 1)),
     "too many dimensions": tensor((1,) * 70, (1,) * 70),
     "fewer strides than lengths": tensor((2, 3), (1,)),
-    "a length that is true": name("torch._utils", "_rebuild_tensor_v2") + b"(" + storage() + number(0)
-    + b"(\x88t" + numbers([1]) + b"\x89" + HOOKS + b"tR",
-    "hooks that hold something": tensor(hooks=name("collections", "OrderedDict") + numbers([1]) + b"R"),
+    "a length that is true": name("torch._utils", "_rebuild_tensor_v2")
+    + b"("
+    + storage()
+    + number(0)
+    + b"(\x88t"
+    + numbers([1])
+    + b"\x89"
+    + HOOKS
+    + b"tR",
+    "hooks that hold something": tensor(
+        hooks=name("collections", "OrderedDict") + numbers([1]) + b"R"
+    ),
     "hooks that are none": tensor(hooks=b"N"),
     "a storage in place of a tensor": storage(),
     "a tensor of one argument": name("torch._utils", "_rebuild_tensor_v2") + numbers([1]) + b"R",
     "bytes without a dtype": tensor(stored=storage("torch.storage\nUntypedStorage", size=24)),
-    "a dtype that is a storage": TYPED + b"(" + storage("torch.storage\nUntypedStorage", size=24) + number(0)
-    + numbers([6]) + numbers([1]) + b"\x89" + HOOKS + name("torch", "FloatStorage") + b"tR",
+    "a dtype that is a storage": TYPED
+    + b"("
+    + storage("torch.storage\nUntypedStorage", size=24)
+    + number(0)
+    + numbers([6])
+    + numbers([1])
+    + b"\x89"
+    + HOOKS
+    + name("torch", "FloatStorage")
+    + b"tR",
     "a huge description": PROTO + text("a" * 100_000) + b".",
-}  # fmt: skip
+}
 
 
 def refused(path):
@@ -186,7 +214,10 @@ def test_nothing_is_executed(protocol, tmp_path):
 
 def test_what_is_asked_for_is_named(tmp_path):
     line = refused(write(tmp_path / "a.pt", HOSTILE["a call of os.system"]))
-    assert line == f"{tmp_path / 'a.pt'} is not read: its data.pkl asks for os.system, which no tensor needs"
+    assert (
+        line
+        == f"{tmp_path / 'a.pt'} is not read: its data.pkl asks for os.system, which no tensor needs"
+    )
 
 
 def of_a_member(path, word, place, content):
@@ -227,7 +258,9 @@ def test_members_that_no_tensor_has(more, tmp_path):
 
 
 def test_an_unknown_order_of_bytes(tmp_path):
-    assert "order of bytes" in refused(write(tmp_path / "a.pt", tensor(), ROWS.tobytes(), order=b"\x1b[2Jmiddle"))
+    assert "order of bytes" in refused(
+        write(tmp_path / "a.pt", tensor(), ROWS.tobytes(), order=b"\x1b[2Jmiddle")
+    )
 
 
 def test_an_archive_that_is_cut_anywhere_is_one_line(tmp_path):
