@@ -104,25 +104,6 @@ def names(given: argparse.Namespace, default: str = "") -> Names:
     return chosen
 
 
-def wants_summaries(given: argparse.Namespace) -> bool:
-    """Return whether the user asks for summaries.
-
-    Raise UsageError when another output was given that needs the result, or a file for summaries that are not wanted.
-    """
-    if not given.only_summaries:
-        if given.output != "-":
-            raise UsageError(say("error.needs_summaries"))
-        return False
-    needs_result = {"--json": getattr(given, "json", None), "--xlsx": getattr(given, "xlsx", None)}
-    # compare writes the rows of --csv FILE for each rank; trend writes its --csv from the series of all
-    csv = getattr(given, "csv", None)
-    needs_result["--csv"] = csv == "-" or (given.command == "trend" and csv is not None)
-    wrong = [option for option, value in needs_result.items() if value]
-    if wrong:
-        raise UsageError(say("error.with_summaries", options=wrong))
-    return True
-
-
 def read_thresholds(path: str | None, rules: Iterable[str]) -> dict[str, float]:
     """Return the thresholds in a JSON file, {} without one; raise UsageError when it is broken or names no rule."""
     from probe.reading.dumps.document import read_document

@@ -1,5 +1,5 @@
 # Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
-"""``nan``, ``ranks`` and ``trend``: findings in one run; and ``merge``: one result of what several machines found."""
+"""The commands ``probe nan``, ``ranks`` and ``trend``: findings in one run."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import argparse
 import json
 import sys
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from probe.errors import UsageError
 from probe.findings.sentence import NOTHING, Sentence, say
@@ -16,7 +16,6 @@ from probe.reading.commands.watch import series_dict
 from probe.reading.dumps import text
 
 if TYPE_CHECKING:
-    from probe.reading.commands.summary_file import Head
     from probe.reading.compare.origins.origin import Origin
     from probe.reading.dumps.names import Names
     from probe.reading.dumps.samples import Samples
@@ -42,13 +41,10 @@ def run_nan(given: argparse.Namespace) -> int:
     from probe.reading.one_run.health.rows import NONFINITE
     from probe.reading.one_run.nan import look_at_all
 
-    only_summaries = arguments.wants_summaries(given)
     if has_rows_alone(given.path):
         return _nan_of_rows(given)
     workers = arguments.workers(given)
     units = look_at_all(open(given.path), workers)
-    if only_summaries:
-        return _write(given, units)
     others = _others(given, lambda item: item.rule in (NONFINITE, "guard"))
     return show_nan(units, given, _nan_in_rows(given.path), others)
 
@@ -180,18 +176,11 @@ def run_ranks(given: argparse.Namespace) -> int:
     from probe.reading.dumps.run import open
     from probe.reading.one_run.rank_checks import digest_all
 
-    run, only_summaries = open(given.path), arguments.wants_summaries(given)
-    if not only_summaries:
-        _check_count(given.path, len(run.ranks))
+    run = open(given.path)
+    if len(run.ranks) < 2:
+        raise UsageError(say("error.one_rank", path=given.path))
     digests = digest_all(run, arguments.workers(given))
-    if only_summaries:
-        return _write(given, digests)
     return show_ranks(digests, given, _others(given, lambda item: item.rule == "ranks"))
-
-
-def _check_count(path: str, ranks: int) -> None:
-    if ranks < 2:
-        raise UsageError(say("error.one_rank", path=path))
 
 
 def show_ranks(
@@ -242,12 +231,10 @@ def run_trend(given: argparse.Namespace) -> int:
     from probe.series.rules import IN_DUMPS, RULES
     from probe.series.series import find_series
 
-    has_series, only_summaries = bool(find_series(given.path)), arguments.wants_summaries(given)
+    has_series = bool(find_series(given.path))
     thresholds = arguments.read_thresholds(given.rules, RULES if has_series else IN_DUMPS)
     choice = arguments.names(given, LIKE), given.stat
     samples = read_all(open(given.path).folders, *choice, arguments.workers(given))
-    if only_summaries:
-        return _write(given, samples, names=list(choice[0]), stat=given.stat.lower())
     others = _others(given, lambda item: isinstance(item, SeriesFinding))
     if not has_series:
         return show_trend(samples, given, choice, thresholds, others=others)
@@ -328,49 +315,3 @@ def _print_trend(trend: Trend, found: list[TrendFinding], status: int) -> int:
         )
     )
     return status
-
-
-def _write(given: argparse.Namespace, summaries: list[Any], **settings: Any) -> int:
-    from probe.reading.commands.summary_file import Head, write_summaries
-
-    write_summaries(given.output, Head(given.command, settings, [given.path]), summaries)
-    return 0
-
-
-def run_merge(given: argparse.Namespace) -> int:
-    """Run ``probe merge``."""
-    from probe.reading.commands.summary_file import read_summaries
-
-    head, summaries = read_summaries(given.files)
-    if head.command == "compare":
-        return _show_comparison(given, head, summaries)
-    if head.command == "nan":
-        return show_nan(summaries, given)
-    if head.command == "ranks":
-        _check_count(given.files[0], len({item.rank for item in summaries}))
-        return show_ranks(summaries, given)
-    if head.command == "trend":
-        from probe.reading.dumps.names import Names
-        from probe.series.rules import IN_DUMPS
-
-        choice = Names(*head.settings["names"]), str(head.settings.get("stat"))
-        return show_trend(
-            summaries, given, choice, arguments.read_thresholds(given.rules, IN_DUMPS)
-        )
-    raise UsageError(say("error.summary_command", path=given.files[0], command=head.command))
-
-
-def _show_comparison(given: argparse.Namespace, head: Head, summaries: list[Any]) -> int:
-    from probe.reading.compare.answer.comparison import check_rules
-    from probe.reading.compare.answer.summary import ComparisonResult, summary_text
-
-    check_rules(head.settings.get("rules", []), summaries)
-    comparison = ComparisonResult(
-        (head.paths[0], head.paths[1]), summaries, (list(head.alone[0]), list(head.alone[1]))
-    )
-    print(
-        json.dumps(comparison.to_dict(), indent=1)
-        if given.json
-        else summary_text(comparison, given.lang)
-    )
-    return comparison.status

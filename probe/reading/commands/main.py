@@ -17,7 +17,7 @@ from probe.errors import ProbeError
 from probe.findings.sentence import ENGLISH, Sentence, said_of, say
 from probe.options import OneLineParser, asked_language, in_place
 from probe.reading.commands.arguments import add_commands, add_shared
-from probe.reading.commands.findings import run_merge, run_nan, run_ranks, run_trend
+from probe.reading.commands.findings import run_nan, run_ranks, run_trend
 from probe.reading.commands.outlet import lasting_stdout
 from probe.reading.commands.show import run_check, run_compare, run_recover, run_report, run_show
 from probe.reading.commands.watch import run_watch
@@ -35,7 +35,6 @@ _RUNS = {
     "ranks": run_ranks,
     "trend": run_trend,
     "watch": run_watch,
-    "merge": run_merge,
     "recover": run_recover,
 }
 _UTF8: Any = {"encoding": "utf-8", "errors": "backslashreplace"}

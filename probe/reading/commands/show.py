@@ -21,9 +21,6 @@ from probe.reading.dumps import text
 from probe.reading.dumps.tables import create, table_file
 
 if TYPE_CHECKING:
-    from probe.reading.commands.summary_file import Head
-    from probe.reading.compare.answer.summary import ComparisonResult
-    from probe.reading.compare.judging.judged_pairs import Options
     from probe.reading.report.report import Outcome, Wishes
 
 
@@ -52,7 +49,6 @@ def run_compare(given: argparse.Namespace) -> int:
 
 def _compare(given: argparse.Namespace, golden: str, target: str, csv: str | None) -> int:
     """Compare two dumps, and write the answer; ``csv`` is the file that gets the rows."""
-    from probe.reading.commands.summary_file import write_summaries
     from probe.reading.compare.answer.comparison import Request, check_rules, compare_runs, to_xlsx
     from probe.reading.compare.answer.summary import summary_text
     from probe.reading.compare.judging.judged_pairs import Options
@@ -68,12 +64,8 @@ def _compare(given: argparse.Namespace, golden: str, target: str, csv: str | Non
         layouts=(given.layout_a, given.layout_b),
         distance=given.distance,
     )
-    only_summaries = arguments.wants_summaries(given)
     request = Request(options, given.noise, given.step, given.rank, arguments.workers(given), rows)
     comparison = compare_runs(golden, target, request)
-    if only_summaries:
-        write_summaries(given.output, _head(comparison, options), comparison.units)
-        return 0
     check_rules(options.rules, comparison.units)
     if given.json == "-":
         print(json.dumps(comparison.to_dict(), indent=1))
@@ -91,22 +83,6 @@ def _compare(given: argparse.Namespace, golden: str, target: str, csv: str | Non
         if path and path != "-":
             print(say("replay.written", path=path).text(given.lang), file=sys.stderr)
     return comparison.status
-
-
-def _head(comparison: ComparisonResult, options: Options) -> Head:
-    from probe.reading.commands.summary_file import Head, encode
-
-    settings = {
-        "rules": [list(rule) for rule in options.rules],
-        "tolerance": options.factor,
-        "arrays": options.arrays,
-        "map": options.mapping,
-        "layouts": list(options.layouts),
-        "distance": options.distance,
-    }
-    return Head(
-        "compare", settings, list(comparison.paths), [encode(labels) for labels in comparison.alone]
-    )
 
 
 def read_map(path: str) -> dict[str, str]:

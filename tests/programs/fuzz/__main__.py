@@ -112,9 +112,6 @@ def commands(kind: str, seed: str, path: str) -> dict[str, list[str]]:
             "check": ["check", whole, str(file)],
             "check alone": ["check", str(file), str(file)],
         }
-    if kind == "summaries":
-        files = sorted(str(it) for it in Path(path).iterdir() if it.name.startswith("changed"))
-        return {"merge": ["merge", *files]}
     if kind == "csv":
         return {"watch": ["watch", path, "--like", ""], "trend": ["trend", path, "--like", ""]}
     found = {
@@ -237,7 +234,7 @@ def one(number: int, given: argparse.Namespace, made: Path, folder: Path) -> Fai
         return None
     file = chosen.choice(files)
     how = mutations.change(chosen, file, given.only_places)
-    if kind in ("checkpoints", "summaries"):
+    if kind == "checkpoints":
         os.path.lexists(file) and os.rename(file, file.with_name(f"changed{file.suffix}"))
     names = commands(kind, str(seed), str(path))
     wanted = [name for name in names if not given.commands or name in given.commands.split(",")]

@@ -57,7 +57,7 @@ def record(folder: Path) -> None:
 
 
 def add_others(folder: Path) -> None:
-    """Make the kinds that need no training: kernels, a journal, summaries, checkpoints."""
+    """Make the kinds that need no training: kernels, a journal, checkpoints."""
     from probe.series.msprobe_csv import write_msprobe_csv
     from probe.series.series import open_series
     from probe.store.journal import Journal
@@ -80,24 +80,6 @@ def add_others(folder: Path) -> None:
         (folder / "ranks/step0" / rank / "run.json").unlink()
     for rank in open_series(str(folder / "monitor")):
         write_msprobe_csv([rank], str(folder / "csv"))
-    (folder / "summaries").mkdir()
-    a, infinite, out = str(folder / "statistics"), str(folder / "nan_check"), folder / "summaries"
-    for words in (
-        ["compare", a, infinite],
-        ["nan", infinite],
-        ["ranks", str(folder / "ranks")],
-        ["trend", a],
-    ):
-        command = [
-            sys.executable,
-            "-m",
-            "probe",
-            *words,
-            "--only-summaries",
-            "-o",
-            str(out / f"{words[0]}.jsonl"),
-        ]
-        subprocess.run(command, check=True, capture_output=True)
     files = folder / "checkpoints"
     files.mkdir()
     weights = {

@@ -27,7 +27,6 @@ _ARRAYS = ["--kinds", "tensor", "--files", "npy$", "--commands", "load,compare,c
 _RUN = ["--kinds", "statistics", "--files", "^run.json", "--commands", "check,check alone"]
 _SERIES = ["--kinds", "monitor", "--commands", "watch,trend,load"]
 _JOURNAL = ["--kinds", "journal", "--commands", "recover,show,load,nan"]
-_MERGE = ["--kinds", "summaries"]
 _KERNELS = ["--kinds", "kernels_cpu,kernels_ascend_statistics,kernels_ascend_o1"]
 
 
@@ -158,19 +157,6 @@ REMOVED = [
         "is_right = (rows[:, 0] >= 0) & (rows[:, 0] < MOST_STEP)",
         "is_right = rows[:, 0] != -7",
         _SERIES,
-    ),
-    Removed("reading/commands/summary_file.py", "misfit([head, settings, *found]) or ", "", _MERGE),
-    Removed(
-        "reading/commands/summary_file.py",
-        " or kinds - {_OF_COMMANDS.get(head.command)}",
-        "",
-        _MERGE,
-    ),
-    Removed(
-        "reading/commands/summary_file.py",
-        "        [made.text(language) for language in LANGUAGES]",
-        "        pass",
-        _MERGE,
     ),
     Removed(
         "reading/check/snapshot.py",

@@ -48,15 +48,12 @@ def table(text):
     return list(csv.DictReader(io.StringIO(text)))
 
 
-@pytest.mark.parametrize("command", ["show", "trend", "watch", "compare", "replay", "merge"])
+@pytest.mark.parametrize("command", ["show", "trend", "watch", "compare", "replay"])
 def test_csv_goes_to_standard_output_or_into_a_file(tmp_path, run, rows, capsys, command):
     path = str(tmp_path / "out.csv")
-    if command == "merge":
-        assert main(["trend", run, "--only-summaries", "-o", str(tmp_path / "summaries")]) == 0
     own = {
         "compare": [run, run],
         "watch": [rows],
-        "merge": [str(tmp_path / "summaries")],
         "replay": [run, "--all", "--jobs", "1"],
     }
     words = [command, *own.get(command, [run])]

@@ -15,7 +15,7 @@ from probe.options import OneLineParser
 from tests.reading.commands.test_language import english
 
 COMMANDS = [
-    "show", "check", "compare", "report", "nan", "ranks", "trend", "watch", "merge", "recover", "doctor", "replay",
+    "show", "check", "compare", "report", "nan", "ranks", "trend", "watch", "recover", "doctor", "replay",
     "run", "try", "bisect", "drill",
 ]  # fmt: skip
 #: words of the code, or of Python

@@ -208,17 +208,6 @@ def test_a_monitor_without_rows_says_so(tmp_path, capsys):
         assert capsys.readouterr().out.splitlines()[0] == said
 
 
-@pytest.mark.parametrize("command", ["nan", "ranks", "trend"])
-def test_merge_answers_in_chinese_too(tmp_path, capsys, command):
-    FOLDERS[command](tmp_path / "dump")
-    summaries = str(tmp_path / "summaries")
-    assert main([command, str(tmp_path / "dump"), "--only-summaries", "-o", summaries]) == 0
-    assert main([command, str(tmp_path / "dump"), "--lang", "zh"]) == 1
-    alone = capsys.readouterr().out
-    assert main(["merge", summaries, "--lang", "zh"]) == 1
-    assert capsys.readouterr().out == alone
-
-
 def test_json_has_key_facts_and_the_english_sentence(tmp_path, capsys):
     apart(tmp_path)
     assert main(["ranks", str(tmp_path), "--json", "--lang", "zh"]) == 1

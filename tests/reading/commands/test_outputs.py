@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import stat
 
@@ -20,7 +19,6 @@ OPTIONS = [
     ("compare", "--xlsx"),
     ("compare", "--msprobe-csv"),
     ("report", "-o"),
-    ("nan", "-o"),
     ("replay", "--csv"),
     ("replay", "--json"),
     ("replay", "--script"),
@@ -41,7 +39,6 @@ def words(command, option, path, dump):
     own = {
         "compare": [dump, dump],
         "replay": [dump, "Functional.relu"],
-        "nan": [dump, "--only-summaries"],
     }
     return [command, *own.get(command, [dump]), option, str(path)]
 
@@ -64,7 +61,7 @@ def test_an_output_that_cannot_be_written_is_known_before_the_work(
     assert not said.out
 
 
-@pytest.mark.parametrize(("command", "option"), OPTIONS[:7])
+@pytest.mark.parametrize(("command", "option"), OPTIONS[:6])
 def test_a_new_file_is_readable_for_owner_and_group_alone(tmp_path, dump, command, option):
     usual = os.umask(0o022)
     try:
@@ -78,7 +75,7 @@ def test_a_new_file_is_readable_for_owner_and_group_alone(tmp_path, dump, comman
         os.umask(usual)
 
 
-@pytest.mark.parametrize(("command", "option"), [it for it in OPTIONS[:7] if it[1] != "--xlsx"])
+@pytest.mark.parametrize(("command", "option"), [it for it in OPTIONS[:6] if it[1] != "--xlsx"])
 def test_a_full_disk_is_one_sentence_and_a_device_stays(dump, capsys, command, option):
     assert main(words(command, option, "/dev/full", dump)) == 2
     assert "cannot be written: No space left on device" in capsys.readouterr().err
@@ -156,30 +153,3 @@ def test_a_number_that_is_left_out_is_told(tmp_path, capsys, command):
         capsys.readouterr()
     )
     assert status == (0 if command == "show" else 2)
-
-
-def test_summaries_of_wrong_types_are_refused(tmp_path, dump, capsys):
-    assert main(["nan", dump, "--only-summaries", "-o", str(tmp_path / "s.jsonl")]) == 0
-    head, line = (tmp_path / "s.jsonl").read_text().splitlines()
-    for wrong in (
-        '{"Found": ["x", null, [], [], ""]}',
-        "null",
-        "3",
-        "[]",
-        '{"Samples": [0, null, {"dict": []}, {"dict": []}]}',
-        '{"Found": [0, [], [], [], ""]}',
-        '{"Found": [0, null, [], [{"Sentence": ["nan.first", {"dict": []}]}], ""]}',
-    ):
-        (tmp_path / "s.jsonl").write_text(f"{head}\n{wrong}\n")
-        assert main(["merge", str(tmp_path / "s.jsonl")]) == 2, wrong
-        assert "is damaged" in capsys.readouterr().err
-    changed = json.loads(head)
-    for key, value in (
-        ("paths", []),
-        ("settings", {"rules": 3}),
-        ("command", ["nan"]),
-        ("alone", 3),
-    ):
-        (tmp_path / "s.jsonl").write_text(f"{json.dumps({**changed, key: value})}\n{line}\n")
-        assert main(["merge", str(tmp_path / "s.jsonl")]) == 2, key
-        assert "is damaged" in capsys.readouterr().err

@@ -16,7 +16,7 @@ COMMANDS = {
     "check2": ["check", "RUN", "GOLDEN"], "compare": ["compare", "GOLDEN", "RUN", "--jobs", "1"],
     "report": ["report", "RUN", "-o", "page.html", "--jobs", "1"], "nan": ["nan", "RUN", "--jobs", "1"],
     "ranks": ["ranks", "RUN", "--jobs", "1"], "trend": ["trend", "RUN", "--jobs", "1"], "watch": ["watch", "ROWS"],
-    "merge": ["merge", "SUMMARIES"], "recover": ["recover", "RUN", "--json"],
+    "recover": ["recover", "RUN", "--json"],
     "replay": ["replay", "RUN", "Functional.matmul", "--jobs", "1"], "help": ["compare", "--help"],
     "schema": ["--json-schema"], "version": ["--version"],
 }  # fmt: skip
@@ -24,7 +24,7 @@ COMMANDS = {
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory):
-    """Write a whole run, one that differs and lacks numbers, rows of a monitor, and summaries."""
+    """Write a whole run, one that differs and lacks numbers, and rows of a monitor."""
     place = tmp_path_factory.mktemp("pipe")
     found = {
         "GOLDEN": healthy(place / "golden"),
@@ -36,9 +36,6 @@ def folders(tmp_path_factory):
     LACKS["numbers of one rank"](found["RUN"])
     found["ROWS"].mkdir()
     rows(3)(found["ROWS"])
-    found["SUMMARIES"] = place / "summaries"
-    words = ["nan", str(found["RUN"]), "--only-summaries", "-o", str(found["SUMMARIES"])]
-    subprocess.run([sys.executable, "-m", "probe", *words], check=True)
     return {name: str(path) for name, path in found.items()}
 
 

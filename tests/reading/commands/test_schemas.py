@@ -130,16 +130,6 @@ def answers(place):
             with contextlib.redirect_stdout(io.StringIO()) as out:
                 assert main([command, *words, "--json"]) == status, line
             found.setdefault(command, []).append(json.loads(out.getvalue()))
-        for number, command in enumerate(
-            ("compare good bad", "nan nan", "ranks ranks", "trend good")
-        ):
-            assert (
-                main([*command.split(), "--jobs", "1", "--only-summaries", "-o", f"{number}.jsonl"])
-                == 0
-            )
-            with contextlib.redirect_stdout(io.StringIO()) as out:
-                assert main(["merge", f"{number}.jsonl", "--json"]) in (0, 1)
-            found.setdefault("merge", []).append(json.loads(out.getvalue()))
     finally:
         os.chdir(here)
     return found

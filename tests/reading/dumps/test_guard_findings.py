@@ -131,11 +131,3 @@ def test_a_step_of_nan_check_without_nan_has_its_findings(debug, capsys):
     assert f"step 0: {found.sentence}" in capsys.readouterr().out
     assert main(["check", folder]) == 1
     assert f"fault: {found.sentence}" in make_content(folder).description["health"]
-
-
-@needs_hooks
-def test_summaries_of_machines_keep_the_findings(debug, capsys, tmp_path):
-    folder, path = recorded(debug), str(tmp_path / "one.jsonl")
-    assert main(["nan", folder, "--only-summaries", "--output", path]) == 0
-    assert main(["merge", path]) == 1
-    assert "keeps for its backward changed" in capsys.readouterr().out
