@@ -69,6 +69,20 @@ class Module:
         return list(tokenize.generate_tokens(io.StringIO(self.text).readline))
 
     @property
+    def comments(self) -> list[tuple[int, str]]:
+        """The comments in it, each with its line."""
+        return [
+            (token.start[0], token.string)
+            for token in self._tokens
+            if token.type == tokenize.COMMENT
+        ]
+
+    @cached_property
+    def nodes(self) -> int:
+        """The size of its program: the number of nodes of its syntax tree."""
+        return sum(1 for _ in ast.walk(self.tree))
+
+    @property
     def code_lines(self) -> int:
         """The number of lines that are neither blank, nor a comment, nor part of a docstring."""
         lines: set[int] = set()
