@@ -36,7 +36,8 @@ class MsprobeStep(Callback):  # type: ignore[misc]  # MindSpore has no types
     def on_train_begin(self, run_context: Any) -> None:
         """Find the network. Calls recorded before training are discarded: they belong to no step."""
         arguments = run_context.original_args()
-        network, loss = getattr(arguments, "network", None), getattr(arguments, "loss_fn", None)
+        network = getattr(arguments, "network", None)
+        loss = getattr(arguments, "loss_fn", None)
         self._network = self._debugger._session.ask(
             lambda recording: recording.begin_training(network, loss)
         )
@@ -95,7 +96,8 @@ class TrainerCallback:
     """
 
     def __init__(self, debugger: PrecisionDebugger, model: Any = None) -> None:
-        self._debugger, self._model = _checked("TrainerCallback", debugger), model
+        self._debugger = _checked("TrainerCallback", debugger)
+        self._model = model
 
     def on_train_begin(
         self, args: Any = None, state: Any = None, *others: Any, **named: Any

@@ -121,7 +121,8 @@ class PrecisionDebugger:
         PrecisionDebugger._living = weakref.ref(self._session)
 
     def __repr__(self) -> str:
-        settings, state = self._session.settings, self._session.state.value
+        settings = self._session.settings
+        state = self._session.state.value
         named = (
             f"task={settings.task!r}, level={settings.level!r}, dump_path={settings.dump_path!r}"
         )
@@ -346,7 +347,8 @@ class RecordingBlock:
     """The context that ``PrecisionDebugger.recording`` returns; it has the arguments of ``start``."""
 
     def __init__(self, debugger: type[PrecisionDebugger], *arguments: Any) -> None:
-        self._debugger, self._arguments = debugger, arguments
+        self._debugger = debugger
+        self._arguments = arguments
 
     @raised_at_caller
     def __enter__(self) -> None:

@@ -57,7 +57,8 @@ class OwnOperations:
     """Runs operations of the tool: no gradient is recorded, and no input is cast."""
 
     def __init__(self) -> None:
-        self._thread, self._lacks = _thread(), ""
+        self._thread = _thread()
+        self._lacks = ""
         try:
             from mindspore._c_expression import MixedPrecisionType
 
@@ -81,7 +82,9 @@ class OwnOperations:
         """Run an operation and return its result; raise AttributeError when this MindSpore lacks a private name."""
         if self._lacks:
             raise AttributeError(self._lacks)
-        recording, was_running, self._thread.is_running = self._enable_grad(), self.is_running, True
+        recording = self._enable_grad()
+        was_running = self.is_running
+        self._thread.is_running = True
         if recording:
             self._set_enable_grad(False)
         # inside a Cell with ``to_float`` or under ``amp``, MindSpore casts the inputs of every operation, also of ours

@@ -9,7 +9,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-FORWARD, BACKWARD = "forward", "backward"
+FORWARD = "forward"
+BACKWARD = "backward"
 
 #: section of support_ops.yaml -> first part of the entry name
 PREFIXES = {
@@ -24,7 +25,9 @@ PREFIXES = {
     "ops.communication": "Distributed",  # its place since 2.9
 }
 COLLECTIVE = frozenset(("MintDistributed", "Distributed"))
-PRIMITIVE, JIT, CELL = "Primitive", "Jit", "Cell"
+PRIMITIVE = "Primitive"
+JIT = "Jit"
+CELL = "Cell"
 
 _FOREIGN = re.compile(r"[^a-zA-Z0-9_.:/-]")
 #: msprobe's names of the states of Adam, by the names that optimizers have for them

@@ -190,10 +190,8 @@ class TensorTree:
                 len(found), is_input
             )  # the places of their gradients, no tensor
             return
-        self._tensor, self._is_input = (
-            tensor,
-            is_input,
-        )  # gradients of a call's outputs are inputs of its backward
+        self._tensor = tensor
+        self._is_input = is_input  # gradients of a call's outputs are inputs of its backward
         self.tensors = []
         slots: list[Slot] = []
         layout: list[Any] = []

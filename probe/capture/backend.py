@@ -36,7 +36,8 @@ class Backends:
     def __init__(self, before: Backends | None, continues: bool) -> None:
         #: the backend of the settings in force, or None until a step is recorded
         self.current: CaptureBackend | None = None
-        self._has_compiled_cells, self._prepared = False, None
+        self._has_compiled_cells = False
+        self._prepared = None
         self._graphs: CompiledGraphs | None = None if before is None else before._graphs
         self._custom: dict[tuple[int, str], SupportedApi] = (
             dict(before._custom) if before and continues else {}

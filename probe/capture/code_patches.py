@@ -93,7 +93,10 @@ class CodePatch:
     __slots__ = ("_gate", "_state", "function", "key", "made")
 
     def __init__(self, function: FunctionType, key: str, state: State, gate: Gate) -> None:
-        self.function, self.key, self._state, self._gate = function, key, state, gate
+        self.function = function
+        self.key = key
+        self._state = state
+        self._gate = gate
         self.made: _Made | None = None
 
     def make(self) -> _Made:
@@ -103,13 +106,13 @@ class CodePatch:
             function.__code__
         )  # that of a capture which has not removed its replacement
         code = function.__code__ if other is None else other.__code__
-        names, defaults = function.__globals__, function.__defaults__
+        names = function.__globals__
+        defaults = function.__defaults__
         original = FunctionType(code, names, function.__name__, defaults, function.__closure__)
-        original.__kwdefaults__, original.__annotations__ = (
-            function.__kwdefaults__,
-            function.__annotations__,
-        )
-        original.__module__, original.__qualname__ = function.__module__, function.__qualname__
+        original.__kwdefaults__ = function.__kwdefaults__
+        original.__annotations__ = function.__annotations__
+        original.__module__ = function.__module__
+        original.__qualname__ = function.__qualname__
         signature = self._signature(original, other)
         if signature is not None:
             original.__signature__ = signature  # type: ignore[attr-defined]
@@ -144,7 +147,8 @@ class CodePatch:
 def _install(patches: Iterable[CodePatch]) -> None:
     """Replace the code. The user may have changed a function since the last time, so each is read again."""
     for patch in patches:
-        function, made = patch.function, patch.made
+        function = patch.function
+        made = patch.made
         now = function.__code__
         if made is not None and now is made.replacement:
             continue
@@ -162,7 +166,8 @@ def _install(patches: Iterable[CodePatch]) -> None:
 def _remove(patches: Iterable[CodePatch]) -> None:
     """Restore the code. Code that somebody else has given a function since is left alone."""
     for patch in patches:
-        function, made = patch.function, patch.made
+        function = patch.function
+        made = patch.made
         if made is not None:
             if function.__code__ is made.replacement:
                 function.__code__ = made.code
@@ -250,7 +255,8 @@ def _signature_of(parts: _Parts) -> inspect.Signature:
     function = FunctionType(
         code, {}, code.co_name, defaults, tuple(map(CellType, code.co_freevars))
     )
-    function.__kwdefaults__, function.__annotations__ = keyword_defaults, annotations
+    function.__kwdefaults__ = keyword_defaults
+    function.__annotations__ = annotations
     return inspect.signature(function)
 
 

@@ -60,7 +60,10 @@ class Patch:
     def __init__(
         self, owner: Any, name: str, wrap: Callable[[Any], Any], absent: bool = False
     ) -> None:
-        self._owner, self._name, self._wrap, self._absent = owner, name, wrap, absent
+        self._owner = owner
+        self._name = name
+        self._wrap = wrap
+        self._absent = absent
         #: a module's dict is written directly, which is several times faster than setattr
         self._module: dict[str, Any] | None = vars(owner) if type(owner) is ModuleType else None
         #: the original and its replacement, assigned at once: an interrupt leaves the old pair or the new
@@ -69,9 +72,11 @@ class Patch:
 
     def install(self) -> None:
         """Replace the attribute. The user may have changed the original since the last time, so it is read again."""
-        names, (original, replacement) = self._module, self._made
+        names = self._module
+        (original, replacement) = self._made
         if names is not None and original is not _NOTHING and names.get(self._name) is original:
-            self._own, names[self._name] = original, replacement
+            self._own = original
+            names[self._name] = replacement
             return
         current = getattr(self._owner, self._name, _NOTHING)
         if current is _NOTHING and not self._absent:
@@ -87,10 +92,8 @@ class Patch:
 
     def _stand_in(self, current: Any) -> Any:
         """Return the replacement. A static method stays one, so ``x.from_numpy(a)`` passes no instance."""
-        replacement, found = (
-            self._wrap(current),
-            inspect.getattr_static(self._owner, self._name, None),
-        )
+        replacement = self._wrap(current)
+        found = inspect.getattr_static(self._owner, self._name, None)
         return (
             staticmethod(replacement)
             if isinstance(found, (staticmethod, classmethod))
@@ -99,7 +102,8 @@ class Patch:
 
     def remove(self) -> None:
         """Restore the original. A replacement that somebody else has installed since is left alone."""
-        names, replacement = self._module, self._made[1]
+        names = self._module
+        replacement = self._made[1]
         found = (vars(self._owner) if names is None else names).get(self._name, _NOTHING)
         if replacement is _NOTHING or found is not replacement:
             return

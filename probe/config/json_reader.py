@@ -50,7 +50,8 @@ def whole_number(digits: str) -> int | float:
 
 def mistake(before: str, problem: str) -> SettingsError:
     """Return the error for a place in a file, given the text before it."""
-    line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
+    line = before.count("\n") + 1
+    column = len(before) - before.rfind("\n")
     return SettingsError(f"line {line}, column {column}: {problem}")
 
 

@@ -33,7 +33,9 @@ class _ShortRepr(reprlib.Repr):
 
     def __init__(self) -> None:
         super().__init__()
-        self.maxlevel, self.maxstring, self.maxother = 3, 80, 80
+        self.maxlevel = 3
+        self.maxstring = 80
+        self.maxother = 80
 
 
 def shorten(value: object) -> str:

@@ -321,7 +321,8 @@ def _combined(settings: Settings) -> Settings:
         _log.warning('task "structure" needs the Cells: level "L1" becomes "mix"')
         settings = replace(settings, level="mix")
     _check_scope(settings)
-    mode, key = settings.summary_mode, f"{settings.task}.summary_mode"
+    mode = settings.summary_mode
+    key = f"{settings.task}.summary_mode"
     modes = {mode} if isinstance(mode, str) else set(mode)
     if settings.level == "L2" and not modes.isdisjoint((*RANGES, *own_statistics())):
         refuse(key, mode, "no statistics of range at level L2, and none of your own")
@@ -357,7 +358,8 @@ _FULL_NAMES = "Functional.relu.0.forward (not at L0), Cell.fc.Dense.forward.0 (n
 
 
 def _check_scope(settings: Settings) -> None:
-    key, level = f"{settings.task}.scope", settings.level
+    key = f"{settings.task}.scope"
+    level = settings.level
     scope = () if level in ("debug", "L2") else settings.scope
     if len(scope) not in (0, 2):
         refuse(key, scope, "two full names: the first and the last call to record")
@@ -375,7 +377,8 @@ class EditedFile:
 
     def is_edited(self) -> bool:
         """Return whether the file was edited since the last call."""
-        stamp, seen = self._stamp(), self._seen
+        stamp = self._stamp()
+        seen = self._seen
         self._seen = stamp or seen
         return stamp not in (None, seen)
 

@@ -20,7 +20,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from probe.debugger import PrecisionDebugger
 
-OK, WARNING, FAILED, NOT_RUN = "ok", "warning", "failed", "not run"
+OK = "ok"
+WARNING = "warning"
+FAILED = "failed"
+NOT_RUN = "not run"
 
 Entries = dict[str, Any]
 
@@ -46,7 +49,8 @@ class RecordedDump:
     """A dump that a check records."""
 
     def __init__(self, path: str, debugger: PrecisionDebugger) -> None:
-        self._path, self.debugger = path, debugger
+        self._path = path
+        self.debugger = debugger
         self.result: Any = None  # that of the recorded function; see ``Bench.record``
         self.data: Entries = {}  # the entries of the first step by name, when the dump is complete
         self.error = ""  # the first error of probe, or ""
@@ -80,7 +84,8 @@ class Bench:
         """Make a debugger with these settings, those of the task too, and read its dump after the block."""
         from probe.debugger import PrecisionDebugger
 
-        log, errors = logging.getLogger("probe"), _Errors()
+        log = logging.getLogger("probe")
+        errors = _Errors()
         log.addHandler(errors)
         with contextlib.ExitStack() as after:
             after.callback(log.removeHandler, errors)
@@ -179,10 +184,13 @@ CHECKS = (
 def main(task: dict[str, Any], requests: Iterator[str], tell: Callable[[Any], None]) -> None:
     """Run the checks that are requested by name. An error that a check raises ends the process."""
     sys.excepthook = lambda kind, error, trace: tell(asdict(CheckResult(FAILED, told(error))))
-    checks, bench, has_device = {check.name: check for check in CHECKS}, Bench(**task), False
+    checks = {check.name: check for check in CHECKS}
+    bench = Bench(**task)
+    has_device = False
     for name in requests:
         if not has_device and name != "versions":
-            bench, has_device = replace(bench, device=set_device(bench.device)), True
+            bench = replace(bench, device=set_device(bench.device))
+            has_device = True
         tell({"device": bench.device, **asdict(checks[name].function(bench))})
 
 

@@ -64,7 +64,8 @@ def gradients(bench: Bench) -> CheckResult:
     problem = _problem("gradient", {**ways, **cells}, recorded)
     if problem:
         return problem
-    wrong, count = [], len(recorded.result)
+    wrong = []
+    count = len(recorded.result)
     for name, gradient in recorded.result.items():
         cell, _, parameter = name.partition(".")
         (record,) = recorded.data[f"Cell.{cell}.Dense.parameters_grad.0"][parameter]
@@ -157,10 +158,8 @@ def _same(record: Any, array: Any) -> bool:
 
 
 COUNTERS = "PROBE_DOCTOR_COUNTERS"
-_CALLS, _TENSORS = (
-    10,
-    20,
-)  # calls, and tensors that probe measures in them: the input and the output of each
+_CALLS = 10  # calls
+_TENSORS = 20  # tensors that probe measures in them: input and output of each
 #: the most operations for one tensor, on CPU and on a device: CPU lacks the kernel of a norm
 _MOST = {True: 5, False: 4}
 _TOOL = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
@@ -194,7 +193,8 @@ def launches(bench: Bench) -> CheckResult:
 
     def counted() -> tuple[collections.Counter[str], dict[str, int]]:
         _drain()
-        before, found = read(), collections.Counter[str]()
+        before = read()
+        found = collections.Counter[str]()
         sys.setprofile(functools.partial(_count, found))
         try:
             step()
@@ -216,7 +216,8 @@ def launches(bench: Bench) -> CheckResult:
 
 
 def _judge(on_cpu: bool, added: dict[str, int], device: dict[str, int]) -> CheckResult:
-    each, most = added["operations"] / _TENSORS, _MOST[on_cpu]
+    each = added["operations"] / _TENSORS
+    most = _MOST[on_cpu]
     counted = ", ".join(f"{count} more {name}" for name, count in sorted(device.items()))
     fact = f"{each:.1f} operations for each tensor that the device measures (at most {most}), {added['waits']} waits"
     fact += (

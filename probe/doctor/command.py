@@ -71,7 +71,8 @@ def _seconds(text: str) -> float:
 
 
 def _run(given: argparse.Namespace) -> int:
-    began, rows = time.monotonic(), []
+    began = time.monotonic()
+    rows = []
     width = max(len(check.name) for check in CHECKS)
     if not given.json:
         print(
@@ -119,7 +120,8 @@ class Runner:
     """Runs checks on a device, "" for MindSpore's choice, in a folder, "" for the one of temporary files."""
 
     def __init__(self, device: str, chosen: str, limit: float) -> None:
-        self._device, self._limit = device, limit
+        self._device = device
+        self._limit = limit
         self._chosen = os.path.abspath(chosen) if chosen else ""  # the checks run in another folder
 
     def rows(self, checks: Iterable[DoctorCheck]) -> Iterator[CheckRow]:

@@ -29,7 +29,8 @@ from probe.private_names import PRIVATE_PARTS, TESTED as MINDSPORE, is_between, 
 from probe.process.isolated import EndedError, Isolated
 
 _SECOND = "probe.doctor.environment:record"  # the function of the second process
-_OURS, _OTHERS = "Functional.relu.0.forward", "Functional.tanh.0.forward"
+_OURS = "Functional.relu.0.forward"
+_OTHERS = "Functional.tanh.0.forward"
 _LIMIT = 100
 
 

@@ -30,7 +30,8 @@ _FAILURES = {
 def memory(bench: Bench) -> CheckResult:
     """Read tensors of every dtype and layout, and compare with ``asnumpy`` and with the values that were put in."""
     reader = TensorReader()
-    count, dtypes = 0, set()
+    count = 0
+    dtypes = set()
     wrong: dict[str, list[str]] = {"lost": [], "wrong": [], "copied": [], "changed": []}
     for dtype, layout, tensor, expected in _tensors():
         count += 1
@@ -114,7 +115,8 @@ def numbers(bench: Bench) -> CheckResult:
         if to_numpy(copy_op(it)).tobytes() != to_numpy(it).tobytes()
     ]
     tensors = {name: tensor for name, tensor in tensors.items() if name not in lost}
-    greatest, wrong = {}, []
+    greatest = {}
+    wrong = []
     for measure, bound in _BOUNDS.items():
         settings = {"level": "debug", "measure": measure, "precision": "low"}
         recorded = bench.record(f"numbers-{measure}", lambda: _save(tensors), **settings)
@@ -196,7 +198,8 @@ def _error(record: Any, array: Array) -> float:
             if _same(record["Max"], wide.max()) and _same(record["Norm"], np.linalg.norm(wide))
             else math.inf
         )
-    largest, norm = float(np.abs(wide).max()), float(np.linalg.norm(wide))
+    largest = float(np.abs(wide).max())
+    norm = float(np.linalg.norm(wide))
     ends = [
         abs(record[key] - float(end)) for key, end in (("Max", wide.max()), ("Min", wide.min()))
     ]

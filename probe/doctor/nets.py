@@ -47,8 +47,11 @@ class EveryWay(nn.Cell):  # type: ignore[misc]
 
     def __init__(self) -> None:
         super().__init__()
-        self.hidden, self.hooked, self.heavy = dense(1, 4), dense(3, 4), dense(5, 4)
-        self.act, self.own = ops.ReLU(), OwnBackward()
+        self.hidden = dense(1, 4)
+        self.hooked = dense(3, 4)
+        self.heavy = dense(5, 4)
+        self.act = ops.ReLU()
+        self.own = OwnBackward()
         self.hooked.register_forward_pre_hook(lambda cell, inputs: None)
         self.heavy.recompute()
 
@@ -84,7 +87,8 @@ class GateCell(nn.Cell):  # type: ignore[misc]
 
     def __init__(self, seed: int) -> None:
         super().__init__()
-        self.value, self.gate = dense(seed), dense(seed + 2)
+        self.value = dense(seed)
+        self.gate = dense(seed + 2)
 
     def construct(self, x: Any) -> Any:
         """Return a tensor of the shape of x."""
@@ -96,7 +100,9 @@ class Gated(nn.Cell):  # type: ignore[misc]
 
     def __init__(self) -> None:
         super().__init__()
-        self.first, self.second, self.last = GateCell(10), GateCell(20), dense(30)
+        self.first = GateCell(10)
+        self.second = GateCell(20)
+        self.last = dense(30)
 
     def construct(self, x: Any) -> Any:
         """Return the loss."""

@@ -15,11 +15,10 @@ if TYPE_CHECKING:
 
 _LEVELS = ("L0", "L1", "mix")
 _STEPS = 2
-_CALLS, _ROUNDS = 100, 5  # calls of a round, and rounds with and without probe in turn
-_SLOW, _TOO_SLOW = (
-    5_000,
-    50_000,
-)  # microseconds that a recorded call adds: more is unusual, and far more is a fault
+_CALLS = 100  # calls of a round
+_ROUNDS = 5  # rounds with and without probe in turn
+_SLOW = 5_000  # microseconds that a recorded call adds: more is unusual
+_TOO_SLOW = 50_000  # more is a fault
 
 
 def bits(bench: Bench) -> CheckResult:
@@ -30,7 +29,8 @@ def bits(bench: Bench) -> CheckResult:
             WARNING,
             "a training without probe does not repeat its bits here: nothing can be compared",
         )
-    differences, entries = {}, {}
+    differences = {}
+    entries = {}
     for level in _LEVELS:
         name = f"bits-{level}"
         with bench.dump(name, level=level) as dump:
@@ -42,7 +42,8 @@ def bits(bench: Bench) -> CheckResult:
                 f"level {level} recorded {entries[level]} entries: {dump.error or 'no error told'}"
             )
             return CheckResult(FAILED, fact)
-    different, count = sum(differences.values()), len(bare) * len(_LEVELS)
+    different = sum(differences.values())
+    count = len(bare) * len(_LEVELS)
     fact = f"{different} of {count} tensors differ from a training without probe (losses, gradients, parameters)"
     details = {"tensors": count, "different": differences, "entries": entries}
     if different:
@@ -89,7 +90,8 @@ def time_per_call(bench: Bench) -> CheckResult:
             y = ops.relu(y)
         y.asnumpy()
 
-    bare, recorded = [], []
+    bare = []
+    recorded = []
     with bench.dump("time", level="L1") as dump:
         for _ in range(_ROUNDS):
             bare.append(_seconds(calls))

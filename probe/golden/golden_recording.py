@@ -64,7 +64,8 @@ class GoldenRun:
     """The dump of a golden run, for one rank of this run. UsageError says what to do where none fits."""
 
     def __init__(self, path: str, rank: int | None, world_size: int) -> None:
-        self.path, self._rank = path, rank
+        self.path = path
+        self._rank = rank
         folders = _folders(path)
         ranks = list(dict.fromkeys(folder.rank for folder in folders))
         is_lone = len(ranks) == 1 and world_size == 1
@@ -139,11 +140,9 @@ class GoldenRecording(Recording):
         self._golden: GoldenRun | None = None  # until the first start()
         self._watched: WatchedStep | None = None
         self._before: KeptStep | None = None  # the step before, which may tell more of the finding
-        self._is_over, self._further, self._found = (
-            False,
-            0,
-            0,
-        )  # steps to write after a difference; differences
+        self._is_over = False
+        self._further = 0  # steps to write after a difference
+        self._found = 0  # differences
         self._agreed = 0
         self._dump = DumpRecording(self._chosen(), parts, self._queues)
 
@@ -161,14 +160,18 @@ class GoldenRecording(Recording):
         found = copy.copy(self)
         found.settings = settings
         if settings.golden != self.settings.golden:
-            found._further, found._golden, found._before, found._is_over = 0, None, None, False
+            found._further = 0
+            found._golden = None
+            found._before = None
+            found._is_over = False
         found._dump = self._dump.with_settings(found._chosen())
         found._dump.queues = found._queues
         return found
 
     def start(self, token_range: Any) -> None:
         """Begin to watch, if the golden run has this step; see ``Recording``."""
-        parts, step = self.parts, self.parts.window.step
+        parts = self.parts
+        step = self.parts.window.step
         if self.settings.golden is None:  # an edit of the settings has taken it away
             self._dump.start(token_range)
             return
@@ -225,7 +228,8 @@ class GoldenRecording(Recording):
 
     def end_step(self, is_last: bool = False) -> None:
         """End the step, and compare it where it may differ; see ``Recording``."""
-        opened, step = self.parts.window.open_step, self.parts.window.step
+        opened = self.parts.window.open_step
+        step = self.parts.window.step
         comparison: Comparison | None = None
         try:
             self._dump.end_step(is_last)
@@ -244,13 +248,15 @@ class GoldenRecording(Recording):
     def _compared(self, watched: WatchedStep, opened: OpenStep, step: int) -> Comparison | None:
         """Return the comparison of a step that differs, after it was written and told; None where it agrees."""
         watched.end()
-        golden, kept = self._golden, KeptStep(step, watched.writer)
+        golden = self._golden
+        kept = KeptStep(step, watched.writer)
         is_compared = (
             golden is not None and watched.is_suspect and not watched.writer.documents.is_empty
         )
         if golden is None or not is_compared or not golden.differs(kept):
             watched.writer.discard()
-            self._before, self._agreed = kept, self._agreed + 1
+            self._before = kept
+            self._agreed = self._agreed + 1
             return None
         for held in watched.kept.held.values():
             watched.writer.accept(held.write(watched.writer.array))
@@ -264,7 +270,8 @@ class GoldenRecording(Recording):
             file.write(json.dumps(comparison.to_dict(), indent=1))
         self.parts.last_folder = watched.writer.folder
         _log.warning("%s", _told(comparison, self.settings, self.parts.root))
-        self._before, self._found = None, self._found + 1
+        self._before = None
+        self._found = self._found + 1
         if self._found >= self.settings.diff_nums:
             self._further = int(self.settings.on_difference == "record" and golden.has_after(step))
             self._is_over = not self._further
@@ -290,7 +297,8 @@ class GoldenRecording(Recording):
 
     def detach(self) -> None:
         """Release everything in a forked child; see ``Recording``."""
-        self._watched, self._is_over = None, True
+        self._watched = None
+        self._is_over = True
         self._dump.detach()
 
 

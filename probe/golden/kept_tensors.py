@@ -29,7 +29,8 @@ class Held:
     """One entry whose arrays are kept: copies, by the identity of their records."""
 
     def __init__(self, entry: Entry, arrays: dict[int, Array]) -> None:
-        self.entry, self._arrays = entry, arrays
+        self.entry = entry
+        self._arrays = arrays
 
     def write(self, sink: ArraySink) -> Entry:
         """Write the arrays; return the parts of the entry with the names of their files."""
@@ -55,7 +56,8 @@ class KeptTensors:
         self.held: dict[
             str, Held
         ] = {}  # name -> an entry that may differ, or a maker of its inputs
-        self._most, self._exact = most, exact
+        self._most = most
+        self._exact = exact
         self._tensors: deque[list[tuple[Any, Any]]] = deque([[]], maxlen=most + 1)
         self._entries: deque[Entry] = deque(maxlen=most)
         self._suspects = 0
@@ -131,16 +133,16 @@ class KeepingMeasurer:
     """Measures as another measurer does, and keeps each tensor."""
 
     def __init__(self, kept: KeptTensors, measurer: Measurer) -> None:
-        self.is_immediate, self.read, self.forget = (
-            measurer.is_immediate,
-            measurer.read,
-            measurer.forget,
-        )
-        self._kept, self._measurer = kept, measurer
+        self.is_immediate = measurer.is_immediate
+        self.read = measurer.read
+        self.forget = measurer.forget
+        self._kept = kept
+        self._measurer = measurer
 
     def tensor(self, tensor: Any, name: str, sink: ArraySink | None, role: Role) -> Any:
         """Return the record of a tensor; see ``Measurer``."""
-        record, values = self._measurer.tensor(tensor, name, sink, role), tensor
+        record = self._measurer.tensor(tensor, name, sink, role)
+        values = tensor
         if role is not Role.OUTPUT and self.is_immediate and written_inputs(_key(name)):
             self._kept.protect(tensor, self.read)
             values = np.array(self.read(tensor))

@@ -60,7 +60,8 @@ class Agreement:
 
     def _is_near(self, golden: str, own: str) -> bool:
         """Return whether two entries are equal but for numbers within the tolerance: sure, and quick."""
-        left, right = _NUMBERS.split(golden), _NUMBERS.split(own)
+        left = _NUMBERS.split(golden)
+        right = _NUMBERS.split(own)
         if left[::_STRIDE] != right[::_STRIDE]:
             return False
         near = self._near
@@ -82,7 +83,9 @@ class Agreement:
 
     def _is_judged_equal(self, name: str, golden: str, own: str) -> bool:
         """Return the same by the verdicts of ``probe compare``."""
-        a, b, parts = json.loads(golden), json.loads(own), parse(name)
+        a = json.loads(golden)
+        b = json.loads(own)
+        parts = parse(name)
         # a judge of its own: it remembers pairs of records by their addresses, and these two go
         slots = Judge(self._tolerances).slots(name, parts, a, b)
         return not any(map(_is_change, self._judge.follow(name, parts, slots)))
@@ -127,7 +130,8 @@ def _form(before: str) -> tuple[float, list[int]] | None:
 
 
 #: the begin of the entries, as all recorders indent them; it stands in so many bytes of a file
-_DATA, _HEAD = b'\n "data": {\n', 1 << 16
+_DATA = b'\n "data": {\n'
+_HEAD = 1 << 16
 
 
 class GoldenEntries:
@@ -213,7 +217,9 @@ class WatchedStep:
     """Takes the entries of a step before their writer, which keeps them in memory until one may be a difference."""
 
     def __init__(self, writer: DumpWriter, golden: GoldenEntries, kept: KeptTensors) -> None:
-        self.writer, self.golden, self.kept = writer, golden, kept
+        self.writer = writer
+        self.golden = golden
+        self.kept = kept
         #: an entry may be a difference, or a change of the calls: each is in the journal then, for ``probe compare``
         self.is_suspect = False
         self._agreement = Agreement()

@@ -33,16 +33,21 @@ class Until:
     """
 
     def __init__(self, text: str) -> None:
-        self.text, self._golden = text, dict[int, float]()
-        self._order, self._limit, self._step = "", CLOSENESS, -1
+        self.text = text
+        self._golden = dict[int, float]()
+        self._order = ""
+        self._limit = CLOSENESS
+        self._step = -1
         words = text.split()
         try:
             if words[:2] == ["close", "to"]:
                 path, _, part = text.strip()[len("close to") :].strip().partition(" within ")
-                self._golden, self._limit = golden_losses(path), float(part or CLOSENESS)
+                self._golden = golden_losses(path)
+                self._limit = float(part or CLOSENESS)
             elif words != ["finite"]:
                 _, self._order, limit, _, step = words
-                self._limit, self._step = float(limit), int(step)
+                self._limit = float(limit)
+                self._step = int(step)
                 if (words[0], words[3], self._order in _ORDERS) != ("loss", "at", True):
                     raise ValueError
         except ValueError:
@@ -122,14 +127,17 @@ def smallest(units: Sequence[str], holds: Callable[[Sequence[str]], bool]) -> li
     (['g', 'b'], 8)
     """
     found: list[str] = []
-    left, has_held = list(units), False
+    left = list(units)
+    has_held = False
     holds = functools.cache(lambda some, ask=holds: ask(list(some)))
     while left:
-        low, high = 0, len(left)
+        low = 0
+        high = len(left)
         while high - low > 1:
             middle = (low + high) // 2
             if holds((*found, *left[:middle])):
-                high, has_held = middle, True
+                high = middle
+                has_held = True
             else:
                 low = middle
         found.append(left[high - 1])
@@ -147,7 +155,8 @@ def add_bisect(
     parser: OneLineParser,
 ) -> Callable[[argparse.Namespace, Runs], tuple[dict[str, Any], int, str]]:
     """Add the options of ``probe bisect``; return what runs it."""
-    add, language = parser.add_argument, parser.language
+    add = parser.add_argument
+    language = parser.language
     add("--until", required=True, metavar="CONDITION", help=say("help.until").text(language))
     by = say("help.default", help=say("help.by"), value="cell")
     add("--by", choices=("cell", "layer", "call"), default="cell", help=by.text(language))
@@ -172,7 +181,10 @@ class Bisection:
     """Looks for the smallest set of units."""
 
     def __init__(self, runs: Runs, until: Until, kind: str, by: str) -> None:
-        self._runs, self._until, self._kind, self._by = runs, until, kind, by
+        self._runs = runs
+        self._until = until
+        self._kind = kind
+        self._by = by
         self._units: dict[str, tuple[str, ...]] = {}
         self._rows: list[tuple[str, str, str]] = []
 

@@ -46,7 +46,8 @@ class Intervention(CellTask, Planting):
 
     def __init__(self, change: Change, calls: str, folder: str) -> None:
         super().__init__(frozenset(("forward",)), lambda slot, tensor: None)
-        self.change, self._state = self, ThreadState()
+        self.change = self
+        self._state = ThreadState()
         known = {}
         if change.said:
             with open(calls, encoding="utf-8") as file:
@@ -56,8 +57,10 @@ class Intervention(CellTask, Planting):
             [self._notes] if self._notes else treatments(change, known)
         )
         self._optimizers = KnownOptimizers(may_run=False)
-        self._names, self._models = ParameterNames(), cast(Any, None)
-        self._folder, self._watch = folder, cast("CellValues | None", None)
+        self._names = ParameterNames()
+        self._models = cast(Any, None)
+        self._folder = folder
+        self._watch = cast("CellValues | None", None)
 
     def parameters(self, parameters: Iterable[Any]) -> None:
         """Get ready before the monitor begins, as the capture differentiates to test itself; see ``Planting``."""
@@ -91,7 +94,8 @@ class Intervention(CellTask, Planting):
         for treatment in self._treatments:
             treatment.end_step()
         if self._notes is not None:
-            self._notes, self._treatments = None, []  # those of the first step are enough
+            self._notes = None  # those of the first step are enough
+            self._treatments = []
 
     # -- what the capture calls -------------------------------------------------------------------------------------
 
@@ -125,7 +129,8 @@ class Intervention(CellTask, Planting):
         )
 
     def _cell(self, original: Callable[..., Any], cell: Any, *args: Any, **kwargs: Any) -> Any:
-        opened, run = next(reversed(self._state.cells), None), functools.partial(original, cell)
+        opened = next(reversed(self._state.cells), None)
+        run = functools.partial(original, cell)
         if opened is None or opened.cell is not cell:
             return run(*args, **kwargs)
         found = next((one for one in self._treatments if one.takes(opened.call)), None)
@@ -139,10 +144,8 @@ class Intervention(CellTask, Planting):
     def _update(
         self, original: Callable[..., Any], optimizer: Any, *args: Any, **kwargs: Any
     ) -> Any:
-        result, (name, values) = (
-            original(optimizer, *args, **kwargs),
-            self._optimizers.of(optimizer),
-        )
+        result = original(optimizer, *args, **kwargs)
+        (name, values) = self._optimizers.of(optimizer)
         call = Call(Kind.CELL, clean(f"{CELL}.{name}.{type(optimizer).__name__}"), 0, None)
         for treatment in self._treatments:
             treatment.updated(call, {**values.parameters, **values.states})
@@ -154,7 +157,9 @@ class Notes(Treatment):
 
     def __init__(self, path: str) -> None:
         super().__init__({})
-        self._path, self._rows, self._inputs = path, list[dict[str, Any]](), dict[int, list[str]]()
+        self._path = path
+        self._rows = list[dict[str, Any]]()
+        self._inputs = dict[int, list[str]]()
 
     def takes(self, call: Call) -> bool:
         """Take all calls."""

@@ -94,10 +94,8 @@ class _Launcher(Launcher):
 def begin(text: str) -> Launcher:
     """Begin to watch this process, or one that the program spawns. ``text`` is the JSON that ``Runs`` has made."""
     given = json.loads(text)
-    source, said = (
-        ConfigFile(None, dump_path=given["folder"], **given["settings"]),
-        given["change"]["said"],
-    )
+    source = ConfigFile(None, dump_path=given["folder"], **given["settings"])
+    said = given["change"]["said"]
     if said:
         source.header["changed"] = said
         _log.warning(

@@ -26,7 +26,8 @@ from probe.reading.commands.arguments import add_shared
 
 def main(words: Sequence[str]) -> int:
     """Run a command, and return its exit status: 0, 1, or 2 for wrong use."""
-    name, language = words[0], asked_language(words)
+    name = words[0]
+    language = asked_language(words)
     usage = say("help.program_usage", command=name).text(language)
     about = say("help.changes", short=SHORT[name]).text(language)
     parser = OneLineParser(
@@ -35,7 +36,9 @@ def main(words: Sequence[str]) -> int:
     run = _COMMANDS[name](parser)
     _add_common(parser, name)
     count = count_of_options(words[1:], parser) + 1
-    given, rest, module = parser.parse_args(words[1:count]), list(words[count:]), ""
+    given = parser.parse_args(words[1:count])
+    rest = list(words[count:])
+    module = ""
     if rest and rest[0].startswith("-m"):
         module = rest.pop(0)[2:] or (rest.pop(0) if rest else "")
     path = rest.pop(0) if rest and not module else ""
@@ -69,7 +72,8 @@ def main(words: Sequence[str]) -> int:
 
 def _add_common(parser: OneLineParser, name: str) -> None:
     """Add the options that all these commands have."""
-    add, language = parser.add_argument, parser.language
+    add = parser.add_argument
+    language = parser.language
     kept = say("help.default", help=say("help.kept"), value=f"probe_{name}")
     add("-o", "--output", default=f"probe_{name}", metavar="FOLDER", help=kept.text(language))
     add("--steps", type=int, default=0, metavar="N", help=say("help.steps").text(language))
@@ -95,7 +99,8 @@ Answer = tuple[dict[str, Any], int, str]
 
 
 def _try(parser: OneLineParser) -> Callable[[argparse.Namespace, Runs], Answer]:
-    add, language = parser.add_argument, parser.language
+    add = parser.add_argument
+    language = parser.language
     add(
         "--float32",
         action="append",

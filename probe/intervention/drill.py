@@ -23,7 +23,8 @@ from probe.reading.one_run.health.step import NOTE
 from probe.series.online_rules import OnlineRules
 
 #: the steps of a run, and the step of the fault; of shorter programs it is at three quarters
-_STEPS, _AT = 32, 24
+_STEPS = 32
+_AT = 24
 _HEAD = ("drill.fault", "drill.by", "drill.after", "drill.said")
 #: the words of each fault; of some they depend on the size
 _SAID = {
@@ -51,8 +52,10 @@ class Drill:
     """The clean run, and what was made of each fault."""
 
     def __init__(self, runs: Runs, jobs: int) -> None:
-        self._runs, self._jobs = runs, jobs
-        self._at, self._clean = 0, Run("")
+        self._runs = runs
+        self._jobs = jobs
+        self._at = 0
+        self._clean = Run("")
         self._known: set[Any] = set()
 
     def answer(self, language: str) -> tuple[dict[str, Any], int, str]:

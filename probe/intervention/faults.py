@@ -33,7 +33,8 @@ class Planted(Planting):
         from mindspore import Parameter, Tensor
 
         self._kind, self._size, self._at = change.fault
-        self._step, self._types = 0, (Tensor, Parameter)
+        self._step = 0
+        self._types = (Tensor, Parameter)
         self._held: dict[int, Any] = {}  # the parameters that are trained
         self._batch: tuple[int, list[Any]] = -1, []  # the step and the values of the last batch
         kind = type(pynative_executor())
@@ -73,7 +74,8 @@ class Planted(Planting):
         ]
         if not found or self._batch[0] == self._step:
             return
-        before, arrays = self._batch[1], [to_numpy(tensor).copy() for tensor in found]
+        before = self._batch[1]
+        arrays = [to_numpy(tensor).copy() for tensor in found]
         if self._is_due("batch"):
             one = arrays[0]  # the others are labels
             scaled = (

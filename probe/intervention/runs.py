@@ -115,7 +115,8 @@ class Runs:
             with contextlib.suppress(OSError, ValueError), open(ended) as kept:
                 run.status = json.load(kept)
             _read(run, _tails(run.folder))
-            run.answer, run.was_kept = self._answer(run, decide, run.status is not None), True
+            run.answer = self._answer(run, decide, run.status is not None)
+            run.was_kept = True
             if run.answer is not None:
                 return run
         run = Run(run.folder)
@@ -158,10 +159,8 @@ class Runs:
                 f"--local_worker_num={self.ranks}",
                 f"--master_port={port}",
             ]
-            msrun, command[0] = (
-                os.path.join(binaries, "msrun"),
-                "python",
-            )  # it takes no path of an interpreter
+            msrun = os.path.join(binaries, "msrun")
+            command[0] = "python"  # msrun takes no path of an interpreter
             command = [msrun, *counts, f"--log_dir={run.folder}/ranks", "--join=True", *command]
         with open(os.path.join(run.folder, "log.txt"), "wb") as log:
             streams = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": log}

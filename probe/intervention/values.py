@@ -38,7 +38,8 @@ class Treatment:
         from mindspore import Tensor
 
         self.tensor: Any = Tensor
-        self._known, self.names = known, frozenset(names)
+        self._known = known
+        self.names = frozenset(names)
 
     def takes(self, call: Call) -> bool:
         """Return whether it takes a call: by its name, with or without direction, or by its key."""
@@ -95,7 +96,8 @@ class Treatment:
         """Return a value whose float32 tensors have the half precision that they had in the unchanged run."""
         from mindspore import dtype, ops
 
-        left, halves = iter(kinds or ()), {"Float16": dtype.float16, "BFloat16": dtype.bfloat16}
+        left = iter(kinds or ())
+        halves = {"Float16": dtype.float16, "BFloat16": dtype.bfloat16}
 
         def narrow(leaf: Any) -> Any:
             wanted = halves.get(next(left, "")) if isinstance(leaf, self.tensor) else None
@@ -209,10 +211,8 @@ class Skip(Treatment):
 
     def instead(self, call: Call, inputs: Any) -> Any:
         """Return the input; raise UsageError when the Cell changes the shape."""
-        result, shapes = (
-            next(leaf for leaf in leaves(inputs) if isinstance(leaf, self.tensor)),
-            self.of(call)["shapes"],
-        )
+        result = next(leaf for leaf in leaves(inputs) if isinstance(leaf, self.tensor))
+        shapes = self.of(call)["shapes"]
         if [list(result.shape)] != shapes:
             raise UsageError(
                 say("try.turns", name=call.forward, left=str(list(result.shape)), right=str(shapes))
@@ -276,7 +276,8 @@ class Golden(Treatment):
 
     def _arrays(self, name: str) -> dict[str, Any]:
         """Return the arrays of an entry's outputs in this step by place; {} where there is none."""
-        steps, parts = self._run.steps, parse(name)
+        steps = self._run.steps
+        parts = parse(name)
         if steps and self._step not in steps:
             return {}
         dump = self._run.dump(self._step if steps else None, RankResolver().rank())

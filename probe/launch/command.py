@@ -46,7 +46,9 @@ def main(words: Sequence[str]) -> int:
     parser = _parser(language)
     count = count_of_options(words, parser)
     given = vars(parser.parse_args(words[:count]))
-    path, config, module = "", given.pop("config"), ""
+    path = ""
+    config = given.pop("config")
+    module = ""
     given.pop("lang")
     at_model = given.pop("step_at") == "model"
     as_msprobe = given.pop("as_msprobe")
@@ -113,10 +115,8 @@ def join(
     from probe.launch.launcher import Launcher
     from probe.launch.perturb import Perturbation
 
-    has_settings, source = (
-        bool(config) or len(settings) > 1 or bool(perturb),
-        ConfigFile(config or None, **settings),
-    )
+    has_settings = bool(config) or len(settings) > 1 or bool(perturb)
+    source = ConfigFile(config or None, **settings)
     changes = Perturbation(perturb, source)
     launcher = Launcher(
         Program(path, module, rest), source, at_model, has_settings, changes, first_step
@@ -144,10 +144,8 @@ def _parser(language: str = ENGLISH) -> OneLineParser:
     settings = parser.add_argument_group(say("help.settings").text(language))
     texts = meanings(language)
     for row in fields(Settings):
-        option, meaning = (
-            f"--{row.name.replace('_', '-')}",
-            _with_default(texts[row.name], row.default, language),
-        )
+        option = f"--{row.name.replace('_', '-')}"
+        meaning = _with_default(texts[row.name], row.default, language)
         if isinstance(row.default, bool) or row.name in ("unlisted", "saved_tensors"):
             settings.add_argument(
                 option, action=argparse.BooleanOptionalAction, default=None, help=meaning

@@ -38,8 +38,11 @@ class Launcher:
         perturbation: Perturbation,
         first_step: int | None = None,
     ) -> None:
-        self._program, self._source, self._perturbation = program, source, perturbation
-        self._at_model, self._has_settings = at_model, has_settings
+        self._program = program
+        self._source = source
+        self._perturbation = perturbation
+        self._at_model = at_model
+        self._has_settings = has_settings
         self._first_step = first_step  # the number of the first step, of a resumed run
         self._is_quiet = source.load().quiet
         self._debugger: PrecisionDebugger | None = None
@@ -85,7 +88,8 @@ class Launcher:
 
     def _join(self, joining: str, original: Callable[..., list[str]], **named: Any) -> list[str]:
         """Return the command that spawns a process, with the code that watches it."""
-        self._has_spawned, words = True, original(**named)
+        self._has_spawned = True
+        words = original(**named)
         return [
             f"{joining}; {word}" if before == "-c" else word
             for before, word in zip(["", *words], words)
@@ -205,8 +209,10 @@ def _place() -> str:
     return f"{frame.f_code.co_filename}, line {frame.f_lineno}"
 
 
-_TOP, _HOME = "msprobe", "msprobe.mindspore"
-_DEBUGGER, _STEPS = "PrecisionDebugger", ("MsprobeInitStep", "MsprobeStep", "seed_all")
+_TOP = "msprobe"
+_HOME = "msprobe.mindspore"
+_DEBUGGER = "PrecisionDebugger"
+_STEPS = ("MsprobeInitStep", "MsprobeStep", "seed_all")
 #: modules of msprobe -> the names in them that probe serves
 _HOMES = {
     _HOME: (_DEBUGGER, "TrainerMon", *_STEPS),
@@ -229,7 +235,8 @@ class AwaitedImport:
     """
 
     def __init__(self, name: str, function: Callable[[], None]) -> None:
-        self._name, self._function = name, function
+        self._name = name
+        self._function = function
 
     def install(self) -> None:
         """Begin to wait. If the module is there already, call the function."""
@@ -251,7 +258,8 @@ class AwaitedImport:
         spec = importlib.util.find_spec(name)
         if spec is not None and spec.loader is not None:
             loader: Any = spec.loader
-            execute, own = loader.exec_module, vars(loader).get("exec_module")
+            execute = loader.exec_module
+            own = vars(loader).get("exec_module")
 
             def exec_module(module: ModuleType) -> None:
                 if (
@@ -271,10 +279,8 @@ class ServedMsprobe:
     """Imports probe in place of ``msprobe`` and those of its modules that hold names which probe has."""
 
     def __init__(self, own: Callable[[], dict[str, type]], is_forced: bool) -> None:
-        self._own, self._is_forced = (
-            own,
-            is_forced,
-        )  # gives the classes that are served; hides an installed msprobe
+        self._own = own  # gives the classes that are served
+        self._is_forced = is_forced  # hides an installed msprobe
 
     def install(self) -> None:
         """Begin to serve."""

@@ -41,7 +41,8 @@ class ModelFinder:
     """Tells the parts of Cells in a training. With ``any_parameters``, a Cell with any parameters is a model."""
 
     def __init__(self, rounds: Rounds, any_parameters: bool) -> None:
-        self.rounds, self._any = rounds, any_parameters
+        self.rounds = rounds
+        self._any = any_parameters
         self._roles: dict[int, tuple[weakref.ref[Any], CellRole]] = {}
 
     def forget(self) -> None:
@@ -101,7 +102,8 @@ class ModelFinder:
         """Return a model, and the models of all other parameters that are trained, in the order of their making."""
         from mindspore import nn
 
-        found, covered = [model], _parameters(model)
+        found = [model]
+        covered = _parameters(model)
         left = self.rounds.parameters() - covered
         cells = (
             [cell for cell in living(nn.Cell) if self.role(cell) is CellRole.MODEL] if left else []
@@ -120,7 +122,8 @@ class ModelFinder:
                 fitting, key=lambda pair: (len(pair[1] & left), -len(pair[1]), _count(pair[0]))
             )
             found.append(best[0])
-            covered, left = covered | best[1], left - best[1]
+            covered = covered | best[1]
+            left = left - best[1]
         return sorted(found, key=lambda cell: getattr(cell, "create_time", 0))
 
 
@@ -152,11 +155,10 @@ def reached(function: Callable[..., Any], owner: Any = None) -> list[Any]:
         ):
             found.append(item)
         elif isinstance(item, MethodType):
-            owner, names = item.__self__, _names(getattr(item.__func__, "__code__", None))
-            attributes, own = (
-                {**getattr(owner, "__dict__", {}), **getattr(owner, "_cells", {})},
-                vars(type(owner)),
-            )
+            owner = item.__self__
+            names = _names(getattr(item.__func__, "__code__", None))
+            attributes = {**getattr(owner, "__dict__", {}), **getattr(owner, "_cells", {})}
+            own = vars(type(owner))
             waiting += [item.__func__, *(attributes[name] for name in names if name in attributes)]
             waiting += [
                 getattr(owner, name) for name in names if isinstance(own.get(name), FunctionType)
@@ -243,7 +245,8 @@ class Rounds:
     def end(self) -> None:
         """End the step: the next one is expected to have the same optimizers."""
         if self._called:
-            self._expected, self._called = self._called, set()
+            self._expected = self._called
+            self._called = set()
 
     def _awaited(self) -> set[int]:
         alive = {id(optimizer) for optimizer in self.optimizers()}

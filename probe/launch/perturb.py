@@ -33,7 +33,8 @@ def moved(array: Array, generator: np.random.Generator) -> Array:
     """
     if array.dtype.kind != "f" and array.dtype != ml_dtypes.bfloat16:
         return array
-    most, least = ml_dtypes.finfo(array.dtype).max, ml_dtypes.finfo(array.dtype).smallest_subnormal
+    most = ml_dtypes.finfo(array.dtype).max
+    least = ml_dtypes.finfo(array.dtype).smallest_subnormal
     ends = np.where(generator.integers(0, 2, array.shape, np.int8), most, least).astype(array.dtype)
     return np.where(
         np.isfinite(array) & (array != 0), np.nextafter(array, np.copysign(ends, array)), array
@@ -47,9 +48,12 @@ class Perturbation:
     """
 
     def __init__(self, target: str, source: ConfigFile, seed: int = 0) -> None:
-        self._target, self._seed = target, seed
+        self._target = target
+        self._seed = seed
         self._known: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
-        self._seen, self._moved, self._has_told = 0, 0, False
+        self._seen = 0
+        self._moved = 0
+        self._has_told = False
         if target:
             source.header["perturbed"] = {"target": target, "seed": seed}
 

@@ -21,7 +21,9 @@ class Program:
     """A file, folder or zip file with its arguments, or a module, whose path is ""."""
 
     def __init__(self, path: str, module: str, arguments: list[str]) -> None:
-        self.path, self.module, self._arguments = path, module, arguments
+        self.path = path
+        self.module = module
+        self._arguments = arguments
 
     def __str__(self) -> str:
         return self.path or f"-m {self.module}"
@@ -68,7 +70,8 @@ class Program:
         else:
             loader = SourceFileLoader("__main__", path)
             code = loader.source_to_code(loader.get_data(path), path)
-        main.__file__, main.__loader__ = path, loader
+        main.__file__ = path
+        main.__loader__ = loader
         main.__dict__.update(__cached__=None, __annotations__={})
         exec(code, main.__dict__)
 

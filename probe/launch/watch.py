@@ -37,7 +37,9 @@ class Steps:
         perturbation: Perturbation,
         ended: Callable[[], None],
     ) -> None:
-        self._new_debugger, self._finder, self.perturbation = new_debugger, models, perturbation
+        self._new_debugger = new_debugger
+        self._finder = models
+        self.perturbation = perturbation
         self._ended = ended  # is called after each step
         self._debugger: PrecisionDebugger | None = None
         self._models: list[Any] = []
@@ -125,8 +127,12 @@ class Watch(HookGroup):
         from mindspore.ops.composite import base
 
         super().__init__([Patch(nn.Cell, "__call__", around(self._cell))])
-        self._steps, self._models, self._rounds, self._at_model = steps, models, rounds, at_model
-        self._here, self._is_paused = _InTraining(), False
+        self._steps = steps
+        self._models = models
+        self._rounds = rounds
+        self._at_model = at_model
+        self._here = _InTraining()
+        self._is_paused = False
         self._classes: set[type] = set()
         #: compiled functions contain these methods: they are restored while MindSpore may compile
         self._checks = HookGroup()
@@ -167,7 +173,8 @@ class Watch(HookGroup):
         return original(cell, *args, **kwargs)
 
     def _model(self, original: Callable[..., Any], model: Any, args: Any, kwargs: Any) -> Any:
-        steps, is_new = self._steps, False
+        steps = self._steps
+        is_new = False
         if self._at_model:
             steps.begin([model])
             is_new = True

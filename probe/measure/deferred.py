@@ -39,7 +39,8 @@ class DeferredMeasurer:
         from mindspore.ops.auto_generate import copy_op
 
         self.read = measurer.read
-        self._measurer, self._bytes = measurer, 0
+        self._measurer = measurer
+        self._bytes = 0
         #: several threads add to it, also while it is completed: it is never replaced
         self._waiting: deque[tuple[PendingRecord, Callable[[], Any]]] = deque()
         self.own_operations = OwnOperations()  # runs the operations of the tool

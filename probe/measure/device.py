@@ -130,7 +130,8 @@ class DeviceMeasurer(DeferredMeasurer):
         return super()._copied(tensor)
 
     def _reduce(self, one: _Reduced, tensor: Any) -> None:
-        reductions, kind = self._reductions, one.kind
+        reductions = self._reductions
+        kind = one.kind
         chosen = [entry for entry in self._table if entry.take]
         values = reductions.values(tensor, kind) if chosen or kind != "bool" else tensor
         four = (
@@ -165,7 +166,9 @@ class DeviceMeasurer(DeferredMeasurer):
         if one.values:
             return self._host.array(one.values[0], one.dtype, "", None)
         floats, integers, *others = [scalars for _, scalars in one.parts]
-        four, found, size = self._four(one, floats, integers), iter(others), math.prod(one.shape)
+        four = self._four(one, floats, integers)
+        found = iter(others)
+        size = math.prod(one.shape)
         if self._host.chosen is not None:
             four = {
                 it.key: it.finish(next(found), size) if it.take else four.get(it.key)
@@ -188,10 +191,8 @@ class DeviceMeasurer(DeferredMeasurer):
             return dict(
                 zip(FOUR, (largest, smallest, math.nan if both else largest + smallest, math.inf))
             )
-        norm, factor = (
-            math.sqrt(norm) if self._reductions.norm_is_square else norm,
-            scale[0] if scale else 1.0,
-        )
+        norm = math.sqrt(norm) if self._reductions.norm_is_square else norm
+        factor = scale[0] if scale else 1.0
         return dict(zip(FOUR, (largest, smallest, mean * factor, norm * factor)))
 
 

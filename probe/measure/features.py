@@ -50,7 +50,8 @@ def router(logits: Any) -> Scalars:
     A token prefers the experts whose gates are at least even. "largest" is the largest part of all preferences that an
     expert has, "smallest" the smallest by an even part.
     """
-    gates, count = _softmax(logits), logits.shape[-1]
+    gates = _softmax(logits)
+    count = logits.shape[-1]
     preferred = (gates * count >= _EVEN).float().mean(axis=0)
     parts = preferred / (preferred.sum() + _TINY)
     return {

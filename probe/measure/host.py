@@ -57,8 +57,11 @@ class HostMeasurer:
     ) -> None:
         import mindspore
 
-        self._md5, self.read = md5, TensorReader()
-        self.chosen, self._exact, self._kept = chosen, exact, kept
+        self._md5 = md5
+        self.read = TensorReader()
+        self.chosen = chosen
+        self._exact = exact
+        self._kept = kept
         self._shortest = not md5 and chosen is None and self.read.is_direct
         self._float = mindspore.float32
         self._memo: dict[Any, dict[tuple[bytes, tuple[int, ...]], TensorRecord]] = {}  # by dtype
@@ -108,7 +111,8 @@ class HostMeasurer:
 
     def forget(self) -> None:
         """Release remembered records; the step is over."""
-        self._memo, self._written = {dtype: {} for dtype in self.read.direct_dtypes}, {}
+        self._memo = {dtype: {} for dtype in self.read.direct_dtypes}
+        self._written = {}
 
     def array(self, array: Array, dtype: str, name: str, sink: ArraySink | None) -> TensorRecord:
         """Return the record of the values of a tensor of this dtype."""
@@ -135,7 +139,8 @@ class ArrayFilter:
     """Decides by the settings ``when``, ``slice``, ``sample_mode`` and ``sample_num``."""
 
     def __init__(self, settings: Settings) -> None:
-        self._when, self._slices = settings.when, settings.slice
+        self._when = settings.when
+        self._slices = settings.slice
         stat = settings.when.stat if settings.when else ""
         self._statistics = SelectedStatistics([stat]) if stat else statistics
         self._sample = settings.sample_num if settings.sample_mode else -1
@@ -161,7 +166,8 @@ class ArrayFilter:
         return np.asarray(array.reshape(-1)[places])
 
 
-_maximum, _minimum = np.maximum.reduce, np.minimum.reduce
+_maximum = np.maximum.reduce
+_minimum = np.minimum.reduce
 
 Extrema = tuple[Any, Any]
 
@@ -267,14 +273,13 @@ class ExtremaMeasurer:
         self.host = host  # takes all numbers of the tensors that are written
         self.saw_nonfinite = False  # whether any NaN or Inf was seen
         self.read = TensorReader()
-        self._float, self._one_byte = (
-            mindspore.float32,
-            one_byte_dtypes(),
-        )  # the bytes of these may be out of reach
+        self._float = mindspore.float32
+        self._one_byte = one_byte_dtypes()  # their bytes may be out of reach
 
     def tensor(self, tensor: Any, name: str, sink: ArraySink | None, role: Role) -> TensorExtrema:
         """Return the extrema of a tensor."""
-        dtype, read = tensor._dtype, self.read
+        dtype = tensor._dtype
+        read = self.read
         if role is not Role.OUTPUT:
             array = (
                 read(tensor).copy()

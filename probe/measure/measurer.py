@@ -71,7 +71,9 @@ class FiniteRecord(TensorRecord):
     def __init__(
         self, dtype: str, shape: tuple[int, ...], numbers: tuple[float, float, float, float]
     ) -> None:
-        self._dtype, self._shape, self._numbers = dtype, shape, numbers
+        self._dtype = dtype
+        self._shape = shape
+        self._numbers = numbers
 
     @property
     def _here(self) -> str:  # type: ignore[override]
@@ -199,7 +201,9 @@ class GradientSum:
     def __init__(
         self, read: Callable[[Any], Array], copy: Callable[[Any], Any], may_read: Callable[[], bool]
     ) -> None:
-        self._read, self._copy, self._may_read = read, copy, may_read
+        self._read = read
+        self._copy = copy
+        self._may_read = may_read
         #: made without waiting while tensors may not be read, and added later, in the order of arrival
         self._copies: list[Any] = []
         self._minuend: Any = None
@@ -223,21 +227,25 @@ class GradientSum:
         """Return the terms that were copied, no longer part of the sum; none if something else belongs to it."""
         if self.array is not None or self._minuend is not None:
             return []
-        copies, self._copies = self._copies, []
+        copies = self._copies
+        self._copies = []
         return copies
 
     def subtract_from(self, total: Any) -> bool:
         """Become ``total`` without this sum; return whether anything is left, as far as that is known."""
-        total, may_read = local_tensor(total), self._may_read()
+        total = local_tensor(total)
+        may_read = self._may_read()
         self._minuend = total if may_read else self._copy(total)
         return self.resolve() if may_read else True
 
     def resolve(self) -> bool:
         """Read the terms that were copied; return whether the sum holds anything."""
-        copies, self._copies = self._copies, []
+        copies = self._copies
+        self._copies = []
         for term in copies:
             self._add(term)
-        total, self._minuend = self._minuend, None
+        total = self._minuend
+        self._minuend = None
         if total is None:
             return self.array is not None
         array = self._read(total)

@@ -45,9 +45,11 @@ class ByteViews:
         from mindspore.ops import operations
         from mindspore.ops.auto_generate import gen_ops_prim
 
-        self._ms, self.dtypes = mindspore, one_byte_dtypes()
+        self._ms = mindspore
+        self.dtypes = one_byte_dtypes()
         self._view: Any = getattr(gen_ops_prim, "ViewDtype", None)
-        self._cast, self._gather = operations.Cast(), operations.Gather()
+        self._cast = operations.Cast()
+        self._gather = operations.Gather()
         self._table = functools.lru_cache(None)(lambda name: mindspore.Tensor(table(name)))
 
     def integers(self, tensor: Any) -> Any:
@@ -56,7 +58,8 @@ class ByteViews:
 
     def values(self, tensor: Any) -> Any:
         """Return the values: of floats in float32, by a table of 256, and of Int4 the bytes."""
-        name, integers = str(tensor._dtype), self.integers(tensor)
+        name = str(tensor._dtype)
+        integers = self.integers(tensor)
         if name == "Int4":
             return integers
         return self._gather(

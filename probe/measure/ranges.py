@@ -78,12 +78,10 @@ class Range:
     """The elements of a tensor, and their magnitudes |x|. Its numbers are where the tensor is."""
 
     def __init__(self, operations: Any, values: Any, dtype: str) -> None:
-        self._operations, self._run, self._values, self._dtype = (
-            operations,
-            operations.run,
-            values,
-            dtype,
-        )
+        self._operations = operations
+        self._run = operations.run
+        self._values = values
+        self._dtype = dtype
 
     def _without(self, values: Any, comparison: str, operand: float, other: float) -> Any:
         """Return the elements, and another number for those that a comparison finds."""

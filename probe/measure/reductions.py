@@ -36,12 +36,15 @@ class Reductions:
         from mindspore.ops import operations
         from mindspore.ops.auto_generate import gen_ops_prim
 
-        self._ms, self._on_cpu = mindspore, on_cpu
-        self.scaled, self.norm_is_square = scaled, on_cpu
+        self._ms = mindspore
+        self._on_cpu = on_cpu
+        self.scaled = scaled
+        self.norm_is_square = on_cpu
         self._ops = SimpleNamespace(
             **{name: getattr(gen_ops_prim, name)() for name in _NEW.split()}
         )
-        self._ops.Cast, self._ops.Concat = operations.Cast(), gen_ops_prim.Concat(0)
+        self._ops.Cast = operations.Cast()
+        self._ops.Concat = gen_ops_prim.Concat(0)
         self.views = ByteViews()
 
     def plain(self, tensor: Any) -> Any:
@@ -70,7 +73,8 @@ class Reductions:
         ops = self._ops
         source = values if kind == "float" else tensor
         floats: Scalars = [ops.Max(source), ops.Min(source)]
-        ends, scale = list(floats), []
+        ends = list(floats)
+        scale = []
         if self.scaled:
             largest, smallest = (ops.Abs(self.values(end, kind)) for end in ends)
             scale = [ops.ClampScalar(ops.Maximum(largest, smallest), *_SCALES)]
@@ -122,10 +126,8 @@ class Reductions:
         """Return the values of small tensors, all of "float", "int" or "bool", with one fetch."""
         if self._on_cpu or not tensors:
             return [tensor.asnumpy() for tensor in tensors]
-        ops, wide = (
-            self._ops,
-            {"float": self._ms.float32, "int": self._ms.int64, "bool": self._ms.bool_}[kind],
-        )
+        ops = self._ops
+        wide = {"float": self._ms.float32, "int": self._ms.int64, "bool": self._ms.bool_}[kind]
         places: dict[Any, list[int]] = {}
         for place, tensor in enumerate(tensors):
             places.setdefault(tensor._dtype, []).append(place)

@@ -37,7 +37,10 @@ Numbers = dict[str, Number]
 #: the keys of the four numbers
 FOUR = ("Max", "Min", "Mean", "Norm")
 
-_maximum, _minimum, _add, _matmul = np.maximum.reduce, np.minimum.reduce, np.add.reduce, np.matmul
+_maximum = np.maximum.reduce
+_minimum = np.minimum.reduce
+_add = np.add.reduce
+_matmul = np.matmul
 #: what the extra is given: no long doubles, no foreign order of bytes
 _ORDINARY = (SINGLE, np.dtype(np.float64))
 #: up to so many numbers Python is faster than numpy
@@ -53,7 +56,8 @@ _NUMPY_ENDS = 24576
 #: elements that are read at once: the first of the four reductions brings them into the cache for the others
 _CACHE_BLOCK = 262144
 #: between these the squares of a float32 row neither overflow nor lose digits to underflow
-_LOW, _HIGH = 1e-12, 1e18
+_LOW = 1e-12
+_HIGH = 1e18
 #: above this the sum of squares of a float64 array lost nothing to underflow
 _LOSSLESS_SQUARE = 1e-280
 _LARGEST = float(np.finfo(np.float64).max)
@@ -99,10 +103,8 @@ def magnitudes(array: Array) -> Array:
     """Return |x| of a complex array, in float64: in float32 it would differ between processors."""
     if array.dtype.itemsize > 8:
         return np.asarray(np.abs(array))
-    squares, other = (
-        np.asarray(array.real, np.float64) ** 2,
-        np.asarray(array.imag, np.float64) ** 2,
-    )
+    squares = np.asarray(array.real, np.float64) ** 2
+    other = np.asarray(array.imag, np.float64) ** 2
     with np.errstate(all="ignore"):
         found = np.sqrt(np.add(squares, other))
     return np.asarray(np.abs(array), np.float64) if np.isnan(found).any() else np.asarray(found)
@@ -124,7 +126,8 @@ def float_statistics(flat: Array) -> Numbers:
     four = finite_statistics(flat)
     if four is not None:
         return dict(zip(FOUR, four))
-    nans, infinities = int(np.count_nonzero(np.isnan(flat))), int(np.count_nonzero(np.isinf(flat)))
+    nans = int(np.count_nonzero(np.isnan(flat)))
+    infinities = int(np.count_nonzero(np.isinf(flat)))
     numbers: Numbers = dict.fromkeys(FOUR, math.nan)  # with a NaN, all four are NaN
     if not nans:
         with np.errstate(all="ignore"):
@@ -146,7 +149,8 @@ def finite_statistics(flat: Array) -> tuple[float, float, float, float] | None:
     if size <= _PYTHON_MAX_SIZE:
         values = flat.tolist()
         try:
-            total, square = math.fsum(values), math.fsum(map(operator.mul, values, values))
+            total = math.fsum(values)
+            square = math.fsum(map(operator.mul, values, values))
         except (OverflowError, ValueError):  # a partial sum leaves the range, or inf - inf
             square = math.inf
         if _LOSSLESS_SQUARE < square < math.inf or not any(values):
@@ -158,7 +162,8 @@ def finite_statistics(flat: Array) -> tuple[float, float, float, float] | None:
         blocks = [flat[start : start + _CACHE_BLOCK] for start in range(0, size, _CACHE_BLOCK)]
         ends, others, totals, squares = zip(*[_block(block, block.size) for block in blocks])
         # numpy's, as Python's max does not propagate NaN
-        largest, smallest = float(_maximum(ends)), float(_minimum(others))
+        largest = float(_maximum(ends))
+        smallest = float(_minimum(others))
         total, square = _sums(totals, squares)
     if (
         total - total == 0.0 and _LOSSLESS_SQUARE < square < math.inf
@@ -177,7 +182,8 @@ def _one_pass(flat: Array) -> tuple[float, float, float, float] | None:
     if not _LOSSLESS_SQUARE < square < math.inf:
         return None
     if flat.size > _NUMPY_ENDS:
-        largest, smallest = float(_maximum(flat)), float(_minimum(flat))
+        largest = float(_maximum(flat))
+        smallest = float(_minimum(flat))
     else:
         smallest, _, largest, _ = _ends(flat)  # type: ignore[misc]  # None is for NaN alone
     return largest + 0.0, smallest + 0.0, total / flat.size, math.sqrt(square)
@@ -185,7 +191,8 @@ def _one_pass(flat: Array) -> tuple[float, float, float, float] | None:
 
 def _block(flat: Array, size: int) -> tuple[float, float, float, float]:
     """Max, Min, sum and sum of squares of up to a block; the sums are NaN where an element is NaN/Inf."""
-    largest, smallest = float(_maximum(flat)), float(_minimum(flat))
+    largest = float(_maximum(flat))
+    smallest = float(_minimum(flat))
     magnitude = largest if largest > -smallest else -smallest
     if size > _FLOAT64_MAX_SIZE and _LOW < magnitude < _HIGH and flat.dtype == SINGLE:
         return largest, smallest, *_by_rows(flat, size)
@@ -365,7 +372,8 @@ class OwnNumbers:
     def _number(
         self, name: str, own: OwnStatistic, function: Any, copy: Callable[[], Any] | None
     ) -> Any:
-        states, found = (random.getstate(), np.random.get_state()), None
+        states = (random.getstate(), np.random.get_state())
+        found = None
         with contextlib.ExitStack() as stack, np.errstate(all="ignore"):
             stack.push(functools.partial(_end, name, own))
             found = copy and _plain(self._operations.run(lambda: function(copy())))

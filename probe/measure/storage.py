@@ -69,11 +69,9 @@ class DeviceChecksums:
         import mindspore
         from mindspore.ops.auto_generate import gen_ops_prim
 
-        self._operations, self._reductions, self._view = (
-            OwnOperations(),
-            reductions,
-            gen_ops_prim.ViewDtype(),
-        )
+        self._operations = OwnOperations()
+        self._reductions = reductions
+        self._view = gen_ops_prim.ViewDtype()
         #: bytes of an element -> the integers that its bits are read as
         self._integers = {size: getattr(mindspore, f"int{8 * size}") for size in (1, 2, 4, 8)}
         self._flag = mindspore.bool_
@@ -98,7 +96,8 @@ class DeviceChecksums:
 Checksums = Union[HostChecksums, DeviceChecksums]
 
 #: tensors that are looked at when an output is made, and calls that run one inside of the other
-_MOST_ALIVE, _MOST_CALLS = 2048, 64
+_MOST_ALIVE = 2048
+_MOST_CALLS = 64
 _OUTPUT = ".forward.output"
 ALL = 1_000_000  # more tensors than a call has
 #: calls that write their first tensor, and those that write any of them
@@ -124,7 +123,8 @@ class Memory(NamedTuple):
 
 def memory_of(tensor: Any) -> Memory:
     """Return the memory from the first to the last element of a tensor."""
-    size, begin = tensor._itemsize, tensor._data_ptr()
+    size = tensor._itemsize
+    begin = tensor._data_ptr()
     last = sum((length - 1) * abs(stride) for length, stride in zip(tensor._shape, tensor.stride()))
     return Memory(begin, begin + (last + 1) * size)
 
@@ -149,7 +149,8 @@ class StorageNotes:
     """Adds the memory to the records of one step, which ``measure`` makes. ``tell`` receives a finding."""
 
     def __init__(self, measure: Measure, tell: Callable[[Sentence], None]) -> None:
-        self._measure, self._tell = measure, tell
+        self._measure = measure
+        self._tell = tell
         self._numbers: dict[int, int] = {}
         self._alive: deque[_Alive] = deque(maxlen=_MOST_ALIVE)
         self._inputs: deque[tuple[str, Memory]] = deque(maxlen=_MOST_CALLS)
@@ -170,7 +171,8 @@ class StorageNotes:
         tensor = local_tensor(tensor)
         if record is None or not tensor._nbytes:
             return record
-        memory, base = memory_of(tensor), tensor.untyped_storage().data_ptr()
+        memory = memory_of(tensor)
+        base = tensor.untyped_storage().data_ptr()
         number = self._numbers.setdefault(base, len(self._numbers))
         self._compare(tensor, memory, name)
         offset = f'"storage_offset": {tensor.storage_offset()},\n{ITEM} "storage": {number}'

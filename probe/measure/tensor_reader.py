@@ -50,7 +50,8 @@ def layout_of(shell: Any) -> dict[str, Any]:
 
     ``{"mesh": {"dp": 2, "tp": 4}, "coordinate": [0, 3], "placements": ["Shard(0)", "Replicate"], "shape": [16, 8]}``
     """
-    mesh, found = getattr(shell, "_device_mesh", None), dict[str, Any]()
+    mesh = getattr(shell, "_device_mesh", None)
+    found = dict[str, Any]()
     sizes = getattr(mesh, "mesh_shape", None)
     if mesh is not None and sizes is not None:
         names = getattr(mesh, "mesh_dim_names", None) or range(len(sizes))
@@ -145,7 +146,9 @@ class TensorReader:
         return to_numpy(tensor)
 
     def _strided(self, tensor: Any) -> Array:
-        dtype, shape, address = self._dtypes[tensor._dtype], tensor._shape, self._address(tensor)
+        dtype = self._dtypes[tensor._dtype]
+        shape = tensor._shape
+        address = self._address(tensor)
         strides = tuple([stride * dtype.itemsize for stride in self._stride(tensor)])
         if not address or len(strides) != len(shape) or min(strides, default=0) < 0:
             return to_numpy(tensor)
@@ -170,11 +173,9 @@ class TensorReader:
         """Return the values of a tensor in C order as a flat view, or None where that cannot be had without a copy."""
         if not self.is_direct or not self._contiguous(tensor):
             return None
-        dtype, size, address = (
-            self._dtypes.get(tensor._dtype),
-            tensor._nbytes,
-            self._address(tensor),
-        )
+        dtype = self._dtypes.get(tensor._dtype)
+        size = tensor._nbytes
+        address = self._address(tensor)
         if dtype is None or not (size and address):
             return None
         return np.frombuffer(self._view(address, size, _READ_ONLY), dtype)

@@ -31,9 +31,11 @@ class Alarms:
     """Lets the rules look at each step, and tells what they say, also in alarms.jsonl in a folder."""
 
     def __init__(self, folder: str, errors: ErrorLog) -> None:
-        self._folder, self._errors = folder, errors
+        self._folder = folder
+        self._errors = errors
         table()  # an update of the package during a long training would bring the table of another version
-        self._rules, self._neighbour = OnlineRules(), Neighbour(folder)
+        self._rules = OnlineRules()
+        self._neighbour = Neighbour(folder)
         self.function: AlarmFunction | None = None
 
     def look(self, step: int, values: Mapping[str, float]) -> list[Alarm]:
@@ -82,13 +84,15 @@ class Alerts:
         rules, self._is_written = (
             alert  # the rules with their thresholds, and whether there is such a file
         )
-        self._rules, self._rank = RunningRules(rules) if rules else None, rank
+        self._rules = RunningRules(rules) if rules else None
+        self._rank = rank
         self._folder = os.path.join(above, "anomaly_detected", f"rank{rank}")
         self._found: dict[str, dict[str, Any]] = {}
 
     def look(self, step: int, tables: Tables) -> None:
         """Look at the numbers of a step."""
-        rules, count = self._rules, len(self._found)
+        rules = self._rules
+        count = len(self._found)
         if rules is None:
             return
         places = (
@@ -156,5 +160,6 @@ class Neighbour:
             ]
             if others:
                 found = min((rank for rank in others if rank > own), default=min(others))
-                self._name, self._tail = rank_name(found), SeriesTail(files[found])
+                self._name = rank_name(found)
+                self._tail = SeriesTail(files[found])
         return self._tail

@@ -38,7 +38,9 @@ class CellTask(Task):
         from mindspore import Tensor
 
         super().__init__(modes, GradientUse.VALUES)
-        self._tensor, self._note, self.functions = Tensor, note, functions
+        self._tensor = Tensor
+        self._note = note
+        self.functions = functions
 
     def inputs(
         self, call: Call, args: tuple[Any, ...], kwargs: Mapping[str, Any]
@@ -88,7 +90,9 @@ class CellValues:
     """Watches the Cells that the setting ``list`` names; at level mix functions too."""
 
     def __init__(self, settings: Settings, errors: ErrorLog, task: CellTask) -> None:
-        self._settings, self._errors, self._task = settings, errors, task
+        self._settings = settings
+        self._errors = errors
+        self._task = task
         self._capture = PyNativeCapture(settings, functions=task.functions, change=task.change)
         self._measurers = select_measurers(settings)
         self._recorder: StepRecorder | None = None
@@ -96,7 +100,8 @@ class CellValues:
     def install(self, models: Any) -> None:
         """Begin to watch; also again within a step."""
         if self._recorder is None:
-            sink, task = NoEntries(self._errors), self._task
+            sink = NoEntries(self._errors)
+            task = self._task
             queue = MeasurementQueue(
                 *self._measurers, self._capture.wait, sink.accept, self._errors.guard
             )
@@ -112,6 +117,7 @@ class CellValues:
 
     def end_step(self) -> list[str]:
         """End the step; return the names in ``list`` that no Cell has matched."""
-        recorder, self._recorder = self._recorder, None
+        recorder = self._recorder
+        self._recorder = None
         self._capture.end_step()
         return [] if recorder is None else recorder.close()

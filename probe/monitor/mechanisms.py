@@ -34,7 +34,9 @@ class Mechanisms(CellTask):
 
     def __init__(self, numbers: HostNumbers, errors: ErrorLog, values: StepValues) -> None:
         super().__init__(_MODES, self._of_router, _SOFTMAX | _FUSED)
-        self._numbers, self._errors, self._values = numbers, errors, values
+        self._numbers = numbers
+        self._errors = errors
+        self._values = values
         self._calls: list[CellValues] = []
         self._matrices: dict[str, Any] = {}  # by the names of the parameters
         self._routers: dict[str, int] = {}  # key of the calls -> number of experts
@@ -55,7 +57,10 @@ class Mechanisms(CellTask):
 
     def find(self, models: Any, names: ParameterNames) -> None:
         """Find what is measured in these models; nothing in None. ``names`` are those of their parameters."""
-        self._calls, self._matrices, self._routers, self._tables = [], {}, {}, []
+        self._calls = []
+        self._matrices = {}
+        self._routers = {}
+        self._tables = []
         if models is None:
             return
         with self._errors.guard("finding attention and weights"):
@@ -83,10 +88,8 @@ class Mechanisms(CellTask):
         self, call: Call, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> dict[str, Any]:
         """Measure the logits of an attention; see ``Task``."""
-        function, place = (
-            call.key.rpartition(".")[2],
-            call.key if call.cell is None else call.cell.key,
-        )
+        function = call.key.rpartition(".")[2]
+        place = call.key if call.cell is None else call.cell.key
         given = {**dict(zip(_ARGUMENTS, args)), **kwargs}
         if function in _SOFTMAX and _is_attention(args, kwargs):
             self._compute(place, features.scores, args[0])

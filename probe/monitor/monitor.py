@@ -41,7 +41,9 @@ class Watch:
             values  # receives what the hooks see; its ``end`` returns the row of a step
         )
         self.cells: list[CellValues] = []  # watch Cells; others may take their place between steps
-        self.numbers, self._errors, self._takes = numbers, errors, takes
+        self.numbers = numbers
+        self._errors = errors
+        self._takes = takes
         self.hooks = TrainingHooks(values, numbers.on_cpu, errors)
         #: ``scalars`` are still on a device; ``finish`` gets them when the next step ends: nothing waits within a step
         self._rows: deque[tuple[int, Any]] = deque()
@@ -100,7 +102,8 @@ class Monitor:
         self.folder = os.path.join(dump_path, MONITOR, rank)
         self.errors = ErrorLog(self.folder, set())
         self.file, self.alarms = SeriesFile(self.folder), Alarms(self.folder, self.errors)
-        numbers, self._settings = new_numbers(settings.measure), settings
+        numbers = new_numbers(settings.measure)
+        self._settings = settings
         numbers.own = OwnNumbers(
             () if isinstance(settings.summary_mode, str) else settings.summary_mode
         )
@@ -116,7 +119,8 @@ class Monitor:
         takes = self._mechanisms.add_ratios, self.file.write, self.alarms.look
         self.watch = Watch(values, numbers, self.errors, *takes)
         self.watch.is_prompt = self.held is not None
-        self._models, self._is_open = None, False
+        self._models = None
+        self._is_open = False
         self._names = ParameterNames()  # those of the parameters
 
     def wait(self, step: int) -> None:
@@ -167,7 +171,8 @@ class Monitor:
             self.watch.hooks.end_step()
         for name in set(self.watch.end_cells()).intersection(self._settings.list):
             self.errors.note(name, f"no Cell has matched {name!r} of the setting list")
-        is_open, self._is_open = self._is_open, False
+        is_open = self._is_open
+        self._is_open = False
         return self.watch.end_step(step) if is_open else []
 
     def close(self) -> None:
@@ -185,7 +190,8 @@ class Monitor:
         self.watch.hooks.end_step()
         if self.held is not None:
             self.held.close()
-        self._is_open, self._models = False, None
+        self._is_open = False
+        self._models = None
 
 
 def _parameters(models: Any, names: ParameterNames) -> Mapping[str, Any]:

@@ -46,7 +46,8 @@ class MonitorRecording(Recording):
 
     def _chosen(self) -> Settings:
         """Return how this step is recorded: as a dump after an alarm, into memory, or not at all."""
-        given, kept = self.settings, 0 if self.steps else self.settings.keep_steps
+        given = self.settings
+        kept = 0 if self.steps else self.settings.keep_steps
         is_again = given.on_alarm == "again"
         level = given.alarm_level if self.steps or is_again else given.level
         if is_again:  # bits are compared, of all calls
@@ -76,7 +77,8 @@ class MonitorRecording(Recording):
 
     def start(self, token_range: Any) -> None:
         """Begin to watch; see ``Recording``."""
-        settings, parts = self.settings, self.parts
+        settings = self.settings
+        parts = self.parts
         if token_range is not None:
             raise UsageError(
                 'start(): token_range is not allowed with task "monitor", which looks at whole steps'
@@ -172,7 +174,8 @@ class MonitorRecording(Recording):
             and not self.steps
             and (not own.max_alarms or self._count < own.max_alarms)
         ):
-            self.steps, self._count = own.alarm_steps, self._count + 1
+            self.steps = own.alarm_steps
+            self._count = self._count + 1
             last = step + own.alarm_steps
             steps = f"step {last} is" if last == step + 1 else f"steps {step + 1} to {last} are"
             path = shlex.quote(self.parts.root)
@@ -181,7 +184,8 @@ class MonitorRecording(Recording):
             )
 
     def _again(self, step: int, alarm: Alarm, opened: OpenStep | None) -> None:
-        own, monitor = self.settings, self._monitor
+        own = self.settings
+        monitor = self._monitor
         if (
             monitor is None
             or monitor.held is None

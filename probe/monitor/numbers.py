@@ -49,10 +49,15 @@ class HostNumbers:
 
     def __init__(self, wait: Callable[[], None], on_cpu: bool) -> None:
         #: waits for asynchronous work before a tensor is read, and raises a pending error of the training
-        reader, self.ready, self.on_cpu, self._own = TensorReader(), wait, on_cpu, OwnOperations()
+        reader = TensorReader()
+        self.ready = wait
+        self.on_cpu = on_cpu
+        self._own = OwnOperations()
         self._scalars: list[Any] = []
         self._pending: Exception | None = None
-        self._flat, self._as_arrays, self.own = reader.flat, on_cpu, OwnNumbers(())
+        self._flat = reader.flat
+        self._as_arrays = on_cpu
+        self.own = OwnNumbers(())
         self._read: Callable[[Any], Any] = lambda tensor: to_storable(reader(local_tensor(tensor)))
 
     def norm(self, tensor: Any) -> Number:
@@ -132,7 +137,8 @@ class HostNumbers:
 
     def take(self) -> list[Any]:
         """Return the numbers of the step that are still on the device."""
-        scalars, self._scalars = self._scalars, []
+        scalars = self._scalars
+        self._scalars = []
         return scalars
 
     def fetch(self, scalars: list[Any]) -> list[float]:
@@ -141,7 +147,8 @@ class HostNumbers:
 
     def raise_pending(self) -> None:
         """Raise an error of the training that a fetch has met first."""
-        error, self._pending = self._pending, None
+        error = self._pending
+        self._pending = None
         if error is not None:
             raise error
 
@@ -151,7 +158,8 @@ class DeviceNumbers(HostNumbers):
 
     def __init__(self, wait: Callable[[], None], on_cpu: bool) -> None:
         super().__init__(wait, on_cpu)
-        self.ready, self._as_arrays = lambda: None, False
+        self.ready = lambda: None
+        self._as_arrays = False
         self._reductions = Reductions(on_cpu, scaled=False)
         self._work = TrainingWork(wait)
         self._lock = threading.Lock()  # optimizers may run in several threads
@@ -175,14 +183,16 @@ class DeviceNumbers(HostNumbers):
         if isinstance(tensor, np.ndarray) or not tensor.size:
             return super().several(tensor, names, eps)
         scalars = self._own.run(self._reduce, local_tensor(tensor), names, eps)
-        is_square, sizes = {"norm": self._reductions.norm_is_square}, {"zeros": tensor.size}
+        is_square = {"norm": self._reductions.norm_is_square}
+        sizes = {"zeros": tensor.size}
         return {
             name: self._later(it, is_square.get(name, False), sizes.get(name, 1))
             for name, it in scalars.items()
         }
 
     def _reduce(self, tensor: Any, names: Sequence[str], eps: float) -> dict[str, Any]:
-        reductions, tensor = self._reductions, self._reductions.plain(tensor)
+        reductions = self._reductions
+        tensor = self._reductions.plain(tensor)
         kind = "float" if "loat" in str(tensor.dtype) else "int"
         values = reductions.values(tensor, kind)
         source = values if str(tensor.dtype) == "Bool" else tensor
@@ -290,7 +300,9 @@ class StepValues:
     def __init__(self, numbers: HostNumbers, errors: ErrorLog) -> None:
         from mindspore import Tensor
 
-        self._tensor, self._numbers, self._errors = Tensor, numbers, errors
+        self._tensor = Tensor
+        self._numbers = numbers
+        self._errors = errors
         self._guard = functools.lru_cache(None)(
             functools.partial(errors.guard, "reading a parameter's gradient")
         )
@@ -301,11 +313,13 @@ class StepValues:
         self._scale: Any = None
         self._scales: dict[int, Any] = {}
         self._before: dict[str, Any] = {}
-        self._has_parameters, self._began = False, 0.0
+        self._has_parameters = False
+        self._began = 0.0
 
     def begin(self, has_parameters: bool) -> None:
         """Begin a step. Parameters, their updates and the states of optimizers are measured if ``has_parameters``."""
-        self._has_parameters, self._began = has_parameters, time.perf_counter()
+        self._has_parameters = has_parameters
+        self._began = time.perf_counter()
 
     def put(self, numbers: Mapping[str, Number]) -> None:
         """Add numbers: of attention, routers and weights, or the user's."""
@@ -319,9 +333,16 @@ class StepValues:
     def end(self) -> Row:
         """End the step and return its numbers."""
         self.before_adjust()
-        values, self._values, entered, self._entered = self._values, {}, self._entered, {}
-        scales, self._scales, outputs, self._outputs = self._scales, {}, self._outputs, []
-        self._scale, self._before = None, {}
+        values = self._values
+        self._values = {}
+        entered = self._entered
+        self._entered = {}
+        scales = self._scales
+        self._scales = {}
+        outputs = self._outputs
+        self._outputs = []
+        self._scale = None
+        self._before = {}
         losses: dict[str, Number] = {}
         with self._errors.guard("reading the loss"):
             for place, output in enumerate(outputs):

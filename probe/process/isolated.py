@@ -116,10 +116,8 @@ def run() -> None:
     faulthandler.enable()
     _, main, task, stream = sys.argv
     os.set_inheritable(int(stream), False)
-    answers, requests = (
-        os.fdopen(int(stream), "w", encoding="utf-8"),
-        os.fdopen(os.dup(0), encoding="utf-8"),
-    )
+    answers = os.fdopen(int(stream), "w", encoding="utf-8")
+    requests = os.fdopen(os.dup(0), encoding="utf-8")
     with open(os.devnull) as nothing:
         os.dup2(nothing.fileno(), 0)  # nobody else reads the requests
 

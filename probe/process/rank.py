@@ -67,7 +67,8 @@ class RankResolver:
 
     def disagreement(self) -> str:
         """Return a warning if the communicator reports another rank than the launcher, or ""."""
-        launched, reported = launched_rank(), communicator_rank()
+        launched = launched_rank()
+        reported = communicator_rank()
         if self.given is not None or None in (launched, reported) or launched == reported:
             return ""
         return f"the launcher says rank {launched}, the communicator rank {reported}; the folder stays rank{launched}"

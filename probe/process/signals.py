@@ -17,7 +17,8 @@ class SigtermHandler:
 
     def __init__(self, finish: Callable[[], None], save: Callable[[], None]) -> None:
         #: write the dump: the process ends, or a handler of the training's decides. Neither raises.
-        self._finish, self._save = finish, save
+        self._finish = finish
+        self._save = save
         self._before: Any = None
         self._installed = self._busy = False
 
@@ -25,7 +26,8 @@ class SigtermHandler:
         """Take the signal, if that is possible: in the main thread, from a handler that Python knows."""
         before = signal.getsignal(signal.SIGTERM)
         if not self._installed and _in_main_thread() and before not in (None, signal.SIG_IGN):
-            self._before, self._installed = before, True
+            self._before = before
+            self._installed = True
             signal.signal(signal.SIGTERM, self._on_signal)
 
     def remove(self) -> None:
@@ -60,7 +62,8 @@ class LastWords:
     """
 
     def __init__(self, say: Callable[[], None], wait: Callable[[Callable[[], None]], bool]) -> None:
-        self._say, self._wait = say, wait
+        self._say = say
+        self._wait = wait
         call_in_forked_child(weakref.WeakMethod(self.remove))
 
     def install(self) -> None:

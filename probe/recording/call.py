@@ -24,8 +24,10 @@ class Call:
 
     def __init__(self, kind: Kind, key: str, number: int, cell: Call | None) -> None:
         #: the names of its entries without number and direction, and its number among the calls of this key
-        self.key, self.number = key, number
-        self.kind, self.cell = kind, cell
+        self.key = key
+        self.number = number
+        self.kind = kind
+        self.cell = cell
         self.forward, self.backward = _NAMES[kind](key, number)
         self.recorded = self.watched = (
             False  # its forward entry is recorded; its backward entry may be

@@ -101,7 +101,8 @@ def format_stack(frame: FrameType | None, last: FrameType | None = None) -> tupl
     """Return the lines from a frame outwards, up to the last one exclusively, without frames of the tool."""
     lines = []
     while frame is not None and frame is not last:
-        path, line = frame.f_code.co_filename, frame.f_lineno
+        path = frame.f_code.co_filename
+        line = frame.f_lineno
         if path == _LAUNCHER:
             break
         if not path.startswith(_TOOL) and not is_replacement(frame.f_code):

@@ -28,7 +28,8 @@ class TrainingWork:
     """The asynchronous work of the training; ``wait`` raises a pending error of it."""
 
     def __init__(self, wait: Callable[[], None]) -> None:
-        self._wait, self.has_raised = wait, False
+        self._wait = wait
+        self.has_raised = False
 
     def finish(self) -> None:
         """Wait for it. Raises errors of the training."""
@@ -71,8 +72,11 @@ class MeasurementQueue:
         guard: Guard,
         complete_only: bool = False,
     ) -> None:
-        self._measurer, self._copier = measurer, copier
-        self._work, self._accept, self._guard = TrainingWork(wait), accept, guard
+        self._measurer = measurer
+        self._copier = copier
+        self._work = TrainingWork(wait)
+        self._accept = accept
+        self._guard = guard
         self._passes_incomplete = measurer.is_immediate and not complete_only
         self._in_flight = 0
         self._has_copied = not measurer.is_immediate
@@ -146,7 +150,8 @@ class MeasurementQueue:
 
     def raise_pending(self) -> None:
         """Raise the pending error, if there is one."""
-        error, self.pending_error = self.pending_error, None
+        error = self.pending_error
+        self.pending_error = None
         if error is not None:
             raise error
 
@@ -179,7 +184,8 @@ class MeasurementQueue:
     def _is_done(self) -> bool:
         """Wait. Returns False if the device has failed, which the training knows; the entries have been passed on."""
         work = self._work
-        was_raised, error = work.has_raised, work.failure()
+        was_raised = work.has_raised
+        error = work.failure()
         if error is None:
             return True
         work.has_raised = True
@@ -207,7 +213,8 @@ class MeasurementQueue:
         """Pass on the waiting entries, with null for unknown records: the process ends."""
         with self.lock:
             waiting = self._completing + self._waiting
-            self._completing, self._waiting = [], []
+            self._completing = []
+            self._waiting = []
             for entry in waiting:
                 self._accept(entry)
 

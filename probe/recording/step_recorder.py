@@ -133,8 +133,11 @@ class StepRecorder:
         #: records the compiled Cells of the same step into a tree of its own
         self.companion = cast("StepRecorder | None", None)
         self.snapshot: Snapshot | None = None  # notes the inputs of the model and its optimizers
-        self.task, self.queue, self.sink = task, queue, sink
-        self._stacks, self._filter = stacks, name_filter
+        self.task = task
+        self.queue = queue
+        self.sink = sink
+        self._stacks = stacks
+        self._filter = name_filter
         self._counters: defaultdict[str | tuple[str, str], Iterator[int]] = defaultdict(
             itertools.count
         )
@@ -174,7 +177,8 @@ class StepRecorder:
 
     def _number(self, kind: Kind, key: str, cell: Call | None, repeats: Call | None) -> Call:
         """Return the call that begins, and decide what is recorded of it."""
-        call, names = repeats, self._filter
+        call = repeats
+        names = self._filter
         if call is None:
             call = Call(kind, key, next(self._counters[key]), cell)
             call.recorded = (not names.is_active or names.begin(call)) and self.task.records_forward
@@ -265,7 +269,8 @@ class StepRecorder:
     def _finish_forward(self, call: Call) -> None:
         call.frame = None
         if call.recorded:
-            parts, call.parts = call.parts, {}
+            parts = call.parts
+            call.parts = {}
             self._emit(call, parts, backward=False)
         if self._filter.is_active:
             self._filter.end(call.forward)
@@ -295,7 +300,8 @@ class StepRecorder:
             self._amend(call)
 
     def _amend(self, call: Call) -> None:
-        parts, call.parts = call.parts, {}
+        parts = call.parts
+        call.parts = {}
         if parts and call.recorded:
             self._put(call.entry(parts))
 

@@ -27,17 +27,17 @@ from probe.repeats.reached import Reached, state_of
 from probe.store.error_log import ErrorLog
 
 #: beginnings of random Primitives, besides all that are made with a seed; those with these ends take seed and offset
-_RANDOM, _OTHERS = (
-    ("Dropout", "Random", "Multinomial"),
-    ("Ext", "Grad", "DoMask", "Generator", "V2"),
-)
+_RANDOM = ("Dropout", "Random", "Multinomial")
+_OTHERS = ("Ext", "Grad", "DoMask", "Generator", "V2")
 
 
 class Values:
     """The values of tensors at one moment, and the states of generators, of a call ``run``. ``put`` puts them back."""
 
     def __init__(self, copier: Copier, reached: Reached, run: Any = None) -> None:
-        self._copier, self.reached, self.run = copier, reached, run
+        self._copier = copier
+        self.reached = reached
+        self.run = run
         self._attributes = reached.attributes()
         self._states: list[Callable[[], Any]] = copier.states(reached.generators)
         self.positions = reached.positions()
@@ -77,7 +77,8 @@ class Values:
 
 def same_bits(tensor: Any, copy: Any) -> bool:
     """Return whether two tensors have equal bits. It waits for both."""
-    found, known = to_numpy(local_tensor(tensor)), to_numpy(copy)
+    found = to_numpy(local_tensor(tensor))
+    known = to_numpy(copy)
     return found.shape == known.shape and found.tobytes() == known.tobytes()
 
 
@@ -91,7 +92,9 @@ class Copier:
         from mindspore.ops import Primitive
         from mindspore.ops.auto_generate import copy_op
 
-        self.on_cpu, self._copy_op, self._parameter = on_cpu, copy_op, mindspore.Parameter
+        self.on_cpu = on_cpu
+        self._copy_op = copy_op
+        self._parameter = mindspore.Parameter
         self.run = OwnOperations().run
         self.reached = functools.partial(
             Reached,
@@ -132,7 +135,8 @@ class HeldCalls:
     def __init__(self, on_cpu: bool, errors: ErrorLog) -> None:
         from mindspore.ops.composite import base
 
-        self._copier, self._errors = Copier(on_cpu), errors
+        self._copier = Copier(on_cpu)
+        self._errors = errors
         kinds = (base.GradOperation, base._Grad)
         self._hooks = HookGroup([Patch(kind, "__call__", around(self._made)) for kind in kinds])
         self._obstacles = HookGroup(self._find_obstacles())
@@ -173,7 +177,8 @@ class HeldCalls:
     def install(self) -> None:
         """Begin to hold: a new step, unless one is open."""
         if not self._is_open:
-            self.calls, self.reason = [], NOTHING
+            self.calls = []
+            self.reason = NOTHING
         self._is_open = True
         self._hooks.install()
         self._obstacles.install()
@@ -188,8 +193,10 @@ class HeldCalls:
     def end_step(self) -> None:
         """Let go of all, but note the bytes of all copies."""
         copies = {id(copy): copy for call in self.calls for _, copy in call.copies.values()}
-        self._is_open, self.nbytes = False, sum(copy.nbytes for copy in copies.values())
-        self.calls, self.reason = [], NOTHING
+        self._is_open = False
+        self.nbytes = sum(copy.nbytes for copy in copies.values())
+        self.calls = []
+        self.reason = NOTHING
 
     def close(self) -> None:
         """Restore MindSpore."""
@@ -237,7 +244,9 @@ class HeldCalls:
             self._refuse(say("again.thread"))
         if self._is_inside or not is_main:
             return function(*args, **kwargs)
-        self._is_inside, held, has_ended = True, None, False
+        self._is_inside = True
+        held = None
+        has_ended = False
         try:
             with self._errors.guard("holding a gradient function"):
                 reached = self._copier.reached(roots, args, kwargs)

@@ -29,7 +29,9 @@ class Reached:
         common: frozenset[str],
         *roots: Any,
     ) -> None:
-        self.roots, self._tensor, self._cell = roots, tensor, cell
+        self.roots = roots
+        self._tensor = tensor
+        self._cell = cell
         self._left_out = (
             left_out  # the classes of objects that no gradient function uses, or that hold nothing
         )

@@ -38,7 +38,9 @@ def again(measure: Measure, held: HeldCalls, dump: DumpRecording, first: Run) ->
 
     ``first`` is the step itself. ``dump`` is used again only with new settings.
     """
-    settings, parts, runs = dump.settings, dump.parts, [first]
+    settings = dump.settings
+    parts = dump.parts
+    runs = [first]
     home = parts.root if first.folder else settings.dump_path
     with held.put_back():
         for number in range(settings.times):
@@ -54,7 +56,8 @@ def again(measure: Measure, held: HeldCalls, dump: DumpRecording, first: Run) ->
 
 def _repeat(measure: Measure, held: HeldCalls, dump: DumpRecording) -> Run:
     held.calls[0].put()  # before the circumstances of the run are noted
-    window, folder = dump.parts.window, ""
+    window = dump.parts.window
+    folder = ""
     try:
         dump.start(None)
         if window.open_step is not None:
@@ -71,7 +74,9 @@ def _repeat(measure: Measure, held: HeldCalls, dump: DumpRecording) -> Run:
 
 def verdict(runs: Sequence[Run], root: str) -> Sentence:
     """Return what a step and its repeats say together."""
-    first, repeats, path = runs[0], runs[1:], shlex.quote(root)
+    first = runs[0]
+    repeats = runs[1:]
+    path = shlex.quote(root)
     apart = [difference(first, repeat) for repeat in repeats]
     if len(repeats) == 1:
         return (
@@ -108,7 +113,8 @@ def difference(left: Run, right: Run) -> Sentence:
 
 def _numbers_apart(left: Run, right: Run) -> Sentence:
     for series, value in right.numbers.items():
-        own, kind = left.numbers.get(series), parse(series).kind
+        own = left.numbers.get(series)
+        kind = parse(series).kind
         if (
             own is None
             or kind not in ("loss", "grad")
@@ -146,7 +152,8 @@ def _pairs(left: Dump, right: Dump) -> Iterator[tuple[Call, Call]]:
     if list(left.data) == list(right.data):
         yield from zip(left, right)
         return
-    ours, begin = [(_place(call), call) for call in left], 0
+    ours = [(_place(call), call) for call in left]
+    begin = 0
     for other in right:
         place = _place(other)
         found = next((at for at in range(begin, len(ours)) if ours[at][0] == place), None)

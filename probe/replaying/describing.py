@@ -70,7 +70,8 @@ def describe(call: Call) -> CallDescription:
         sens, expected, places = gradients(call, forward)
     else:
         leaves = _flat(outputs, "output")
-        sens, expected = None, [_expected(forward, leaf, place) for place, leaf in leaves]
+        sens = None
+        expected = [_expected(forward, leaf, place) for place, leaf in leaves]
         places = [place for place, _ in leaves]
     if not any(expected):
         raise CannotReplayError("replay.no_output")
@@ -274,7 +275,8 @@ class _Composer:
     """Puts the recorded calls inside of a Cell or an own backward together, by the contents of tensors."""
 
     def __init__(self, forward: Call) -> None:
-        self._forward, self._flow = forward, forward.dump.flow
+        self._forward = forward
+        self._flow = forward.dump.flow
         self._is_cell = forward.kind == CELL or bare(forward.parts.key) == "bprop"
         self._end = self._flow.position[forward.name]
         self._made: dict[Any, list[tuple[tuple[int, int], _At]]] = defaultdict(list)
@@ -342,7 +344,8 @@ class _Composer:
 
     def _wire(self, at: _At, before: int) -> Any:
         """Return where a tensor comes from: (entry, number of its output), (-1, number of an input), or None."""
-        found, (call, place, record) = self._input(at), at
+        found = self._input(at)
+        (call, place, record) = at
         for output, made in reversed(self._made.get(content_key(record), [])):
             if (
                 output[0] < before

@@ -24,15 +24,15 @@ from probe.replaying.references import reference_of
 #: the steps that are tried, over the size of the input, the first one first
 _STEPS = tuple(0.01 / 8**place for place in range(1, 9))
 _EPS = 2.0**-52
-_ROUGH, _SINGLE = (
-    1e-12,
-    1e-10,
-)  # a function that is rougher is tried in elementary operations, or is one in float32
+_ROUGH = 1e-12  # a rougher function is tried in elementary operations
+_SINGLE = 1e-10  # a rougher one is in float32
 #: whole directions for each input; smaller ones where the function has kinks: an element may be clear of them
-_WHOLE, _PARTS = 3, 10
+_WHOLE = 3
+_PARTS = 10
 _SURE = 1e-3  # kinks of many elements may cancel in a sum, but hardly to so small a part of the difference
 #: a composed function may be so far from the recorded outputs, in parts of the greatest element, or in roundings
-_FAR, _FAR_ROUNDINGS = 1e-3, 32.0
+_FAR = 1e-3
+_FAR_ROUNDINGS = 32.0
 Load = Callable[[dict[str, Any]], Array]
 
 
@@ -74,13 +74,15 @@ class _Composed:
         known += [leaf for group in (*program.gradients, program.sens) for leaf in group]
         kinds = [leaf["dtype"] for leaf in known if leaf and leaf.get("dtype") in FORMATS]
         self.rounding = max([FORMATS[kind][0] for kind in kinds or ["Float32"]])
-        self.size, self.eps = 0.0, _EPS
+        self.size = 0.0
+        self.eps = _EPS
         self._measure(load)
 
     def own_errors(self) -> list[Array]:
         """Return how far MindSpore's gradients of the steps are from those in float64 on this machine: rounding."""
         try:
-            narrow, wide = self._reverse(str), self._reverse(double)
+            narrow = self._reverse(str)
+            wide = self._reverse(double)
         except RAISED:
             return [np.zeros(()) for _ in self.base]
         return [np.nan_to_num(np.abs(a - b)) for a, b in zip(narrow, wide)]
@@ -91,11 +93,9 @@ class _Composed:
         for wire, sens in zip(self.program.outputs, self._sens):
             arriving[tuple(wire or ())] = arriving.get(tuple(wire or ()), 0.0) + sens
         for number in reversed(range(len(self._calls))):
-            call, known, wires = (
-                self._calls[number],
-                self._known[number],
-                self.program.wires[number],
-            )
+            call = self._calls[number]
+            known = self._known[number]
+            wires = self.program.wires[number]
             tensors = [place for place, leaf in enumerate(call.expected) if leaf and leaf["array"]]
             given = [
                 (at, arriving[number, place])
@@ -197,7 +197,8 @@ class _Composed:
         known = self._known[number]
         if known is not None:
             return Replayer(known[0], call, arrays, kinds, double, known[1]).forward()
-        function, reference = find(call), reference_of(call)
+        function = find(call)
+        reference = reference_of(call)
         short = call._replace(args=call.args[: function.inputs])
         self._calls[number] = short
         found: list[tuple[float, int, Any]] = []
@@ -265,8 +266,11 @@ def _signs(seed: int, array: Array) -> Array:
 class _Check:
     def __init__(self, function: _Composed, number: int, load: Load, own: Array) -> None:
         program = function.program
-        self._function, self._number, self._place = function, number, program.places[number]
-        self._x, self._own = function.base[number], own
+        self._function = function
+        self._number = number
+        self._place = program.places[number]
+        self._x = function.base[number]
+        self._own = own
         self._whole = _WHOLE if len(program.steps) == 1 else 2
         self._gradient = np.asarray(
             sum(load(leaf).astype(np.float64) for leaf in program.gradients[number])
@@ -286,7 +290,8 @@ class _Check:
 
     def _directions(self) -> Iterator[Array]:
         """Yield directions: all elements alike, each by its size, then ever fewer elements."""
-        x, random = self._x, np.random.RandomState(self._number)
+        x = self._x
+        random = np.random.RandomState(self._number)
         alive = np.abs(
             x[np.isfinite(x) & (x != 0) & (self._gradient != 0)]
         )  # a mask has huge numbers, and no gradient
@@ -305,12 +310,14 @@ class _Check:
 
     def _along(self, direction: Array) -> Judged:
         products = self._gradient * direction
-        recorded, spread = float(np.sum(products)), float(np.sqrt(np.sum(products**2)))
+        recorded = float(np.sum(products))
+        spread = float(np.sqrt(np.sum(products**2)))
         rounding = self._function.rounding
         slope = self._slope(direction, rounding * max(spread, abs(recorded)))
         allowed = rounding * (4 if rounding > 1e-6 else 16) * (spread + abs(recorded))
         allowed += 2 * float(np.sqrt(np.sum((self._own * direction) ** 2)))
-        off, scale = abs(recorded - slope.value), max(abs(recorded), abs(slope.value), spread)
+        off = abs(recorded - slope.value)
+        scale = max(abs(recorded), abs(slope.value), spread)
         if off > allowed:
             ends = [
                 [self._value(direction, side * slope.step, seed) for side in (1, -1)]
@@ -319,7 +326,8 @@ class _Check:
             allowed += 6 * max(
                 abs((up - down) / (2 * slope.step) - slope.value) for up, down in ends
             )
-        verdict, said = OK, NOTHING
+        verdict = OK
+        said = NOTHING
         if not np.isfinite(off) or off > allowed + 4 * slope.error:
             is_sure = (
                 bool(np.isfinite(off)) and slope.error < 0.1 * off and slope.kink < _SURE * off
@@ -335,15 +343,18 @@ class _Check:
 
     def _slope(self, direction: Array, wanted: float) -> Slope:
         """Return the derivative, with the step whose bound is least: of the formula, and of rounding."""
-        function, middle = self._function, self._value(direction, 0.0)
-        best, before, kink = Slope(np.nan, np.inf, np.inf, _STEPS[-1]), np.nan, np.inf
+        function = self._function
+        middle = self._value(direction, 0.0)
+        best = Slope(np.nan, np.inf, np.inf, _STEPS[-1])
+        before = np.nan
+        kink = np.inf
         for step in _STEPS:
-            up, down = self._value(direction, step), self._value(direction, -step)
-            central, noise = (up - down) / (2 * step), 8 * function.eps * function.size / step
-            error, side = (
-                abs(central - before) / 8 + noise,
-                abs(up - 2 * middle + down) / step + 4 * noise,
-            )
+            up = self._value(direction, step)
+            down = self._value(direction, -step)
+            central = (up - down) / (2 * step)
+            noise = 8 * function.eps * function.size / step
+            error = abs(central - before) / 8 + noise
+            side = abs(up - 2 * middle + down) / step + 4 * noise
             if np.isfinite(side):
                 kink = min(kink, side)
                 if (

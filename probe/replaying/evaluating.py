@@ -31,10 +31,8 @@ _MOVES, _ELEMENTWISE, _TAILS, _INDICES = (
 )
 #: outputs that a kernel keeps for its own gradient: each device puts other values there, or leaves them unwritten
 RESERVED = {"batchnorm": ("output.3", "output.4")}
-_SMALL, _COPIES = (
-    4096,
-    16,
-)  # tensors of fewer elements are looked at again, so many copies side by side
+_SMALL = 4096  # tensors of fewer elements are looked at again
+_COPIES = 16  # so many copies side by side
 _INEXACT = 64.0  # fewer roundings of error here are no remark
 
 
@@ -66,7 +64,8 @@ class Evaluation:
     """One call in one direction, whose outputs a ``Maker`` makes."""
 
     def __init__(self, maker: Maker) -> None:
-        self._maker, self._call = maker, maker.call
+        self._maker = maker
+        self._call = maker.call
         self._expected = [
             maker.load(leaf) if leaf and "array" in leaf else None for leaf in maker.call.expected
         ]
@@ -75,7 +74,8 @@ class Evaluation:
 
     def judge(self) -> ReplayResult:
         """Return the result; raise CannotReplayError when it cannot be made again."""
-        maker, given = self._maker, self._call.here
+        maker = self._maker
+        given = self._call.here
         here, as_list = maker.given(given) if given else maker.here()
         golden, shaken, label, is_exact = maker.golden(here, as_list)
         places = [self._call.places[number] for number in maker.numbers]
@@ -111,18 +111,18 @@ class Evaluation:
     # -- the verdict ------------------------------------------------------------------------------------------------
 
     def _judged(self, place: str, position: int, outcomes: list[Any], is_exact: bool) -> Judged:
-        number, name = self._maker.numbers[position], plain_name(self._call.key)
-        recorded, leaf = np.asarray(self._expected[number]), self._call.expected[number]
+        number = self._maker.numbers[position]
+        name = plain_name(self._call.key)
+        recorded = np.asarray(self._expected[number])
+        leaf = self._call.expected[number]
         golden, here, shaken = outcomes
         self.arrays.append((place, recorded, golden[0], here[0]))
         arrays = self._maker.arrays
         shapes = [array.shape for array in arrays] + [array.shape for _, array in self._maker.sens]
         largest = max((math.prod(shape) for shape in shapes), default=0)
         is_whole = recorded.size >= largest
-        is_move, is_elementwise = (
-            name in _MOVES and not self._maker.sens,
-            name in _ELEMENTWISE and is_whole,
-        )
+        is_move = name in _MOVES and not self._maker.sens
+        is_elementwise = name in _ELEMENTWISE and is_whole
         operation = Operation(is_move, is_elementwise, longest_sum(shapes, recorded.shape))
         kinds = leaf["dtype"], self._maker.mixed or leaf["dtype"]
         kind = self._maker.dtype or max(kinds, key=lambda kind: FORMATS.get(kind, (0.0,))[0])
@@ -173,9 +173,11 @@ class Evaluation:
         if not self._call.kwargs and recorded.ndim == 0:
             return bool(np.all(flat[recorded] == flat[here]))
         for axis in range(values.ndim):
-            a, b = recorded, here
+            a = recorded
+            b = here
             if a.ndim == values.ndim - 1:
-                a, b = np.expand_dims(a, axis), np.expand_dims(b, axis)
+                a = np.expand_dims(a, axis)
+                b = np.expand_dims(b, axis)
             sides = [length for place, length in enumerate(a.shape) if place != axis]
             if a.ndim != values.ndim or sides != [
                 n for place, n in enumerate(values.shape) if place != axis

@@ -16,12 +16,16 @@ from probe.findings.sentence import NOTHING, Sentence, say
 
 Array = np.ndarray[Any, Any]
 
-OK, WORSE, WRONG, NOT_REPLAYED = "ok", "worse than expected", "wrong", "not replayable"
-EQUAL, DIFFERS = "always equal", "differs"  # of repeats
-KINK, LABEL = (
-    "not differentiable here",
-    "central differences",
-)  # of a gradient that is beside central differences
+OK = "ok"
+WORSE = "worse than expected"
+WRONG = "wrong"
+NOT_REPLAYED = "not replayable"
+# of repeats
+EQUAL = "always equal"
+DIFFERS = "differs"
+# of a gradient that is beside central differences
+KINK = "not differentiable here"
+LABEL = "central differences"
 #: dtype -> the distance of 1 from the next number, an error that means nothing, the greatest number
 FORMATS = {
     "Float16": (2.0**-10, 2.0**-23, 65504.0),
@@ -38,7 +42,8 @@ _TIMES_HERE = 1.5  # an error here of this size is allowed so many times
 #: if so many elements are those of this machine, the same kernel has made them: its error excuses no other
 _SAME_KERNEL = 0.75
 #: beyond this many times the allowed error, and so many roundings of the largest element, an output is wrong
-_WRONG_TIMES, _WRONG_ROUNDINGS = 4.0, 32.0
+_WRONG_TIMES = 4.0
+_WRONG_ROUNDINGS = 32.0
 _MOST_TERMS = 2**17  # terms of a sum beyond this number raise nothing any more
 _EXPONENTS = 80  # exponents of elements that are told apart, from the largest element down
 _FEW = 32  # fewer elements with near exponents tell too little about the error
@@ -145,13 +150,16 @@ def _judge_numbers(
     special: Array,
 ) -> Judged:
     recorded, golden, here = parts
-    size, off, own = np.abs(golden), np.abs(recorded - golden), np.abs(here - golden)
+    size = np.abs(golden)
+    off = np.abs(recorded - golden)
+    own = np.abs(here - golden)
     rounding, tiny, _ = FORMATS[outcome.dtype]
     is_same_kernel = bool(size.size > 3 and np.mean(recorded == here) >= _SAME_KERNEL)
     allowed, allowed_mean = _allowed(outcome, operation, size, own, change, is_same_kernel)
     times = off / np.maximum(allowed, 1e-300)
     worst = int(np.argmax(np.where(special, np.inf, times)))
-    greatest, mean = float(np.max(size)), _root_mean(off)
+    greatest = float(np.max(size))
+    mean = _root_mean(off)
     far = float(np.max(np.where(off > _WRONG_ROUNDINGS * rounding * greatest, times, 0.0)))
     if (
         np.any(special)
@@ -166,7 +174,8 @@ def _judge_numbers(
         verdict = OK
     scale = greatest if greatest > 0 else 1.0
     note = say("replay.special", count=int(np.sum(special))) if special.any() else NOTHING
-    relative, relative_here = float(np.max(off)) / scale, float(np.max(own)) / scale
+    relative = float(np.max(off)) / scale
+    relative_here = float(np.max(own)) / scale
     return Judged(
         place,
         verdict,
@@ -200,7 +209,8 @@ def _allowed(
         else math.sqrt(min(operation.terms, _MOST_TERMS))
     )
     if not outcome.is_exact:  # the errors of both sides are unknown
-        floor, order = 4 * floor, 2 * order + 2
+        floor = 4 * floor
+        order = 2 * order + 2
     size = size if outcome.scale is None else np.maximum(size, outcome.scale)
     few = 1 if operation.elementwise else _FEW
     around = near_maximum(np.stack([own.ravel(), change.ravel()]), size.ravel(), few)
@@ -273,9 +283,11 @@ def _same(a: Array, b: Array) -> Array:
 
 def _judge_exact(place: str, outcome: ReplayedOutput) -> Judged:
     """Return the verdict on integers or booleans: each element is that of the golden output, or that made here."""
-    recorded, here = outcome.recorded, outcome.here
+    recorded = outcome.recorded
+    here = outcome.here
     wrong = (recorded != here) & (recorded != outcome.golden)
-    count, count_here = int(np.sum(wrong)), int(np.sum(here != outcome.golden))
+    count = int(np.sum(wrong))
+    count_here = int(np.sum(here != outcome.golden))
     total = max(recorded.size, 1)
     element = [int(i) for i in np.argwhere(wrong)[0]] if count else []
     counts = float(count), float(count_here)

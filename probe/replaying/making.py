@@ -47,7 +47,8 @@ class Maker:
     dtype: str  # the dtype of the call here; "" for the recorded ones
 
     def __post_init__(self) -> None:
-        self._inputs, self._made = tensors_of(self.call), list[str]()
+        self._inputs = tensors_of(self.call)
+        self._made = list[str]()
         self.arrays = [self.load(leaf) for leaf in self._inputs]  # the values of its tensors
         #: of a backward, the numbers of the outputs that have gradients, and those
         self.sens = [

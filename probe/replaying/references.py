@@ -66,13 +66,15 @@ def conv2d(
     groups: int = 1,
 ) -> Tensor:
     """Return a convolution over two axes: for each place of the kernel a product of matrices."""
-    stride, dilation = _pair(stride), _pair(dilation)
+    stride = _pair(stride)
+    dilation = _pair(dilation)
     size = tuple(weight.shape[2:])
     pads = _pads(x.shape[2:], size, stride, dilation, pad_mode, padding)
     x = ops.pad(x, (pads[2], pads[3], pads[0], pads[1])) if any(pads) else x
     height = (x.shape[2] - dilation[0] * (size[0] - 1) - 1) // stride[0] + 1
     width = (x.shape[3] - dilation[1] * (size[1] - 1) - 1) // stride[1] + 1
-    inside, outside = x.shape[1] // groups, weight.shape[0] // groups
+    inside = x.shape[1] // groups
+    outside = weight.shape[0] // groups
     found = []
     for group in range(groups):
         part = x[:, group * inside : (group + 1) * inside]
@@ -103,7 +105,8 @@ def _conv2d_primitive(x: Tensor, weight: Tensor, *rest: Any, attributes: dict[st
 
 
 def _avg_pool_primitive(x: Tensor, *rest: Any, attributes: dict[str, Any]) -> Tensor:
-    size, stride = _pair(attributes["kernel_size"]), _pair(attributes["strides"])
+    size = _pair(attributes["kernel_size"])
+    stride = _pair(attributes["strides"])
     if str(attributes.get("pad_mode", "VALID")).lower() not in ("valid", "2"):
         raise ValueError("this pooling has no reference")
     counts = [(x.shape[2 + i] - size[i]) // stride[i] + 1 for i in (0, 1)]
@@ -238,7 +241,9 @@ def cross_entropy(
         raise ValueError("this cross entropy has no reference")
     logs = log_softmax(x, -1)
     kept = (target != ignore_index).astype(x.dtype)
-    classes, one, zero = x.shape[-1], ops.ones((), x.dtype), ops.zeros((), x.dtype)
+    classes = x.shape[-1]
+    one = ops.ones((), x.dtype)
+    zero = ops.zeros((), x.dtype)
     chosen = ops.one_hot(ops.clamp(target, 0, classes - 1), classes, one, zero)
     losses = -(logs * chosen).sum(-1) * kept
     return (

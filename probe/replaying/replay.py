@@ -125,7 +125,8 @@ class Replayed:
             return say("replay.differs", **facts, **counts, element=str(worst.element))
         if self.verdict == KINK:
             return say("replay.kink", **facts)
-        is_gradient, is_told = self.golden == LABEL, worst.element and worst.verdict != OK
+        is_gradient = self.golden == LABEL
+        is_told = worst.element and worst.verdict != OK
         verdict = say(
             "replay.gradient_ok" if is_gradient and worst.verdict == OK else _SAID[worst.verdict]
         )
@@ -240,10 +241,8 @@ def replay(
         for call in probe.replay("dump_path").found:
             print(call)
     """
-    chosen, options = (
-        list(choose(path, call, step, rank, names)),
-        {"device": "CPU", "dtype": known_dtype(dtype)},
-    )
+    chosen = list(choose(path, call, step, rank, names))
+    options = {"device": "CPU", "dtype": known_dtype(dtype)}
     if gradients:
         chosen = [entry for entry in chosen if entry.direction == entry_name.BACKWARD]
         results = _results(
@@ -305,7 +304,8 @@ def _results(
     }
     left = {place: call for place, call in enumerate(calls) if not isinstance(call, ReplayResult)}
     if left:
-        places, running = list(left), pool.run(list(left.values()))
+        places = list(left)
+        running = pool.run(list(left.values()))
         found.update(
             (places[number], result) for number, result in progress(running, label, len(left))
         )
@@ -372,7 +372,9 @@ class Pool:
     """Some processes that make calls again, each within a limit of seconds; of ``jobs`` 0 means one for each core."""
 
     def __init__(self, jobs: int, options: dict[str, str], limit: float) -> None:
-        self._jobs, self._options, self._limit = jobs or cores(), options, limit
+        self._jobs = jobs or cores()
+        self._options = options
+        self._limit = limit
         #: the processes that wait for a call, and how many calls each has made
         self._idle: list[tuple[Isolated, int]] = []
         self._failure: ReplayResult | None = None
@@ -400,15 +402,14 @@ class Pool:
         try:
             process, count = self._idle.pop()
         except IndexError:
-            process, count = (
-                Isolated("probe.replaying.worker:main", self._options, OMP_NUM_THREADS=share),
-                0,
-            )
+            process = Isolated("probe.replaying.worker:main", self._options, OMP_NUM_THREADS=share)
+            count = 0
         limit = _START_LIMIT
         try:
             if not count:
                 process.receive(limit)
-            limit, count = self._limit, count + 1
+            limit = self._limit
+            count = count + 1
             process.send(_plain(call))
             answer = _read(process.receive(limit))
         except (TimeoutError, EndedError) as error:

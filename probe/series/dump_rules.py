@@ -26,7 +26,8 @@ def series_hits(
     limits: Mapping[str, float],
 ) -> list[Alarm]:
     """Return what the rules say about one tensor of dumps on one rank, each once."""
-    kinds, found = kinds_of_tensor(name), list[Alarm]()
+    kinds = kinds_of_tensor(name)
+    found = list[Alarm]()
     history = History(kinds, keep=None, warm=1)
     rules: list[Chosen] = [
         Chosen(rule, condition.warm_up, limits[rule], condition.look)

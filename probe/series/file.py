@@ -82,7 +82,9 @@ class SeriesFile:
     """Appends rows; the first makes the file. A file of another process is continued behind its last complete row."""
 
     def __init__(self, folder: str) -> None:
-        self._folder, self._file, self.count = folder, -1, 0
+        self._folder = folder
+        self._file = -1
+        self.count = 0
         self._places = {"step": 0}  # name -> column
 
     @property
@@ -98,7 +100,8 @@ class SeriesFile:
             self._places = {"step": 0}
         if self._file < 0:
             self._open()
-        places, head = self._places, b""
+        places = self._places
+        head = b""
         new = [name for name in values if name not in places]
         if new or len(places) == 1:
             places.update(zip(new, range(len(places), len(places) + len(new))))
@@ -169,7 +172,10 @@ class SeriesTail:
         self, path: str, place: int = 0, names: tuple[str, ...] = (), number: int = 0
     ) -> None:
         #: where the first new row begins, the columns there, and the file's number in its file system, or 0
-        self._path, self._place, self._names, self._number = path, place, names, number
+        self._path = path
+        self._place = place
+        self._names = names
+        self._number = number
         self.is_restarted = (
             False  # whether the last call began at the start, as the file was replaced or cut
         )
@@ -180,7 +186,8 @@ class SeriesTail:
             now = os.fstat(file.fileno())
             self.is_restarted = now.st_size < self._place or self._number not in (0, now.st_ino)
             if self.is_restarted:
-                self._place, self._names = 0, ()
+                self._place = 0
+                self._names = ()
             self._number = now.st_ino
             file.seek(self._place)
             head = _line(self._names) if self._names else b""
@@ -188,7 +195,8 @@ class SeriesTail:
         found: list[tuple[int, dict[str, float]]] = []
         end = len(head)
         for section in sections(content):
-            self._names, end = section.names, section.end
+            self._names = section.names
+            end = section.end
             found += _rows(section.names, table(content, section))
         self._place += end - len(head)
         return found
@@ -214,7 +222,8 @@ class RankSeries:
     """The series of one rank, which is None without communication. Raise UsageError when the file cannot be read."""
 
     def __init__(self, path: str, rank: Rank) -> None:
-        self.path, self.rank = path, rank
+        self.path = path
+        self.rank = rank
         self._tables: list[tuple[tuple[str, ...], Any]] = []
         self._end = self._number = 0
         self._read()
@@ -222,7 +231,8 @@ class RankSeries:
     def _read(self) -> None:
         try:
             with open_file(self.path) as file:
-                content, self._number = file.read(), os.fstat(file.fileno()).st_ino
+                content = file.read()
+                self._number = os.fstat(file.fileno()).st_ino
             found = list(sections(content))
         except (OSError, ValueError) as error:
             raise UsageError(say("error.unreadable", path=self.path, reason=str(error))) from None

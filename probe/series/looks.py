@@ -55,14 +55,17 @@ class History:
     def __init__(
         self, kinds: str | frozenset[str], keep: int | None = WINDOW, warm: int = WINDOW
     ) -> None:
-        self.kinds, self.warm, self.count, self.streak = kinds, warm, 0, 0
+        self.kinds = kinds
+        self.warm = warm
+        self.count = 0
+        self.streak = 0
         self.past: deque[float] = deque(maxlen=3 * WINDOW)  # for ``stuck``
         self.recent: deque[float] = deque(maxlen=keep)  # None keeps all
-        self.first, self.last = (
-            math.nan,
-            math.nan,
-        )  # the median of the first ``warm`` values, and the last one
-        self.lowest, self.highest = math.inf, 0.0  # the highest of the values before the last five
+        self.first = math.nan  # the median of the first ``warm`` values
+        self.last = math.nan
+        # the highest of the values before the last five
+        self.lowest = math.inf
+        self.highest = 0.0
         self.last_step = -1
         self.active: dict[
             str, float
@@ -80,7 +83,8 @@ class History:
             self.highest = recent[-LEAST_STEPS]
         recent.append(value)
         self.count += 1
-        self.last, self.last_step = value, step
+        self.last = value
+        self.last_step = step
         if self.count == self.warm:
             self.first = self.median
 
@@ -126,9 +130,11 @@ def not_a_number(key: str, history: History, value: float, limit: float, now: No
     """NaN or Inf."""
     if math.isfinite(value):
         return NOTHING
-    word, after = "NaN/Inf", NOTHING
+    word = "NaN/Inf"
+    after = NOTHING
     if history.count:
-        word, after = "NaN" if math.isnan(value) else "Inf", say("alarm.after", last=history.last)
+        word = "NaN" if math.isnan(value) else "Inf"
+        after = say("alarm.after", last=history.last)
     return say(key, value=str(value), word=word, after=after, step=now.step)
 
 
@@ -255,9 +261,12 @@ def update_ratio(
     key: str, is_each: bool, history: History, value: float, limit: float, now: Now
 ) -> Sentence:
     """A large update: by the updates before, or in a dump by the norm of the parameter."""
-    before, change, least = history.last, abs(value - history.last), 0.0
+    before = history.last
+    change = abs(value - history.last)
+    least = 0.0
     if is_each:
-        before, change = history.median, value
+        before = history.median
+        change = value
         least = max(now.floor, 3 * max(history.highest, *history.recent))
     holds = before > 0 and limit * before < change > least
     return say(key, value=value, before=before, step=now.step) if holds else NOTHING
@@ -290,7 +299,8 @@ def stuck(key: str, history: History, value: float, limit: float, now: Now) -> S
     past = list(history.past)
     rises = [x < y for x, y in zip(past, past[1:])]
     turns = [x != y for x, y in zip(rises, rises[1:])]
-    turned, before = sum(turns[1 - WINDOW :]), sum(turns[: 1 - WINDOW])
+    turned = sum(turns[1 - WINDOW :])
+    before = sum(turns[: 1 - WINDOW])
     sizes = [abs(y - x) for x, y in zip(past, past[1:])]
     is_calm = 4 * statistics.median(sizes[1 - WINDOW :]) < statistics.median(sizes[: 1 - WINDOW])
     if turned > limit or before < WINDOW or not is_calm:

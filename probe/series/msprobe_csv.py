@@ -36,7 +36,9 @@ class CsvFiles:
     """Appends the rows of steps to the files of one rank, each of so many ``steps``, with ``digits`` decimals."""
 
     def __init__(self, folder: str, digits: int, steps: int) -> None:
-        self._folder, self._digits, self._steps = folder, digits, steps
+        self._folder = folder
+        self._digits = digits
+        self._steps = steps
 
     def write(self, step: int, tables: Tables) -> None:
         """Append the rows of one step."""
@@ -121,8 +123,10 @@ def write_msprobe_csv(ranks: Iterable[RankSeries], folder: str) -> list[str]:
 
 def _places(name: str) -> list[tuple[str, Place, str]]:
     """Return the places of a series in msprobe's files: kind, place, column."""
-    series, slot = parse(name), slot_of(name)
-    column, place = series.statistic, (f"0:{series.owner}", "")
+    series = parse(name)
+    slot = slot_of(name)
+    column = series.statistic
+    place = (f"0:{series.owner}", "")
     if slot is not None:
         return [(_OF_CELLS[slot.is_backward], (f"0:{slot.path}.{slot.in_cell}", slot.call), column)]
     if series.kind == "grad":

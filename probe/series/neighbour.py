@@ -79,7 +79,8 @@ def gradient_of(parameter: str, values: Mapping[str, float]) -> str:
 
 def between(own: RankSeries, other: RankSeries) -> list[Alarm]:
     """Return the alarms of a rank beside another one, from all rows of both."""
-    rows, pair = dict(other.rows()), RankPair()
+    rows = dict(other.rows())
+    pair = RankPair()
     name = other.rank if isinstance(other.rank, str) else rank_name(other.rank)
     found: list[Alarm] = []
     for step, values in own.rows():

@@ -93,11 +93,9 @@ class OnlineRules:
         )
 
     def _missing(self, now: Now, values: Mapping[str, float]) -> Iterator[Alarm]:
-        limit, warm_up, key = (
-            int(self._limits["missing"]),
-            ONLINE["missing"].warm_up,
-            "alarm.missing",
-        )
+        limit = int(self._limits["missing"])
+        warm_up = ONLINE["missing"].warm_up
+        key = "alarm.missing"
         for name, series in self._by_kind["grad"].items():
             if name in values:
                 series.active.pop(key, None)
@@ -126,7 +124,9 @@ class OnlineRules:
 
     def _scaled(self, step: int, values: Mapping[str, float]) -> Iterator[Alarm]:
         """Yield gradients of which another part enters the optimizer than of the others."""
-        limit, parts, key = self._limits["scaled"], dict[str, float](), "alarm.scaled"
+        limit = self._limits["scaled"]
+        parts = dict[str, float]()
+        key = "alarm.scaled"
         for name in self._by_kind["grad"]:
             arrived = values.get(name, 0.0)
             part = (

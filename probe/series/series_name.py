@@ -27,7 +27,8 @@ _LAST = {
     "min": "end",
     "seconds": "seconds",
 }
-_FORWARD, _BACKWARD = "forward", "backward"
+_FORWARD = "forward"
+_BACKWARD = "backward"
 
 
 class Slot(NamedTuple):
@@ -127,7 +128,8 @@ def parse(name: str) -> SeriesName:
     >>> parse("fc.weight.grad.max"), parse("optimizer.moment1.fc.weight")[1:]
     (SeriesName(kind='grad', owner='fc.weight', statistic='max', state=''), ('fc.weight', 'norm', 'moment1'))
     """
-    whole, statistic = name, "norm"
+    whole = name
+    statistic = "norm"
     if kind_of(name) == "end":
         whole, _, statistic = name.rpartition(".")
     kind = kind_of(whole)
@@ -163,7 +165,10 @@ def state_kind(name: str) -> str:
 
 # -- tensors of dumps: the name of an entry, and the place in it ------------------------------------------------------
 
-GRADIENT, PARAMETER, ACTIVATION, RELU = "gradient", "parameter", "activation", "relu"
+GRADIENT = "gradient"
+PARAMETER = "parameter"
+ACTIVATION = "activation"
+RELU = "relu"
 
 
 def kinds_of_tensor(name: str) -> frozenset[str]:

@@ -52,11 +52,10 @@ class DumpRecording(Recording):
     ) -> None:
         super().__init__(settings, parts)
         self.queues: Queues = queues or (lambda writer: MeasurementQueue)
-        self._is_finished, self._hits = (
-            False,
-            0,
-        )  # task nan_check has reached its goal; its findings
-        self._stacks, self._budget = CallStacks(), DiskBudget(settings.max_disk)
+        self._is_finished = False  # task nan_check has reached its goal
+        self._hits = 0  # its findings
+        self._stacks = CallStacks()
+        self._budget = DiskBudget(settings.max_disk)
         self._logged_kinds: set[tuple[str, str]] = set()
         self._measurers: dict[Callable[[Settings], Measurers], Measurers] = {}
 
@@ -67,7 +66,10 @@ class DumpRecording(Recording):
     def with_settings(self, settings: Settings) -> DumpRecording:
         """Return what goes on under other settings; see ``Recording``."""
         found = copy.copy(self)
-        found.settings, found._is_finished, found._measurers, found._hits = settings, False, {}, 0
+        found.settings = settings
+        found._is_finished = False
+        found._measurers = {}
+        found._hits = 0
         self.parts.backends.current = None
         return found
 
@@ -75,12 +77,10 @@ class DumpRecording(Recording):
 
     def start(self, token_range: Any) -> None:
         """Begin to record; see ``Recording``."""
-        settings, parts, report, step = (
-            self.settings,
-            self.parts,
-            self.parts.report,
-            self.parts.window.step,
-        )
+        settings = self.settings
+        parts = self.parts
+        report = self.parts.report
+        step = self.parts.window.step
         if self._is_finished:
             parts.log_once(
                 "nan_check: max_hits is reached, nothing more is watched. A new run watches again"
@@ -106,7 +106,9 @@ class DumpRecording(Recording):
         parts.unless_disabled("recording", lambda: self._begin(token_range))
 
     def _begin(self, token_range: Any) -> None:
-        opened, models, window = self._open_step(), self.parts.models, self.parts.window
+        opened = self._open_step()
+        models = self.parts.models
+        window = self.parts.window
         if opened is None or self._capture is None:
             return
         window.state = State.RECORDING
@@ -134,10 +136,12 @@ class DumpRecording(Recording):
 
     def stop(self) -> None:
         """Record no more, and write the documents; see ``Recording``."""
-        window, capture = self.parts.window, self._capture
+        window = self.parts.window
+        capture = self._capture
         if window.state is not State.RECORDING:
             return
-        window.state, opened = State.PAUSED, window.open_step
+        window.state = State.PAUSED
+        opened = window.open_step
         if opened is None or capture is None:
             return
         recorder = opened.recorder
@@ -153,10 +157,12 @@ class DumpRecording(Recording):
     def end_step(self, is_last: bool = False) -> None:
         """End the step, and wait for communications in flight, but after the last one; see ``Recording``."""
         window = self.parts.window
-        opened, window.open_step = window.open_step, None
+        opened = window.open_step
+        window.open_step = None
         if opened is None or self._capture is None:
             return
-        window.state, recorder = State.IDLE, opened.recorder
+        window.state = State.IDLE
+        recorder = opened.recorder
         with recorder.guard("restoring the SIGTERM handler"):
             self.parts.sigterm.remove()
         with recorder.guard("removing the hooks"):
@@ -186,7 +192,8 @@ class DumpRecording(Recording):
 
     def _end(self, opened: OpenStep) -> None:
         """Close the dump of a step, and log the names of settings that matched no call."""
-        logged, recorder = self.parts.logged, opened.recorder
+        logged = self.parts.logged
+        recorder = opened.recorder
         if recorder.snapshot is not None:
             with recorder.guard("noting the inputs of the model"):
                 recorder.snapshot.end_step()
@@ -233,7 +240,8 @@ class DumpRecording(Recording):
         if self.settings.level != "debug":
             return
         self.parts.unless_disabled("saving", self._open_debug_step)
-        opened, capture = self.parts.window.open_step, self._capture
+        opened = self.parts.window.open_step
+        capture = self._capture
         if (
             opened is not None
             and capture is not None
@@ -253,7 +261,8 @@ class DumpRecording(Recording):
         for recorder, writer in window.open_step.trees if window.open_step is not None else ():
             recorder.detach()
             writer.close()
-        window.state, window.open_step = State.IDLE, None
+        window.state = State.IDLE
+        window.open_step = None
 
     # -- what a step consists of ------------------------------------------------------------------------------------
 
@@ -262,9 +271,13 @@ class DumpRecording(Recording):
 
         Raise UsageError when ``dump_path`` holds another run's dump, or another process writes there.
         """
-        settings, folders, window = self.settings, self.parts.folders, self.parts.window
-        path, name = settings.dump_path, file_names.rank_name(self.parts.ranks.rank())
-        is_new, root = self.parts.choose_root(settings), self.parts.root
+        settings = self.settings
+        folders = self.parts.folders
+        window = self.parts.window
+        path = settings.dump_path
+        name = file_names.rank_name(self.parts.ranks.rank())
+        is_new = self.parts.choose_root(settings)
+        root = self.parts.root
         captures: list[CaptureBackend] = [capture, *filter(None, [capture.companion])]
         roots = (
             [root]
@@ -360,8 +373,10 @@ class StepParts(NamedTuple):
 
 
 def _values(parts: StepParts) -> tuple[Task, MeasurementQueue]:
-    settings, queue = parts.settings, parts.queue(parts.writer.accept)
-    sink, keeps = parts.writer.array, parts.name_filter.keeps_arrays
+    settings = parts.settings
+    queue = parts.queue(parts.writer.accept)
+    sink = parts.writer.array
+    keeps = parts.name_filter.keeps_arrays
     every = sink if settings.task == "tensor" else None
     chooses = every is None and settings.tensor_list
     sink_of: Any = (lambda name: sink if keeps(name) else None) if chooses else (lambda name: every)

@@ -33,8 +33,11 @@ class KernelRecording(Recording):
             raise UsageError(
                 'start(): token_range is not allowed at level "L2"; MindSpore\'s dump has no such choice'
             )
-        settings, parts, dump = self.settings, self.parts, self._dump
-        rank, is_wanted = parts.ranks.rank(), parts.window.wants(settings, parts.ranks.rank())
+        settings = self.settings
+        parts = self.parts
+        dump = self._dump
+        rank = parts.ranks.rank()
+        is_wanted = parts.window.wants(settings, parts.ranks.rank())
         parts.report.is_reached |= settings.dump_enable and is_wanted
         if not wants_rank(settings, rank):
             return
@@ -87,7 +90,8 @@ class KernelRecording(Recording):
 
     def close(self) -> None:
         """Measure the rest, and say why nothing was dumped."""
-        dump, report = self._dump, self.parts.report
+        dump = self._dump
+        report = self.parts.report
         report.said |= dump.is_foreign
         if dump.root and dump.is_empty and not report.said:
             report.said = True

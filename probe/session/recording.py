@@ -86,7 +86,8 @@ class OpenStep:
 
     def __init__(self, trees: Sequence[tuple[StepRecorder, DumpWriter]]) -> None:
         #: all of them; and those of the calls in PyNative mode, or of the graph in GRAPH_MODE
-        self.trees, (self.recorder, self.writer) = trees, trees[0]
+        self.trees = trees
+        (self.recorder, self.writer) = trees[0]
         if len(trees) > 1:
             self.recorder.companion = trees[1][0]
 
@@ -103,7 +104,8 @@ class StepWindow:
     """Counts steps. The number of a step is the loop count plus the init step."""
 
     def __init__(self) -> None:
-        self._loop, self.state = 0, State.IDLE  # or RECORDING or PAUSED
+        self._loop = 0
+        self.state = State.IDLE  # or RECORDING or PAUSED
         self.open_step: OpenStep | None = None  # the dump of the step that is open
         self.init_step = -1  # the number that ``begin_at`` gave, or -1
 
@@ -118,7 +120,8 @@ class StepWindow:
 
     def begin_at(self, step: int) -> None:
         """Begin to count at ``step``."""
-        self._loop, self.init_step = 0, step
+        self._loop = 0
+        self.init_step = step
 
     def wants(self, settings: Settings, rank: int | None) -> bool:
         """Return whether the current step of this rank is to be recorded; without ranks there is only one."""
@@ -290,7 +293,9 @@ class SessionParts:
         self.backends: Backends = Backends(before.backends if before else None, continues)
         self.report: RunReport = before.report if before and continues else RunReport()
         self.snapshot: Snapshot = before.snapshot if before and continues else Snapshot()
-        self.ranks, self.window, self.sigterm = RankResolver(), StepWindow(), sigterm
+        self.ranks = RankResolver()
+        self.window = StepWindow()
+        self.sigterm = sigterm
         self.models: Any = None  # those that start() was given last
         self.recorded: Any = None  # those of the last start that has recorded
         self.logged: set[str] = set()  # messages that were logged already
@@ -303,7 +308,8 @@ class SessionParts:
         It is ``dump_path``, or one beside it where another run is in ``dump_path``: one warning says so. Raise
         UsageError where that is not allowed, or another process writes there.
         """
-        path, window = settings.dump_path, self.window
+        path = settings.dump_path
+        window = self.window
         name = file_names.rank_name(self.ranks.rank())
         self.root, is_new = self.folders.root(
             path,
@@ -319,7 +325,8 @@ class SessionParts:
 
     def has_other_model(self) -> bool:
         """Return whether the model shares no Cell with that of the start before. A warning tells how to give both."""
-        before, self.recorded = self.recorded, self.models
+        before = self.recorded
+        self.recorded = self.models
         if (
             before is None
             or self.models is None
@@ -366,7 +373,8 @@ class Recording:
     may_renumber: ClassVar[bool] = False  # set_init_step() may come between start and stop
 
     def __init__(self, settings: Settings, parts: SessionParts) -> None:
-        self.settings, self.parts = settings, parts
+        self.settings = settings
+        self.parts = parts
 
     def with_settings(self, settings: Settings) -> Recording:
         """Return what goes on under other settings. This object can take over again if they cannot be applied."""

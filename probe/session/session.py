@@ -44,7 +44,8 @@ class Session:
         before: Session | None = None,
     ) -> None:
         self.source = source  # reads new settings, if their file is edited while the training runs
-        self._lock, self.busy = threading.RLock(), Busy()
+        self._lock = threading.RLock()
+        self.busy = Busy()
         #: DETACHED or CLOSED; None while there is a recording
         self._ended: State | None = State.DETACHED if is_scheduler() else None
         sigterm = SigtermHandler(lambda: self.at_sigterm(True), lambda: self.at_sigterm(False))
@@ -93,7 +94,8 @@ class Session:
 
         Raise UsageError when processes were launched together and it holds another run's dump of this rank.
         """
-        path, rank = settings.dump_path, self._parts.ranks.rank()
+        path = settings.dump_path
+        rank = self._parts.ranks.rank()
         if not wants_rank(settings, rank):
             return
         problem = file_io.why_unwritable(path)
@@ -110,15 +112,14 @@ class Session:
     def start(self, model: Any, token_range: Any, rank_id: Any) -> None:
         """Begin to record, if the settings select this step and rank."""
         check_start(model, token_range, rank_id)
-        parts, report = self._parts, self._parts.report
+        parts = self._parts
+        report = self._parts.report
         if model is not None:
             parts.models = model
         parts.ranks.given = rank_id
-        report.starts, report.has_model, report.token_range = (
-            report.starts + 1,
-            parts.models is not None,
-            token_range,
-        )
+        report.starts = report.starts + 1
+        report.has_model = parts.models is not None
+        report.token_range = token_range
         try:
             self._with_reloaded_settings(lambda: self._recording.start(token_range))
         except ProbeError:
@@ -162,7 +163,8 @@ class Session:
     def close(self) -> None:
         """Complete the open step, release everything, and say where the dump is; it may be called twice."""
         with self._lock, self.busy:
-            is_detached, is_open = self._ended is State.DETACHED, self._ended is None
+            is_detached = self._ended is State.DETACHED
+            is_open = self._ended is None
             self.hand_over()
             if is_open:
                 self._recording.close()
@@ -233,7 +235,8 @@ class Session:
 
     def _with_reloaded_settings(self, action: Callable[[], None]) -> None:
         """Run an action under the edited settings; if they cannot be applied, under the previous ones."""
-        before, edited = self._recording, self._edited()
+        before = self._recording
+        edited = self._edited()
         if edited is not None:
             self._recording = before.with_settings(edited)
             try:
@@ -245,7 +248,8 @@ class Session:
                     "config file changed but cannot be applied; keeping the previous settings: %s",
                     error,
                 )
-                self._recording, self._parts.backends.current = before, None
+                self._recording = before
+                self._parts.backends.current = None
         action()
 
     def _edited(self) -> Settings | None:
@@ -282,7 +286,9 @@ class Session:
 
     def _detach(self) -> None:
         """Release everything in a forked child: the dump is the parent's."""
-        self._ended, self._lock, self.busy = State.DETACHED, threading.RLock(), Busy()
+        self._ended = State.DETACHED
+        self._lock = threading.RLock()
+        self.busy = Busy()
         self._recording.detach()
         self._parts.folders.detach()
         self._parts.snapshot = Snapshot()

@@ -54,7 +54,8 @@ def _is_strict(name: str) -> bool:
 
 def _cut(match: re.Match[str]) -> str:
     """Return a name with its value cut, unless the value is harmless under this name."""
-    name, value = match[1], match[2]
+    name = match[1]
+    value = match[2]
     is_switch = _SWITCH.fullmatch(value)
     if is_switch or (
         not _ALWAYS.search(name) and (_HARMLESS.fullmatch(value) or value.startswith("-"))

@@ -63,7 +63,8 @@ class Snapshot:
 
     def __init__(self) -> None:
         self.wants_inputs = False  # the inputs of the model were not noted yet in this step
-        self._folder, self._step = "", -1
+        self._folder = ""
+        self._step = -1
         self._queue: Callable[[], Any] = type(None)  # the snapshot outlives the step
         self._read: Callable[[Any], Array] = to_numpy
         self._notes: list[dict[str, Any]] = []
@@ -105,19 +106,18 @@ class Snapshot:
                 ):  # `probe run` finds a model, or the rest of it, by its call
                     self._write_run(self._folder, self._found, self._modes.live)
             return
-        self._queue, self._read, self._step, self.wants_inputs = (
-            weakref.ref(queue),
-            read,
-            step,
-            True,
-        )
+        self._queue = weakref.ref(queue)
+        self._read = read
+        self._step = step
+        self.wants_inputs = True
         self._modes.live = list(cells)
         root = os.path.dirname(os.path.dirname(folder))
         if self._folder.startswith(f"{root}{os.sep}") and os.path.exists(
             os.path.join(self._folder, file_names.RUN)
         ):
             return
-        self._folder, self._modes.evaluating = "", []
+        self._folder = ""
+        self._modes.evaluating = []
         self._forget_parameters()
         found = {
             **header(),
@@ -128,7 +128,8 @@ class Snapshot:
         file_io.make_dirs(folder)
         file_io.write(os.path.join(folder, file_names.RUN_LINES))  # another run's lines go
         self._write_run(folder, found, self._modes.live)
-        self._folder, self._found = folder, found
+        self._folder = folder
+        self._found = found
         self._optimizers.clear()
         self._outside.clear()
         for note in self._notes:
@@ -169,7 +170,8 @@ class Snapshot:
         if not (queue := self._queue()).may_read:
             return queue.measure(tensor, place, None, Role.INPUT)
         local = local_tensor(tensor)
-        array, dtype = self._read(local), str(local.dtype)
+        array = self._read(local)
+        dtype = str(local.dtype)
         known = {
             "dtype": dtype,
             "shape": list(array.shape),
@@ -249,9 +251,11 @@ class Snapshot:
         """Write what waited for the device."""
         if self._found and (idle := self._idle()):
             self._append({"step": self._step, "idle": idle})
-        self._found, self._modes.live = {}, []
+        self._found = {}
+        self._modes.live = []
         self._forget_parameters()
-        waiting, self._waiting = self._waiting, []
+        waiting = self._waiting
+        self._waiting = []
         for line in waiting:
             self._write(line)
 
@@ -296,7 +300,8 @@ def _values(cells: NamedCells) -> dict[str, dict[str, Any]]:
     common = vars(nn.Cell()).keys() - {"training"}
     found: dict[str, dict[str, Any]] = {}
     for path, cell in cells:
-        known, values = vars(cell), found.setdefault(path, {})
+        known = vars(cell)
+        values = found.setdefault(path, {})
         for name in sorted(known.keys() - common):
             if type(known[name]) in _PLAIN and name[0] != "_":
                 values[name] = to_json(known[name], name)
@@ -329,7 +334,8 @@ class Surroundings:
 
     def __init__(self) -> None:
         script = Path(os.path.abspath(sys.argv[0] or "."))
-        self._folder, self._modules = str(script.parent), set(sys.modules)
+        self._folder = str(script.parent)
+        self._modules = set(sys.modules)
         self._files = _checksums(self._folder, self._modules)
         self._fixed = {
             "command": words_without_secrets(sys.argv),
@@ -343,10 +349,8 @@ class Surroundings:
         """Return the circumstances, without secrets. Modules that came later are looked at now."""
         import mindspore
 
-        fixed, names = (
-            dict(self._fixed),
-            [name for name in sorted(os.environ) if name.startswith(_PREFIXES)],
-        )
+        fixed = dict(self._fixed)
+        names = [name for name in sorted(os.environ) if name.startswith(_PREFIXES)]
         self._files.update(_checksums(self._folder, sys.modules.keys() - self._modules))
         self._modules.update(sys.modules)
         return {
@@ -366,7 +370,8 @@ class Surroundings:
 
 def _checksums(folder: str, names: Iterable[str]) -> dict[str, str]:
     """Return a checksum of the file of each module that lies in a folder, by the file's path there."""
-    beginning, modules = f"{folder}{os.sep}", [sys.modules.get(name) for name in names]
+    beginning = f"{folder}{os.sep}"
+    modules = [sys.modules.get(name) for name in names]
     files = [vars(module).get("__file__") for module in modules if isinstance(module, ModuleType)]
     own = sorted(
         file

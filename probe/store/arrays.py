@@ -42,7 +42,8 @@ class ArrayWriter:
         self.folder = os.path.join(folder, file_names.ARRAYS)  # made with the first array
         self.budget = budget
         self._equal = EqualArrays() if link_equal else None  # arrays of equal bytes share one file
-        self._made, self._names = False, set[str]()
+        self._made = False
+        self._names = set[str]()
 
     def save(self, name: str, array: np.ndarray) -> tuple[str, object]:  # type: ignore[type-arg]  # any dtype
         """Write an array in its own dtype; return the name of its file, and the one file of all equal arrays.
@@ -73,7 +74,8 @@ class ArrayWriter:
         return found
 
     def _link_or_write(self, path: str, array: np.ndarray) -> WrittenFile | None:  # type: ignore[type-arg]
-        header, content = _header(array.dtype, array.shape), array.reshape(-1).view(np.uint8)
+        header = _header(array.dtype, array.shape)
+        content = array.reshape(-1).view(np.uint8)
         if not self.budget.allows_file(self.folder):
             return None
         file = None if self._equal is None else self._equal.link(header, content, path)
@@ -104,7 +106,8 @@ _Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 
 _CHUNK = 262144  # bytes that are compared at once: so many stay in the processor's cache
 #: about so many bytes of an array tell which files may be equal to it, and at most so many files are read
-_SAMPLES, _MOST_FILES = 64, 4
+_SAMPLES = 64
+_MOST_FILES = 4
 #: errors of a file system, or of its rules, that allow no links at all
 _NO_LINKS = frozenset((errno.EPERM, errno.EACCES, errno.EXDEV, errno.ENOSYS, errno.ENOTSUP))
 
@@ -132,10 +135,8 @@ class EqualArrays:
     def __init__(self) -> None:
         self._files: dict[tuple[bytes, bytes], list[WrittenFile]] = {}
         self._works = True
-        self._kept, self._bytes = (
-            deque[WrittenFile](),
-            0,
-        )  # those with a copy, the oldest first; bytes of the copies
+        self._kept = deque[WrittenFile]()  # those with a copy, the oldest first
+        self._bytes = 0  # bytes of the copies
 
     def add(self, header: bytes, content: _Bytes, file: WrittenFile) -> None:
         """Remember a file, its first bytes and the others."""
@@ -208,16 +209,22 @@ def _is_equal(file: WrittenFile, start: int, content: _Bytes) -> bool:
 
 
 #: bytes, and files, kept free for documents, at most; on small disks a third of those that were free at first
-_RESERVE, _FILES = 64 << 20, 10_000
+_RESERVE = 64 << 20
+_FILES = 10_000
 #: bytes of a file beside its array: numpy's header, the rest of its last block, its inode
-_HEADER, _BLOCK, _INODE = 128, 4096, 512
+_HEADER = 128
+_BLOCK = 4096
+_INODE = 512
 
 
 class _Free:
     """The free bytes or files of a disk, which is looked at rarely; ``most_kept`` are kept, at most."""
 
     def __init__(self, most_kept: int) -> None:
-        self._most_kept, self._kept, self._known, self.found = most_kept, -1, 0, 0
+        self._most_kept = most_kept
+        self._kept = -1
+        self._known = 0
+        self.found = 0
 
     def take(self, count: int, look: Callable[[], int]) -> bool:
         """Take some; return False where too few are left."""
@@ -236,14 +243,17 @@ class DiskBudget:
     """Byte budget, ``max_disk``, of one process for arrays. Once it is exhausted, no more arrays are written."""
 
     def __init__(self, most: int | None) -> None:
-        self.most, self._used = most, 0
-        self._bytes, self._files = _Free(_RESERVE), _Free(_FILES)
+        self.most = most
+        self._used = 0
+        self._bytes = _Free(_RESERVE)
+        self._files = _Free(_FILES)
         self.exhausted_reason = ""  # why nothing more may be written, or ""
 
     def allow(self, most: int | None) -> None:
         """Change how much may be written in all."""
         if most != self.most:
-            self.most, self.exhausted_reason = most, ""
+            self.most = most
+            self.exhausted_reason = ""
 
     def allows_file(self, folder: str) -> bool:
         """Return whether a file may be made in this folder, or a further name of one. A look may raise OSError."""
@@ -283,16 +293,22 @@ def _free_files(folder: str) -> int:
 
 
 _log = logging.getLogger("probe")
-_MOST_LOGGED, _MOST_TOLD = 10, 1000  # findings of one step on the log, and in its file
+# findings of one step on the log, and in its file
+_MOST_LOGGED = 10
+_MOST_TOLD = 1000
 
 
 class DumpWriter:
     """Writes one rank folder."""
 
     def __init__(self, documents: JsonDocuments, arrays: ArrayWriter, errors: ErrorLog) -> None:
-        self.documents, self._arrays, self.errors = documents, arrays, errors
-        self.folder, self._told = documents.folder, 0
-        self.accept, self.has_parent = documents.accept, documents.has_construct
+        self.documents = documents
+        self._arrays = arrays
+        self.errors = errors
+        self.folder = documents.folder
+        self._told = 0
+        self.accept = documents.accept
+        self.has_parent = documents.has_construct
         self.close = documents.journal.close  # leaves the journal where it is, if it is still there
         self.discard = documents.journal.remove  # leaves nothing of the entries on disk
 

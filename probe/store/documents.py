@@ -21,9 +21,12 @@ from probe.store.error_log import ErrorLog
 from probe.store.journal import Journal
 
 #: so many entries become text at once, and none waits longer when the next one comes, in seconds
-MOST_WAITING, _LONGEST_WAIT = 64, 0.005
+MOST_WAITING = 64
+_LONGEST_WAIT = 0.005
 #: indentation in dump.json: of an entry, its keys, and the items of their values
-_ENTRY, _KEY, _ITEM = "  ", "   ", "    "
+_ENTRY = "  "
+_KEY = "   "
+_ITEM = "    "
 
 
 class JsonDocuments:
@@ -46,12 +49,12 @@ class JsonDocuments:
         errors: ErrorLog | None = None,
         each: bool = False,
     ) -> None:
-        self.folder, self._errors, self._waiting = (
-            folder,
-            errors,
-            WaitingEntries(1 if each else MOST_WAITING),
-        )
-        self._header, self._stack_texts, self._extra = dict(header), stack_texts, extra
+        self.folder = folder
+        self._errors = errors
+        self._waiting = WaitingEntries(1 if each else MOST_WAITING)
+        self._header = dict(header)
+        self._stack_texts = stack_texts
+        self._extra = extra
         self._debug = header.get("level") == "debug"
         first = {"header": self._header, "extra_info": extra, "debug": self._debug}
         self.journal = Journal(folder, json.dumps(first), stack_texts, journal)
@@ -92,7 +95,8 @@ class JsonDocuments:
 
     def _settle(self) -> None:
         """Make the text of the entries that wait, and append it to the journal."""
-        records, waiting = list[str](), self._waiting.entries
+        records = list[str]()
+        waiting = self._waiting.entries
         while waiting:
             name = waiting[0][0]
             try:
@@ -240,7 +244,9 @@ class WaitingEntries:
         self.entries: list[
             tuple[str, Any, int, Iterable[Parent]]
         ] = []  # as ``JsonDocuments.entry`` was given them
-        self._most, self._since = most, 0.0  # the time when the first of them came
+        # the time when the first of them came
+        self._most = most
+        self._since = 0.0
 
     def add(self, entry: tuple[str, Any, int, Iterable[Parent]]) -> bool:
         """Add an entry; return whether all of them shall become text."""

@@ -19,7 +19,8 @@ class ErrorLog:
     """Reports errors of the tool in one step; never raises. The steps of a run share kinds that were on the log."""
 
     def __init__(self, folder: str, logged_kinds: set[tuple[str, str]]) -> None:
-        self._folder, self._logged_kinds = folder, logged_kinds
+        self._folder = folder
+        self._logged_kinds = logged_kinds
         self._reported: set[tuple[str, str]] = set()
 
     def report(self, operation: str, error: BaseException, name: str = "") -> None:
@@ -80,7 +81,9 @@ class ErrorGuard:
     __slots__ = ("_arguments", "_operation", "_report")
 
     def __init__(self, report: Callable[..., None], operation: str, *arguments: Any) -> None:
-        self._report, self._operation, self._arguments = report, operation, arguments
+        self._report = report
+        self._operation = operation
+        self._arguments = arguments
 
     def __enter__(self) -> None:
         pass

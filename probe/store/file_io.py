@@ -11,7 +11,8 @@ from typing import IO
 
 from probe.store.file_names import TEMP_SUFFIX
 
-_FOLDER_MODE, FILE_MODE = 0o750, 0o640
+_FOLDER_MODE = 0o750
+FILE_MODE = 0o640
 
 
 def make_dirs(folder: str) -> str:

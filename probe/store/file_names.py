@@ -9,27 +9,21 @@ import re
 from typing import Union
 
 #: the documents, and the end of the name of a file that is being written beside its place
-DUMP, DEBUG, STACK, CONSTRUCT, TEMP_SUFFIX = (
-    "dump.json",
-    "debug.json",
-    "stack.json",
-    "construct.json",
-    ".tmp",
-)
-ARRAYS, MAPPING, JOURNAL, ERRORS = (
-    "dump_tensor_data",
-    "mapping.csv",
-    "dump.journal",
-    "dump_error_info.log",
-)
+DUMP = "dump.json"
+DEBUG = "debug.json"
+STACK = "stack.json"
+CONSTRUCT = "construct.json"
+TEMP_SUFFIX = ".tmp"
+ARRAYS = "dump_tensor_data"
+MAPPING = "mapping.csv"
+JOURNAL = "dump.journal"
+ERRORS = "dump_error_info.log"
 #: the snapshot of the run, in the folder of its first step; the folder of task monitor, and its files of each rank
-RUN, RUN_LINES, MONITOR, SERIES, ALARMS = (
-    "run.json",
-    "run.jsonl",
-    "monitor",
-    "series.bin",
-    "alarms.jsonl",
-)
+RUN = "run.json"
+RUN_LINES = "run.jsonl"
+MONITOR = "monitor"
+SERIES = "series.bin"
+ALARMS = "alarms.jsonl"
 MONITOR_FILES = (SERIES, ALARMS, ERRORS)
 KERNEL_RUN = "kernel_run.json"  # describes a kernel dump of this tool, in the folder of its rank
 FINDINGS = "findings.jsonl"  # findings that are known while the training runs, one a line

@@ -38,8 +38,12 @@ class Journal:
         is_wanted: bool = True,
     ) -> None:
         self._path = os.path.join(folder, file_names.JOURNAL)
-        self._header, self.is_wanted = header, is_wanted  # the text of the first record
-        self._stack_texts, self._known = stack_texts, set[int]()  # the stacks that the file has
+        # the text of the first record
+        self._header = header
+        self.is_wanted = is_wanted
+        # the stacks that the file has
+        self._stack_texts = stack_texts
+        self._known = set[int]()
         self._file = -1
         self.size = 0
 

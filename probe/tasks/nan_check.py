@@ -108,7 +108,9 @@ class FirstNonFinite:
         settings: Settings,
         hits: int,
     ) -> None:
-        self._measurer, self._writer, self._stacks = measurer, writer, stacks
+        self._measurer = measurer
+        self._writer = writer
+        self._stacks = stacks
         self._raises = settings.on_nan == "raise" and hits + 1 == settings.max_hits
         self._kept = _LastEntries(settings.last_calls)
         self._nonfinite_inputs: set[str] = (
@@ -202,7 +204,8 @@ class FirstNonFinite:
             return False
         if gradient is not None:
             self._kept[entry.name] = entry
-        found, of_inf = gradient or entry, before is not Severity.FINITE
+        found = gradient or entry
+        of_inf = before is not Severity.FINITE
         message = f"First NaN/Inf: {found.name}. Its inputs are finite, its output is not."
         if of_inf and after is Severity.NAN:
             message = (

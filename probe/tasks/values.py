@@ -41,14 +41,15 @@ class ValuesTask(Task):
 
         super().__init__(modes, GradientUse.VALUES)
         self._on_cpu = get_context("device_target") == "CPU"
-        self._queue, self._sink_of = (
-            queue,
-            sink_of,
-        )  # gives the sink of an entry's arrays; None where none is written
+        # gives the sink of an entry's arrays; None where none is written
+        self._queue = queue
+        self._sink_of = sink_of
         #: notes add the memory to the records
-        self._notes, self._measure = notes, queue.measure if notes is None else notes.measure
+        self._notes = notes
+        self._measure = queue.measure if notes is None else notes.measure
         self._describe = ValueDescriber(self._measure).value
-        self._has_inputs, self._has_outputs = "input" in modes, "output" in modes
+        self._has_inputs = "input" in modes
+        self._has_outputs = "output" in modes
 
     def input_role(self, call: Call) -> Role:
         """Return the role of the inputs of a call."""
@@ -60,7 +61,9 @@ class ValuesTask(Task):
         """Return the described inputs; see ``Task``."""
         if not self._has_inputs:
             return {}
-        describe, name, role = self._describe, call.forward, self.input_role(call)
+        describe = self._describe
+        name = call.forward
+        role = self.input_role(call)
         sink = self._sink_of(name)
         if sink is None and not kwargs:
             return {
@@ -92,7 +95,9 @@ class ValuesTask(Task):
         """Return the records of parameters or states; see ``Task``."""
         if not (self._has_outputs if role is Role.OUTPUT else self._has_inputs):
             return {}
-        measure, name, sink = self._measure, call.forward, self._sink_of(call.forward)
+        measure = self._measure
+        name = call.forward
+        sink = self._sink_of(call.forward)
         return {
             part: {
                 key: measure(value, f"{name}.{part}.{key}", sink, role)
@@ -115,9 +120,12 @@ class ValuesTask(Task):
         """Return the described outputs and parameters; see ``Task``."""
         if not self._has_outputs:
             return {}
-        describe, name, role = self._describe, call.forward, Role.OUTPUT
+        describe = self._describe
+        name = call.forward
+        role = Role.OUTPUT
         sink = self._sink_of(name)
-        items, reserved = as_outputs(result), reserved_outputs(call.key) if self._on_cpu else None
+        items = as_outputs(result)
+        reserved = reserved_outputs(call.key) if self._on_cpu else None
         if reserved:
             outputs = [
                 unmeasured_record(item.dtype, item.shape, unwritten=True)
@@ -181,7 +189,8 @@ class DebugTask(Task):
 
     def __init__(self, queue: MeasurementQueue, sink: ArraySink | None) -> None:
         super().__init__(frozenset(), GradientUse.NONE)
-        self._queue, self._sink = queue, sink
+        self._queue = queue
+        self._sink = sink
         self._describe = ValueDescriber(queue.measure).value
         self._counters: defaultdict[tuple[str, str], Iterator[int]] = defaultdict(itertools.count)
         self._names: set[str] = set()

@@ -33,10 +33,8 @@ class GraphInputs:
 
     def __init__(self, tree: TensorTree, nodes: AutogradNodes, is_compiled: bool = False) -> None:
         self.tree = tree  # the tensors among the inputs
-        self.is_compiled, self.begins_graph = (
-            is_compiled,
-            False,
-        )  # of a compiled function; the call itself begins one
+        self.is_compiled = is_compiled  # of a compiled function
+        self.begins_graph = False  # the call itself begins one
         self.keys: dict[Key, list[int]] = {}  # place in the graph -> the input leaves at this place
         self.non_differentiable: set[int] = set()  # leaves of a dtype that has no gradient
         self.made_before = (
@@ -104,10 +102,13 @@ class CallGraph:
         }
 
     def _walk(self, nodes: AutogradNodes, inputs: GraphInputs) -> None:
-        todo, seen, newest = [node for node, _ in self.arrivals], set(), inputs.newest()
+        todo = [node for node, _ in self.arrivals]
+        seen = set()
+        newest = inputs.newest()
         while todo:
             node = todo.pop()
-            identity, number = nodes.identify(node), node._sequence_nr()
+            identity = nodes.identify(node)
+            number = node._sequence_nr()
             if identity in seen or number == LEAF or number <= newest:
                 continue
             seen.add(identity)
@@ -160,7 +161,8 @@ class CompiledNodes:
         return self._reader(node) if is_compiled(node.name()) else None
 
     def _reader(self, node: Node) -> ReadEdges:
-        number, held = next(self._numbers), self._held
+        number = next(self._numbers)
+        held = self._held
         held[number] = node
 
         def read() -> list[Key | None]:

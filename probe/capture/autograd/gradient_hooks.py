@@ -37,8 +37,10 @@ class GradientHooks:
     """Attaches hooks to the nodes of calls."""
 
     def __init__(self, nodes: AutogradNodes) -> None:
-        self._nodes, self._tensor = nodes, nodes.tensor
-        self._compiled, self._open_entries = CompiledNodes(nodes), OpenBackwardEntries()
+        self._nodes = nodes
+        self._tensor = nodes.tensor
+        self._compiled = CompiledNodes(nodes)
+        self._open_entries = OpenBackwardEntries()
         #: the inputs of every call, if only the order of backward entries is recorded
         self._no_inputs = GraphInputs(TensorTree(nodes.tensor, (), is_input=False), nodes)
 
@@ -168,7 +170,8 @@ def _one_node(
     sequence_nr: int,
 ) -> Callable[[Any, Any], None]:
     """Return the hook that records the whole backward entry of a one-node call."""
-    in_layout, out_layout = outputs.slot_layout, inputs.tree.slot_layout
+    in_layout = outputs.slot_layout
+    out_layout = inputs.tree.slot_layout
     passes = -1
 
     def hook(gi: Any, go: Any) -> None:
@@ -268,21 +271,26 @@ class BackwardEntry:
         outputs: TensorTree,
         opened: OpenBackwardEntries,
     ) -> None:
-        self._recorder, self._call = recorder, call
-        self._in_layout, self._out_layout = outputs.slot_layout, inputs.tree.slot_layout
+        self._recorder = recorder
+        self._call = call
+        self._in_layout = outputs.slot_layout
+        self._out_layout = inputs.tree.slot_layout
         self._inputs: list[Any] = [None] * len(self._in_layout.slots)
         self._outputs: list[Any] = [None] * len(self._out_layout.slots)
         self._inner_sums: dict[int, GradientSum] = {}
         self._input_sums: dict[int, GradientSum] = {}
-        self._open_entries, self._position = opened, (LEAF, next(opened.orders))
-        self._state, self._passes = _State.WAITING, 0
+        self._open_entries = opened
+        self._position = (LEAF, next(opened.orders))
+        self._state = _State.WAITING
+        self._passes = 0
 
     def attach(self, graph: CallGraph, compiled: CompiledNodes) -> None:
         """Hook the call's part of the graph. The hooks live as long as the graph, and do not hold it."""
         last = min(graph.inner, key=lambda inner: inner.sequence_nr, default=None)
         self._position = (LEAF if last is None else last.sequence_nr), self._position[1]
         met: Counter[int] = Counter()
-        of_inputs, of_results = graph.inputs, graph.results
+        of_inputs = graph.inputs
+        of_results = graph.results
 
         def find(keys: Sequence[Key | None]) -> _Found:
             return _edges_to(keys, of_inputs), _edges_to(keys, of_results)
@@ -363,7 +371,8 @@ class BackwardEntry:
     def _take_input(self, leaf: int, gradient: Any) -> None:
         if gradient is None:
             return
-        inner, slot = self._inner_sums.get(leaf), self._in_layout.slots[leaf]
+        inner = self._inner_sums.get(leaf)
+        slot = self._in_layout.slots[leaf]
         if inner is None:
             self._inputs[leaf] = self._recorder.task.gradient(self._call, slot, gradient)
         elif inner.subtract_from(gradient):
@@ -382,10 +391,12 @@ class BackwardEntry:
 
     def close(self) -> None:
         """End the entry. A second call has no effect."""
-        state, self._state = self._state, _State.CLOSED
+        state = self._state
+        self._state = _State.CLOSED
         if state is not _State.OPEN:
             return
-        recorder, call = self._recorder, self._call
+        recorder = self._recorder
+        call = self._call
         with recorder.guard("finishing a backward entry", call, backward=True):
             for leaf, total in self._input_sums.items():
                 if total:
@@ -395,7 +406,10 @@ class BackwardEntry:
             recorder.end_backward(
                 call, self._in_layout, self._inputs, self._out_layout, self._outputs
             )
-        self._input_sums, self._inner_sums, self._inputs, self._outputs = {}, {}, [], []
+        self._input_sums = {}
+        self._inner_sums = {}
+        self._inputs = []
+        self._outputs = []
 
 
 def _edges_to(keys: Sequence[Key | None], leaves: dict[Key, int]) -> list[tuple[int, int]]:

@@ -76,7 +76,8 @@ class AutogradNodes:
         """Differentiate a known function and check the arguments of the hooks. The flag of the training stays."""
         import mindspore
 
-        self.grad_enabled, self.is_differentiated = executor.requires_grad, executor.grad_flag
+        self.grad_enabled = executor.requires_grad
+        self.is_differentiated = executor.grad_flag
         if (
             self.grad_enabled() and _is_inside_mindspore()
         ):  # the test would be a part of the training's graph

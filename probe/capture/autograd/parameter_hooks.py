@@ -86,7 +86,9 @@ class ParameterHooks:
             self._hooked = {}
 
     def _hook(self, recorder: StepRecorder, key: str, name: str) -> Callable[[Any], None]:
-        called, micro = self._called, self._micro  # of this step
+        # of this step
+        called = self._called
+        micro = self._micro
 
         def hook(gradient: Any) -> None:
             if key not in called:
@@ -102,7 +104,8 @@ class DebugValueHooks:
     """Records values and their gradients, and inserts nothing into the graph."""
 
     def __init__(self, nodes: AutogradNodes) -> None:
-        self._nodes, self._tensor = nodes, nodes.tensor
+        self._nodes = nodes
+        self._tensor = nodes.tensor
         self._hooks = LeafHooks()
 
     def save(

@@ -22,7 +22,8 @@ from probe.recording.step_recorder import StepRecorder
 
 _TOOL = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
 #: writes that are remembered, and pairs of checksums on a device that wait for one fetch
-_MOST, _MOST_WAITING = 10_000, 2048
+_MOST = 10_000
+_MOST_WAITING = 2048
 
 
 class Write(NamedTuple):
@@ -40,7 +41,8 @@ class Writes:
     """Remembers writes by their addresses, and holds no tensor. ``tensor`` is the class of tensors."""
 
     def __init__(self, tensor: type) -> None:
-        self._tensor, self._lock = tensor, threading.Lock()
+        self._tensor = tensor
+        self._lock = threading.Lock()
         self._written: deque[Write] = deque(maxlen=_MOST)
         #: numpy arrays whose memory tensors use
         self._arrays: deque[tuple[weakref.ref[Any], Write]] = deque(maxlen=_MOST)
@@ -87,13 +89,15 @@ class Writes:
 
     def after(self, number: int, memory: Memory) -> tuple[Write | None, int]:
         """Return the first write after a number into a piece of memory, and how many such MindSpore has counted."""
-        first, count = None, 0
+        first = None
+        count = 0
         with self._lock:
             for write in itertools.takewhile(
                 lambda write: write.number > number, reversed(self._written)
             ):
                 counts = [counted for own, counted in write.memory if own.overlaps(memory)]
-                first, count = write if counts else first, count + sum(counts)
+                first = write if counts else first
+                count = count + sum(counts)
         return first, count
 
 
@@ -141,7 +145,8 @@ class SavedFindings:
     """Compares the checksums of tensors that were kept, and tells each that changed once in a step."""
 
     def __init__(self, checksums: Checksums, writes: Writes) -> None:
-        self._checksums, self._writes = checksums, writes
+        self._checksums = checksums
+        self._writes = writes
         self._waiting: list[tuple[Noted, Any, Sentence]] = []
         self._told: set[Sentence] = set()
 
@@ -156,9 +161,11 @@ class SavedFindings:
 
     def _cause(self, noted: Noted, memory: Memory) -> Sentence:
         """Return who has written the memory since, as far as it is known."""
-        write, key = self._writes.after(noted.number, memory)[0], "guard.written"
+        write = self._writes.after(noted.number, memory)[0]
+        key = "guard.written"
         if write is None:
-            write, key = self._writes.sharer(memory), "guard.array"
+            write = self._writes.sharer(memory)
+            key = "guard.array"
         if write is None:
             return say(
                 "guard.unwritten" if memory.begin == noted.memory.begin else "guard.replaced"
@@ -180,7 +187,8 @@ class SavedFindings:
         self._told.clear()
 
     def _tell(self) -> None:
-        waiting, self._waiting = self._waiting, []
+        waiting = self._waiting
+        self._waiting = []
         before = self._checksums.values(noted.checksum for noted, _, _ in waiting)
         after = self._checksums.values(checksum for _, checksum, _ in waiting)
         for was, now, (noted, _, cause) in zip(before, after, waiting):

@@ -33,7 +33,8 @@ class GraphCall:
     """One run of a compiled Cell, from its begin to its last gradient."""
 
     def __init__(self, recorder: StepRecorder, call: Call, inputs: Plan) -> None:
-        self.recorder, self.call = recorder, call
+        self.recorder = recorder
+        self.call = call
         self.is_open = False  # its backward entry has begun and not ended
         self.outputs: Plan | None = None  # the plan of its outputs, once its forward has returned
         #: gradients that came before that: a graph may run both in any order
@@ -77,7 +78,8 @@ class GraphCall:
 
     def returned(self, plan: Plan) -> None:
         """Take the plan of the outputs. Early gradients that were measured for another one are measured again."""
-        likely, self.outputs = self._likely_outputs, plan
+        likely = self._likely_outputs
+        self.outputs = plan
         if likely is None or not likely.is_like(plan):
             self._measured = {
                 slot: record for slot, record in self._measured.items() if not slot[0]
@@ -137,7 +139,9 @@ class GraphCalls:
     def __init__(self, plans: Plans) -> None:
         #: the recorder of the step, also between stop and step; None while no step is open
         self.recorder: StepRecorder | None = None
-        self.plans, self._records, self._has_failed = plans, False, False
+        self.plans = plans
+        self._records = False
+        self._has_failed = False
         self._numbers = itertools.count(1)
         self._called: set[str] = set()
         self._calls: dict[int, GraphCall] = {}
@@ -152,7 +156,8 @@ class GraphCalls:
     def begin(self, recorder: StepRecorder) -> None:
         """Record the calls that begin from now on."""
         with self._lock:
-            self.recorder, self._records = recorder, True
+            self.recorder = recorder
+            self._records = True
 
     def stop(self) -> None:
         """Record no further call. Gradients of recorded calls still arrive."""
@@ -162,7 +167,8 @@ class GraphCalls:
     def enter(self, plan: int, arrays: Sequence[Array | None]) -> int:
         """Begin a call; return its number, or 0 if it is not recorded. A value that is unknown is None."""
         with self._lock:
-            recorder, site = self.recorder, self.plans[plan]
+            recorder = self.recorder
+            site = self.plans[plan]
             if recorder is None or not self._records:
                 return 0
             self._end_backward()
@@ -182,7 +188,8 @@ class GraphCalls:
     def leave(self, call: int, plan: int, arrays: Sequence[Array | None]) -> None:
         """End a call that has returned."""
         with self._lock:
-            opened, site = self._calls.get(call), self.plans[plan]
+            opened = self._calls.get(call)
+            site = self.plans[plan]
             if opened is None:
                 return
             while self._running and self._running.pop()[0] != call:
@@ -190,13 +197,15 @@ class GraphCalls:
             result, parameters = site.fill(arrays)
             opened.returned(site)
             opened.recorder.end(opened.call, result, dict(zip(site.names, parameters)))
-            early, opened.early = opened.early, []
+            early = opened.early
+            opened.early = []
             for gradient in early:
                 self._gradient(call, *gradient)
 
     def gradient_of(self, calls: Sequence[int], place: int, array: Array) -> None:
         """Take a gradient of a tensor of one of these calls. If several lack one, all have null: none is its owner."""
-        is_input, place = place >= OUTPUT, place % OUTPUT
+        is_input = place >= OUTPUT
+        place = place % OUTPUT
         with self._lock:
             known = [number for number in calls if number in self._calls]
             lacking = [number for number in known if self._calls[number].lacks(is_input, place)]
@@ -230,7 +239,8 @@ class GraphCalls:
 
     def update(self, plan: int, number: int, array: Array) -> None:
         """Take a gradient that enters an optimizer."""
-        leaf, owners = self.plans[plan].reported[number], self.plans[plan].owners
+        leaf = self.plans[plan].reported[number]
+        owners = self.plans[plan].owners
         if len(leaf.path) != 3 or leaf.path[2] >= len(
             owners
         ):  # argument 0 of all, gradient of this number
@@ -281,7 +291,8 @@ class GraphCalls:
         self._forget()
 
     def _forget(self) -> None:
-        self.recorder, self._records = None, False
+        self.recorder = None
+        self._records = False
         for found in (self._calls, self._called, self._running, self._backward, self._unassigned):
             found.clear()
 

@@ -91,7 +91,8 @@ class CompiledGraphs:
     def _unwatch(self) -> None:
         if self._hooks is not None:
             self._hooks.remove()
-        self._hooks, self._cells = None, []
+        self._hooks = None
+        self._cells = []
 
     def wait(self) -> None:
         """Wait until the running graphs have ended; raise a pending error of the training."""
@@ -213,7 +214,9 @@ class Constructs:
     def __init__(
         self, cells: Iterable[tuple[str, Any]], operators: GraphOperators, events: GraphCalls
     ) -> None:
-        self._plans, self._operators, self._events = events.plans, operators, events
+        self._plans = events.plans
+        self._operators = operators
+        self._events = events
         self._cells = list(cells)
         self._made: dict[int, tuple[Any, dict[str, Any]]] = {}
         self._before: list[tuple[Any, str, Any]] = []
@@ -261,18 +264,16 @@ class Constructs:
             object.__setattr__(cell, name, replacement)
 
     def _cell(self, key: str, cell: Any) -> dict[str, Any]:
-        plans, operators, parameters = (
-            self._plans,
-            self._operators,
-            by_last_part(cell.parameters_dict(recurse=False)),
-        )
-        names, inner, hidden = tuple(parameters), cell.construct, dict[str, Any]()
+        plans = self._plans
+        operators = self._operators
+        parameters = by_last_part(cell.parameters_dict(recurse=False))
+        names = tuple(parameters)
+        inner = cell.construct
+        hidden = dict[str, Any]()
         if callable(getattr(cell, "bprop", None)):  # its stand-in has it, inside of the reports
             no_bprop = {"bprop": property()}  # it raises AttributeError
-            inner, hidden["__class__"] = (
-                _stand_in(cell),
-                type(type(cell).__name__, (type(cell),), no_bprop),
-            )
+            inner = _stand_in(cell)
+            hidden["__class__"] = type(type(cell).__name__, (type(cell),), no_bprop)
 
         def inputs(args: _Inferred, kwargs: _Inferred) -> tuple[Any, ...]:
             return operators.graph_plan(plans.inputs(key, args, kwargs), key, ENTER)
@@ -330,7 +331,8 @@ class CompilationHooks(HookGroup):
                 patches.append(Patch(executor, "compile", around(self._compile)))
                 patches.append(Patch(executor, _BEFORE, around(self._begin)))
         super().__init__(patches)
-        self._constructs, self._is_refused = constructs, False
+        self._constructs = constructs
+        self._is_refused = False
 
     def _begin(self, original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Replace the constructs: MindSpore parses them next."""

@@ -19,7 +19,9 @@ import numpy as np
 from probe.measure.tensor_reader import Array
 
 #: kinds of files: inputs of a call; its outputs and parameters; gradients that enter an optimizer
-ENTER, LEAVE, UPDATE = "enter", "leave", "update"
+ENTER = "enter"
+LEAVE = "leave"
+UPDATE = "update"
 OF_INPUT, OF_OUTPUT = GRADIENTS = (
     "input_grad",
     "output_grad",
@@ -84,14 +86,16 @@ def wait_for_end(
     folder: str, patience: float, clock: Callable[[], float] = time.monotonic
 ) -> DumpedFile | None:
     """Wait until the file of kind END is complete, and return it: then all files before it are complete."""
-    count, since = -1, clock()
+    count = -1
+    since = clock()
     while True:
         files = list_files(folder)
         ends = [file for file in files if file.kind == END]
         if ends and _is_complete(ends[-1]):
             return ends[-1]
         if len(files) != count:
-            count, since = len(files), clock()
+            count = len(files)
+            since = clock()
         elif clock() - since > patience:  # seconds without any new file
             return None
         time.sleep(0.005)

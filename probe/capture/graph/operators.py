@@ -50,8 +50,10 @@ class CallbackOperators:
     """
 
     def __init__(self, events: GraphCalls, is_split: bool) -> None:
-        self.is_split, self.recomputes = is_split, False
-        self._events, self._thread = events, threading.local()
+        self.is_split = is_split
+        self.recomputes = False
+        self._events = events
+        self._thread = threading.local()
         self.enter = tuple(self._operator(self._enter, count + 1) for count in range(MOST + 1))
         self.leave = tuple(self._operator(self._leave, count + 2) for count in range(MOST + 1))
         self.update = self._operator(self._update, 3)
@@ -172,9 +174,12 @@ class FileOperators:
         dump_path: str,
         patience: float = 60.0,
     ) -> None:
-        self.is_split, self.recomputes = is_split, False
-        self._events, self._operators = events, operators
-        self._dump_path, self._patience = dump_path, patience
+        self.is_split = is_split
+        self.recomputes = False
+        self._events = events
+        self._operators = operators
+        self._dump_path = dump_path
+        self._patience = patience
         self._folder = ""
         self._mark_end: Callable[..., Any] | None = None
         self._replay: FileReplay | None = None  # of the step that is open
@@ -326,7 +331,8 @@ class FileFollower:
 
     def stop(self) -> None:
         """Follow no more; return when the thread has ended."""
-        thread, self._thread = self._thread, None
+        thread = self._thread
+        self._thread = None
         self._goes_on = False  # no lock: a forked child may stop it too
         if thread is not None:
             thread.join()

@@ -125,7 +125,9 @@ def _fill(value: Any, arrays: Sequence[Array | None]) -> Any:
 
 def structure(inferred: Mapping[str, Any], path: Path = ()) -> Any:
     """Return inferred values with a leaf in place of each tensor. A size that is not fixed is negative."""
-    shape, dtype, value = inferred["shape"], inferred["dtype"], inferred["value"]
+    shape = inferred["shape"]
+    dtype = inferred["dtype"]
+    value = inferred["value"]
     if isinstance(dtype, (tuple, list)):
         return _container(shape, dtype, value, path)
     element = getattr(dtype, "element_type", None)
@@ -195,7 +197,8 @@ class Plans:
 
     def _add(self, plan: Plan, tree: TensorTree, place: Callable[[Path], Path | None]) -> GraphPlan:
         """Number a plan and return it as the graph has it; ``place`` returns None where a tensor cannot be watched."""
-        plan.leaves, plan.layout = tree.tensors, tree.slot_layout
+        plan.leaves = tree.tensors
+        plan.layout = tree.slot_layout
         for leaf in (leaf for leaf in leaves(plan.values) if isinstance(leaf, Leaf)):
             if all(size > 0 for size in leaf.shape) and (
                 not plan.key or len(plan.reported) < self._most_reported
@@ -223,11 +226,9 @@ class HostValue:
     is_tensor_value = True
 
     def __init__(self, array: Array | None, dtype: str, shape: tuple[int, ...]) -> None:
-        self.array, self.dtype, self.shape = (
-            array,
-            dtype,
-            shape,
-        )  # read at once and never kept; None where unknown
+        self.array = array  # read at once and never kept
+        self.dtype = dtype  # None where unknown
+        self.shape = shape  # None where unknown
 
 
 class HostValueMeasurer(HostMeasurer):

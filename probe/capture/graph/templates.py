@@ -12,7 +12,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-CAST, FLATTEN = 1, 2  # codes of a reported tensor
+# codes of a reported tensor
+CAST = 1
+FLATTEN = 2
 CODES = range(4)  # all sums of them
 
 
@@ -48,12 +50,10 @@ def _helpers() -> tuple[Callable[..., Any], Callable[..., Any]]:
     import mindspore
     from mindspore import ops
 
-    single, stop_gradient, cast, reshape = (
-        mindspore.float32,
-        ops.stop_gradient,
-        ops.cast,
-        ops.reshape,
-    )
+    single = mindspore.float32
+    stop_gradient = ops.stop_gradient
+    cast = ops.cast
+    reshape = ops.reshape
     pick, replace = accessors()
 
     def collect(values, places):
@@ -88,7 +88,9 @@ def cell_construct(
     import mindspore
     from mindspore import ops
 
-    Tensor, int32, stop_gradient = mindspore.Tensor, mindspore.int32, ops.stop_gradient
+    Tensor = mindspore.Tensor
+    int32 = mindspore.int32
+    stop_gradient = ops.stop_gradient
     collect, watch = _helpers()
 
     def construct(self, *args, **kwargs):
@@ -113,7 +115,8 @@ def optimizer_construct(inner: Any, describe: Any, report: Any) -> Callable[...,
     """Return the construct of an optimizer that reports its gradients; ``describe`` makes the plan of (gradients,)."""
     import mindspore
 
-    Tensor, int32 = mindspore.Tensor, mindspore.int32
+    Tensor = mindspore.Tensor
+    int32 = mindspore.int32
     collect, _ = _helpers()
 
     def construct(self, *args, **kwargs):
@@ -137,13 +140,12 @@ def watching_cell(report: Any, place: int) -> Any:
     import mindspore
     from mindspore import nn, ops
 
-    single, brain = mindspore.float32, mindspore.bfloat16
-    slot, zeros_like, cast, reshape = (
-        mindspore.Tensor([place], mindspore.int32),
-        ops.zeros_like,
-        ops.cast,
-        ops.reshape,
-    )
+    single = mindspore.float32
+    brain = mindspore.bfloat16
+    slot = mindspore.Tensor([place], mindspore.int32)
+    zeros_like = ops.zeros_like
+    cast = ops.cast
+    reshape = ops.reshape
 
     class Watcher(nn.Cell):
         """An identity with a backward of its own, in which it reports."""
@@ -174,8 +176,11 @@ def gradient_watcher(report: Any, place: int, code: int) -> Any:
     import mindspore
     from mindspore import ops
 
-    slot, single = mindspore.Tensor([place], mindspore.int32), mindspore.float32
-    zeros_like, cast, reshape = ops.zeros_like, ops.cast, ops.reshape
+    slot = mindspore.Tensor([place], mindspore.int32)
+    single = mindspore.float32
+    zeros_like = ops.zeros_like
+    cast = ops.cast
+    reshape = ops.reshape
 
     def same(x):
         return x
@@ -232,7 +237,8 @@ def ascend_operators() -> DumpOperators:
     """Return the operators for Ascend."""
     from mindspore import ops
 
-    dump, zeros_like = ops.TensorDump(), ops.zeros_like
+    dump = ops.TensorDump()
+    zeros_like = ops.zeros_like
 
     def watch(path):
         # ops.DumpGradient is the public operator for this. MindSpore cannot compile it in the backward of a loop that
@@ -251,7 +257,8 @@ def _file_helpers(operators: DumpOperators) -> tuple[Callable[..., Any], Callabl
     from mindspore import ops
 
     pick, replace = accessors()
-    dump, stop_gradient = operators.dump, ops.stop_gradient
+    dump = operators.dump
+    stop_gradient = ops.stop_gradient
 
     def write(values, places):
         for path, file in places:
@@ -282,7 +289,8 @@ def writing_construct(
     import mindspore
 
     write, watch_all = _file_helpers(operators)
-    dump, mark = operators.dump, mindspore.Tensor([0], mindspore.int32)
+    dump = operators.dump
+    mark = mindspore.Tensor([0], mindspore.int32)
 
     def construct(self, *args, **kwargs):
         plan = describe_inputs(args, kwargs)

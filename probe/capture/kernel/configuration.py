@@ -27,18 +27,20 @@ from probe.naming import ranges
 
 _log = logging.getLogger("probe")
 
-COMMON, E2E = "common_dump_settings", "e2e_dump_settings"
-CPU, GPU, ASCEND = "CPU", "GPU", "Ascend"
+COMMON = "common_dump_settings"
+E2E = "e2e_dump_settings"
+CPU = "CPU"
+GPU = "GPU"
+ASCEND = "Ascend"
 ALL = (CPU, GPU, ASCEND)
 #: jit levels whose graphs MindSpore runs kernel by kernel, and the one that it gives to Ascend as a whole
-KERNEL_BY_KERNEL, WHOLE_GRAPH = ("O0", "O1"), ("O2",)
+KERNEL_BY_KERNEL = ("O0", "O1")
+WHOLE_GRAPH = ("O2",)
 LEVELS = KERNEL_BY_KERNEL + WHOLE_GRAPH
 
-DUMP_ALL, OVERFLOW, EXCEPTION = (
-    0,
-    3,
-    4,
-)  # op_debug_mode: everything, kernels that overflow, the kernel that raises
+DUMP_ALL = 0  # op_debug_mode: everything
+OVERFLOW = 3  # kernels that overflow
+EXCEPTION = 4  # the kernel that raises
 DEVICE_STATISTICS = ("max", "min", "avg", "l2norm")  # statistics that a device can compute
 #: the names of statistics in MindSpore's configuration
 CATEGORIES = (*(name for name in STATISTICS if name != "mean"), *HASHES)
@@ -173,18 +175,16 @@ _NO_STATISTICS = (
 
 def _refusals(values: Values, platform: Platform) -> Iterator[tuple[str, str]]:
     """Yield (key, reason): what the platform refuses, what does not go with op_debug_mode, then with other keys."""
-    get, mode, saved = (
-        values.get,
-        values.get("op_debug_mode", DUMP_ALL),
-        values.get("saved_data", "tensor"),
-    )
-    is_elsewhere, on_device = platform.device != ASCEND, get("stat_calc_mode") == "device"
-    given, level = (
-        [(key, KEYS[key]) for key in KEYS if key in values],
-        "O2" if platform.is_whole_graph else "O0",
-    )
+    get = values.get
+    mode = values.get("op_debug_mode", DUMP_ALL)
+    saved = values.get("saved_data", "tensor")
+    is_elsewhere = platform.device != ASCEND
+    on_device = get("stat_calc_mode") == "device"
+    given = [(key, KEYS[key]) for key in KEYS if key in values]
+    level = "O2" if platform.is_whole_graph else "O0"
     words = {OVERFLOW: "detection of overflow", EXCEPTION: "dump of exceptions"}
-    is_debug, needs = mode != DUMP_ALL, f"it does not go with op_debug_mode {mode}"
+    is_debug = mode != DUMP_ALL
+    needs = f"it does not go with op_debug_mode {mode}"
     foreign = [
         name
         for name in get("statistic_category", ())
@@ -346,7 +346,8 @@ def _of_settings(settings: Settings, platform: Platform, path: str) -> _Found:
         if getattr(settings, name):
             told = "MindSpore's dump has no such choice"
             raise SettingsError(f'{task}.{name}: {told}; level "L2" has list and data_mode')
-    is_statistics, sampled = task == "statistics", settings.sample_mode or None
+    is_statistics = task == "statistics"
+    sampled = settings.sample_mode or None
     rows: tuple[tuple[str, Any, str], ...] = (
         ("op_debug_mode", _DEBUG_MODES.get(task), "task"),
         ("saved_data", "statistic" if is_statistics and platform.device != CPU else None, "task"),

@@ -56,13 +56,13 @@ class KernelDump:
     """Level L2, one in a process: MindSpore reads its configuration once. Raise SettingsError for refused settings."""
 
     def __init__(self, settings: Settings) -> None:
-        self.settings, self.root = settings, ""  # the folder of the run, from the first start on
+        self.settings = settings
+        self.root = ""  # the folder of the run, from the first start on
         self.is_foreign = bool(os.environ.get(VARIABLE))  # the user's own configuration is in force
-        self.is_configured, self.is_empty = (
-            False,
-            True,
-        )  # MindSpore has its configuration; no kernel was dumped yet
-        self.rank_folder, self._net_name = "", "Net"
+        self.is_configured = False  # MindSpore has its configuration
+        self.is_empty = True  # no kernel was dumped yet
+        self.rank_folder = ""
+        self._net_name = "Net"
         self._described: Any = self  # no model yet
         self._watcher: FolderWatcher | None = None
         self._lock = -1
@@ -86,7 +86,8 @@ class KernelDump:
             _log.warning(text, VARIABLE, os.environ.get(VARIABLE))
             return
         _refuse_late_start()
-        settings, platform = self.settings, current_platform()
+        settings = self.settings
+        platform = current_platform()
         root = choose_root(
             settings.dump_path, step, settings.overwrite, steps_aside=not has_siblings()
         )
@@ -101,7 +102,8 @@ class KernelDump:
         if root != settings.dump_path:
             _log.warning("%s", aside(settings.dump_path, root))
         self._load(found, path, step, platform)
-        self.root, self.is_configured = root, True
+        self.root = root
+        self.is_configured = True
         measures = settings.task == "statistics" and found.common["saved_data"] == "tensor"
         if measures or settings.max_disk is not None:
             measurer = ArrayMeasurer(found.common["statistic_category"]) if measures else None
@@ -213,7 +215,9 @@ class KernelDump:
 
     def detach(self) -> None:
         """Forget everything in a forked child: the dump is the parent's."""
-        self.root, self._watcher, self.is_foreign = "", None, True
+        self.root = ""
+        self._watcher = None
+        self.is_foreign = True
         self.close()
 
 

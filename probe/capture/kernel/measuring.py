@@ -87,10 +87,13 @@ class FolderWatcher:
         keep: bool,
         note_size: Callable[[int], None],
     ) -> None:
-        self._folder, self._measurer, self._keep = net_folder, measurer, keep
+        self._folder = net_folder
+        self._measurer = measurer
+        self._keep = keep
         self._note_size = note_size
         self._done: set[str] = set()
-        self._lock, self._end = threading.Lock(), threading.Event()
+        self._lock = threading.Lock()
+        self._end = threading.Event()
         self._thread: threading.Thread | None = None
         self._step = -1  # none is open
         self._has_failed = False
@@ -113,7 +116,8 @@ class FolderWatcher:
     def close(self) -> None:
         """End the thread."""
         self._end.set()
-        thread, self._thread = self._thread, None
+        thread = self._thread
+        self._thread = None
         if thread is not None and thread is not threading.current_thread():
             thread.join()
 

@@ -58,7 +58,8 @@ def iter_cells(models: Any) -> Iterator[tuple[str, Any]]:
             (f"{above}.{path}" if path else above, cell) for path, cell in iter_cells(models.loss)
         )
         return
-    found, kinds = list(_all_cells(models)), optimizer_kinds()
+    found = list(_all_cells(models))
+    kinds = optimizer_kinds()
     optimizers: list[Any] = [cell for _, cell in found if isinstance(cell, kinds)]
     hidden = {id(cell) for optimizer in optimizers for _, cell in optimizer.cells_and_names()}
     for path, cell in found:
@@ -122,7 +123,8 @@ class CellHooks(HookGroup):
         pre_hooks = Patch(nn.Cell, "_run_forward_pre_hook", around(self._run_pre_hooks))
         hooks = Patch(nn.Cell, "_run_forward_hook", around(self._run_hooks))
         super().__init__([Patch(nn.Cell, "__call__", self._call), pre_hooks, hooks])
-        self._context, self._parameter_hooks = context, parameters
+        self._context = context
+        self._parameter_hooks = parameters
         self._outside = outside
         self._cells = named_cells(models, cells)  # held: identities stay unique
         self._keys = {id(cell): key for key, cell in self._cells}
@@ -140,8 +142,13 @@ class CellHooks(HookGroup):
         super().install()
 
     def _call(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        keys, context, state, end = self._keys, self._context, self._context.state, self._end
-        models, note_model, note_outside = self._models, self._note_model, self._outside.note
+        keys = self._keys
+        context = self._context
+        state = self._context.state
+        end = self._end
+        models = self._models
+        note_model = self._note_model
+        note_outside = self._outside.note
 
         def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:
             key = keys.get(id(self))
@@ -177,7 +184,8 @@ class CellHooks(HookGroup):
     ) -> Any:
         """Wrap the method that runs the user's pre-hooks: its return values are the recorded inputs."""
         args, kwargs = original(cell, args, kwargs)
-        key, recorder = self._keys.get(id(cell)), self._context.recorder
+        key = self._keys.get(id(cell))
+        recorder = self._context.recorder
         if key is not None:
             self._context.begin(key, args, kwargs, cell)
         elif recorder is not None and id(cell) in self._models:
@@ -186,11 +194,13 @@ class CellHooks(HookGroup):
 
     def _run_hooks(self, original: Callable[..., Any], cell: Any, *args: Any, **kwargs: Any) -> Any:
         """Wrap the method that runs the user's forward hooks: they may swap the parameters that the Cell has used."""
-        opened, recorder = next(reversed(self._context.state.cells), None), self._context.recorder
+        opened = next(reversed(self._context.state.cells), None)
+        recorder = self._context.recorder
         if opened is not None and opened.cell is cell and recorder is not None:
             recorder.queue.synchronize()
             with recorder.guard("reading the parameters of a Cell", opened.call):
-                opened.has_parameters, parameters = True, _named(cell)
+                opened.has_parameters = True
+                parameters = _named(cell)
                 if opened.call.watched:
                     is_swapped = bool(cell._forward_pre_hook)
                     self._parameter_hooks.watch(
@@ -218,7 +228,8 @@ class CellHooks(HookGroup):
             recorder.note_model(path, self._own_parameters(model, f"model {path}"))
 
     def _own_parameters(self, cell: Any, key: str) -> dict[str, Any]:
-        held, found = list(cell._params.values()), self._parameters.get(key)
+        held = list(cell._params.values())
+        found = self._parameters.get(key)
         if found is None or list(map(id, found[0])) != list(
             map(id, held)
         ):  # some may have been replaced
@@ -251,7 +262,8 @@ class OptimizerHooks(HookGroup):
         super().__init__([Listener(updates(), self._run)])
         self._classes: set[type] = set()  # whose methods that compute a number are watched
         self._watch_methods(nn.Optimizer)
-        self._context, self._mode = context, mode  # the setting ``optimizer``
+        self._context = context
+        self._mode = mode  # the setting ``optimizer``
         self._below: list[
             tuple[str, Any]
         ] = []  # those below the models; held: identities stay unique
@@ -292,10 +304,14 @@ class OptimizerHooks(HookGroup):
                         self.add(Patch(base, name, around(self._noting(number))))
 
     def _run(self, original: Callable[..., Any], optimizer: Any, *args: Any, **kwargs: Any) -> Any:
-        state, recorder = self._context.state, self._context.recorder
+        state = self._context.state
+        recorder = self._context.recorder
         if recorder is None or state.in_recorded_call:
             return original(optimizer, *args, **kwargs)
-        call, values, key, name = None, None, "", type(optimizer).__name__
+        call = None
+        values = None
+        key = ""
+        name = type(optimizer).__name__
         state.in_recorded_call = True
         try:
             with recorder.guard("reading an optimizer", key=name):
@@ -339,7 +355,8 @@ class OptimizerHooks(HookGroup):
         snapshot = recorder.snapshot
         if snapshot is None or not snapshot.lacks(optimizer):
             return update()
-        name, numbers = type(optimizer).__name__, None
+        name = type(optimizer).__name__
+        numbers = None
         used = self._computing[id(optimizer)]
         with recorder.guard("noting an optimizer", key=name):
             numbers = values.scalars(to_number)
@@ -362,7 +379,8 @@ class OptimizerHooks(HookGroup):
         optimizer: Any,
         update: Callable[[], Any],
     ) -> Any:
-        used, has_ended = self._computing[id(optimizer)], False
+        used = self._computing[id(optimizer)]
+        has_ended = False
         states = {**values.states} if self._mode == "states" and call.recorded else None
         try:
             with recorder.guard("reading an optimizer", call):
@@ -389,7 +407,8 @@ class OptimizerHooks(HookGroup):
         """Return what runs instead of a method that computes a number of the update: it keeps the number."""
 
         def run(original: Callable[..., Any], optimizer: Any, *args: Any, **kwargs: Any) -> Any:
-            result, used = original(optimizer, *args, **kwargs), self._computing.get(id(optimizer))
+            result = original(optimizer, *args, **kwargs)
+            used = self._computing.get(id(optimizer))
             if used is not None:
                 used.note(name, result, is_held=result is getattr(optimizer, name, None))
             return result

@@ -73,7 +73,8 @@ class CommHandleTracker(HookGroup):
 
     def end_step(self) -> None:
         """Stop tracking. Mark the calls that the training has not waited for."""
-        recorder, awaited = self.recorder, self._clear()
+        recorder = self.recorder
+        awaited = self._clear()
         if recorder is not None:
             for one in awaited:
                 recorder.note_unfinished(one.call, "pending", "not waited for before step()")
@@ -111,13 +112,15 @@ class CommHandleTracker(HookGroup):
                 self._track(recorder, handle)
 
     def _waited(self, original: Callable[..., Any], handle: Any, *args: Any, **kwargs: Any) -> Any:
-        recorder, tracked = self.recorder, self._tracked.get(id(handle))
+        recorder = self.recorder
+        tracked = self._tracked.get(id(handle))
         if recorder is None or tracked is None:
             return original(handle, *args, **kwargs)
         returned = finished = False
         try:
             result = original(handle, *args, **kwargs)
-            returned, finished = True, self._untrack(recorder, tracked)
+            returned = True
+            finished = self._untrack(recorder, tracked)
             if finished:  # no other thread has waited for it too, and the step has not ended
                 recorder.queue.communication_finished(ok=True)
         except BaseException as error:

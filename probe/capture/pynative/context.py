@@ -55,7 +55,9 @@ class CaptureContext:
         ``key`` has the names of its entries without number and direction. ``flags`` are ``is_compiled`` for a compiled
         function, ``is_custom`` for one of the user's own.
         """
-        state, recorder, repeated = self.state, self.recorder, None
+        state = self.state
+        recorder = self.recorder
+        repeated = None
         if recorder is None or recorder.queue.runs_own_operation:
             return None
         if state.replays:
@@ -85,7 +87,9 @@ class CaptureContext:
     def watch_gradients(self, opened: OpenCall, result: Any) -> None:
         """Watch the gradients of a call that has returned."""
         if opened.graph_inputs is not None:
-            recorder, call, attach = opened.recorder, opened.call, self._gradients.attach
+            recorder = opened.recorder
+            call = opened.call
+            attach = self._gradients.attach
             recorder.safely(_WATCHING, call, attach, recorder, call, opened.graph_inputs, result)
 
     def end(
@@ -105,11 +109,13 @@ class ApiHooks:
     """Records calls of listed APIs, Primitives and compiled functions. For ``flags`` see ``CaptureContext.begin``."""
 
     def __init__(self, context: CaptureContext, **flags: bool) -> None:
-        self._context, self._flags = context, flags
+        self._context = context
+        self._flags = flags
 
     def wrap(self, key: str, original: Callable[..., Any]) -> Callable[..., Any]:
         """Return a wrapper of the original that records its outermost calls on each thread."""
-        state, call = self._context.state, self.call
+        state = self._context.state
+        call = self.call
 
         def wrapper(*args: Any, **kwargs: Any) -> Any:
             if state.in_recorded_call:
@@ -135,7 +141,8 @@ class ApiHooks:
         primitive: Any = None,
     ) -> Any:
         """Run the original and record the call; ``inputs`` are the positional ones where a Primitive's self is none."""
-        context, inputs = self._context, args if inputs is None else tuple(inputs)
+        context = self._context
+        inputs = args if inputs is None else tuple(inputs)
         opened = context.begin(key, inputs, kwargs, **self._flags)
         if opened is None:
             return original(*args, **kwargs)

@@ -72,7 +72,8 @@ def _unseen(
 def _wrap_executor(context: CaptureContext, original: Any) -> Any:
     from mindspore import nn
 
-    apis, state = ApiHooks(context, is_compiled=True), context.state
+    apis = ApiHooks(context, is_compiled=True)
+    state = context.state
     run = functools.partial(_unseen if is_announced() else _undisturbed, context, original)
 
     def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:

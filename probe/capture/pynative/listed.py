@@ -65,7 +65,8 @@ class _EqualToOriginal:
 
     def __init__(self, wrapper: Callable[..., Any], original: Callable[..., Any]) -> None:
         functools.update_wrapper(self, original)
-        self._wrapper, self._original = wrapper, original
+        self._wrapper = wrapper
+        self._original = original
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self._wrapper(*args, **kwargs)
@@ -107,7 +108,8 @@ class ListedFunctions:
     def __init__(
         self, context: CaptureContext, listed: Iterable[SupportedApi], by_code: bool, **flags: bool
     ) -> None:
-        self._apis, self._collectives = ApiHooks(context, **flags), CollectiveHooks(context)
+        self._apis = ApiHooks(context, **flags)
+        self._collectives = CollectiveHooks(context)
         self._codes = context.codes if by_code else None
         self._patches = HookGroup()
         #: (names of a module or class, name, its value there, API), for each API whose calls are recorded by code

@@ -49,8 +49,10 @@ class OperationHooks:
         import mindspore
         from mindspore import _c_expression
 
-        self._context, self._apis = context, ApiHooks(context)
-        self._primitive, self._tensor = mindspore.ops.Primitive, mindspore.Tensor
+        self._context = context
+        self._apis = ApiHooks(context)
+        self._primitive = mindspore.ops.Primitive
+        self._tensor = mindspore.Tensor
         self._places: list[
             tuple[dict[str, Any], str, Any, Any]
         ] = []  # a module's names, name, original, replacement
@@ -115,7 +117,8 @@ class OperationHooks:
                 yield Patch(value, "__call__", self._around(self._run_private))
 
     def _around(self, run: Callable[..., Any]) -> Callable[[Any], Any]:
-        context, state = self._context, self._context.state
+        context = self._context
+        state = self._context.state
 
         def wrap(original: Any) -> Any:
             def place(*args: Any, **kwargs: Any) -> Any:
@@ -160,7 +163,10 @@ class OperationHooks:
         inputs: Any,
         primitive: Any = None,
     ) -> Any:
-        state, recorder, key, has_tensor = self._context.state, self._context.recorder, "", False
+        state = self._context.state
+        recorder = self._context.recorder
+        key = ""
+        has_tensor = False
         if recorder is None or name in _ON_HOST:
             return original(*args, **kwargs)
         state.in_recorded_call = True
@@ -231,7 +237,8 @@ class PrimitiveHooks:
     """Replaces the classes of Primitive instances, and restores them; ``held`` comes from ``find_primitives``."""
 
     def __init__(self, context: CaptureContext, held: Iterable[tuple[str, Any]]) -> None:
-        self._apis, self._state = ApiHooks(context), context.state
+        self._apis = ApiHooks(context)
+        self._state = context.state
         self._found: list[tuple[Any, type, type]] = []
         for attribute, primitive in held:
             own = type(primitive)
@@ -254,7 +261,9 @@ class PrimitiveHooks:
                 primitive.__class__ = own
 
     def _subclass(self, own: type, key: str) -> type:
-        apis, state, original = self._apis, self._state, own.__call__
+        apis = self._apis
+        state = self._state
+        original = own.__call__
         copy: Callable[..., Any] = getattr(own, "__deepcopy__")  # noqa: B009 - mypy does not know it
 
         def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:

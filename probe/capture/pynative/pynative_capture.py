@@ -45,7 +45,8 @@ class PyNativeCapture:
         functions: frozenset[str] | None = None,
         change: Any = None,
     ) -> None:
-        self._settings, self.companion = settings, companion
+        self._settings = settings
+        self.companion = companion
         nodes = AutogradNodes()
         #: waits for asynchronous work; raises a pending error of the training
         self.wait: Callable[[], None] = nodes.synchronize
@@ -53,7 +54,8 @@ class PyNativeCapture:
         self._debug_values = DebugValueHooks(nodes)
         self._context = CaptureContext(self._gradients)
         self._parameters = ParameterHooks(lambda: context.state.micro)
-        make, context = installed_parts().make, self._context
+        make = installed_parts().make
+        context = self._context
         recompute = make("recompute", lambda: recompute_patches(context), HookGroup())
         compiled = make("compiled functions", lambda: jit_patches(context), HookGroup())
         self._compilation = HookGroup([RareCollections(), recompute, compiled])
@@ -99,7 +101,8 @@ class PyNativeCapture:
         """Watch the Cells and Primitives of these models, instead of earlier ones. Cheap if nothing has changed."""
         cells = list(iter_cells(models))
         held = find_primitives(cell for _, cell in cells) if self._settings.apis else []
-        found, old = cells + held, self._watched
+        found = cells + held
+        old = self._watched
         if len(found) == len(old) and all(
             a[1] is b[1] and a[0] == b[0] for a, b in zip(found, old)
         ):
@@ -258,9 +261,13 @@ class TokenRange(HookGroup):
         from mindspore import nn
 
         super().__init__([Patch(nn.Cell, "__call__", around(self._counted))])
-        self._context, self._model, self._first, self._last = context, model, first, last
+        self._context = context
+        self._model = model
+        self._first = first
+        self._last = last
         self._count = self._depth = 0
-        self._recorder, context.recorder = context.recorder, None
+        self._recorder = context.recorder
+        context.recorder = None
 
     def _counted(self, original: Callable[..., Any], cell: Any, *args: Any, **kwargs: Any) -> Any:
         context = self._context

@@ -30,10 +30,8 @@ class Saved:
     __slots__ = ("is_leaf", "is_output", "kept", "noted", "place", "version")
 
     def __init__(self, tensor: Any, is_output: bool) -> None:
-        self.is_leaf, self.is_output = (
-            tensor._is_leaf,
-            is_output,
-        )  # a leaf is a parameter or a constant
+        self.is_leaf = tensor._is_leaf  # a parameter or a constant
+        self.is_output = is_output
         self.version = tensor._version  # counts the writes that MindSpore knows
         self.kept = tensor.data if is_output else tensor  # the tensor, or an alias of an output
         self.noted: Noted | None = None  # the tensor as it was, or None where it is not guarded
@@ -41,7 +39,8 @@ class Saved:
 
     def refuse_changed(self, writes: Writes) -> None:
         """Raise RuntimeError as MindSpore does without hooks, as far as it counts writes; an alias counts none."""
-        tensor, current = self.kept, self.version
+        tensor = self.kept
+        current = self.version
         if not self.is_output:
             if not self.is_leaf and tensor._grad_node is None:
                 raise RuntimeError(
@@ -76,14 +75,17 @@ class SavedTensors:
     """Takes a checksum of each tensor that is kept for a backward, and another one when the backward uses it."""
 
     def __init__(self, nodes: AutogradNodes, checksums: Checksums, state: ThreadState) -> None:
-        self._nodes, self._checksums, self._state = nodes, checksums, state
+        self._nodes = nodes
+        self._checksums = checksums
+        self._state = state
         self._tensor: Any = nodes.tensor
         self.recorder: StepRecorder | None = (
             None  # records the step; None while nothing is recorded
         )
         self.writes = Writes(nodes.tensor)
         self._findings = SavedFindings(checksums, self.writes)
-        self._executor, self._thread = pynative_executor(), _Thread()
+        self._executor = pynative_executor()
+        self._thread = _Thread()
         self._stack = HookStack((self._pack, self._unpack), self._thread)
         self._data = Patch(nodes.tensor, "data", self._with_noted_writes)
 
@@ -117,7 +119,8 @@ class SavedTensors:
         thread = self._thread
 
         def run(*args: Any, **kwargs: Any) -> Any:
-            outer, recorder = thread.call, self.recorder
+            outer = thread.call
+            recorder = self.recorder
             writing: list[tuple[Any, int]] = []
             if recorder is not None:
                 with recorder.guard("noting writes", call):
@@ -144,10 +147,8 @@ class SavedTensors:
         """Return the attribute ``Tensor.data``, which notes what is assigned to it. No listed API does that."""
 
         def assign(tensor: Any, value: Any) -> None:
-            recorder, before = (
-                self.recorder,
-                tensor._version,
-            )  # another thread may end the recording meanwhile
+            recorder = self.recorder  # another thread may end the recording meanwhile
+            before = tensor._version
             original.__set__(tensor, value)
             if recorder is not None:
                 with recorder.guard("noting writes", key="Tensor.data"):
@@ -166,7 +167,8 @@ class SavedTensors:
     # -- pack and unpack --------------------------------------------------------------------------------------------
 
     def _pack(self, tensor: Any) -> Any:
-        thread, recorder = self._thread, self.recorder
+        thread = self._thread
+        recorder = self.recorder
         if thread.is_inside:
             return tensor
         thread.is_inside = True
@@ -209,7 +211,8 @@ class SavedTensors:
 
     def _is_output(self, tensor: Any) -> bool:
         """Return whether a tensor is an output of the operation that keeps it: its node is the newest of others."""
-        thread, executor = self._thread, self._executor
+        thread = self._thread
+        executor = self._executor
         was_enabled = executor.enable_grad()
         executor.set_enable_grad(True)
         try:
@@ -240,7 +243,8 @@ class SavedTensors:
         return None
 
     def _other(self, saved: Saved, tensor: Any) -> Place:
-        node, running = tensor._grad_node, self._thread.call
+        node = tensor._grad_node
+        running = self._thread.call
         call = self._state.cell if running is None else running[0]
         role = (
             "output"
@@ -264,9 +268,12 @@ class HookStack:
     def __init__(
         self, hooks: tuple[Callable[[Any], Any], Callable[[Any], Any]], thread: _Thread
     ) -> None:
-        self._executor, self._hooks, self._thread = pynative_executor(), hooks, thread
+        self._executor = pynative_executor()
+        self._hooks = hooks
+        self._thread = thread
         kind = type(self._executor)
-        self._push, self._pop = kind.push_saved_tensor_hook, kind.pop_saved_tensor_hook
+        self._push = kind.push_saved_tensor_hook
+        self._pop = kind.pop_saved_tensor_hook
         self._is_active = kind.is_saved_tensor_hook_active
         wrapped: dict[str, Callable[..., Any]] = {
             "push_saved_tensor_hook": self._pushed,
@@ -306,7 +313,8 @@ class HookStack:
         """Put the hooks on the stack of this thread, unless there are some; return whether that was done."""
         if self._thread.is_armed or self._is_active(self._executor):
             return False
-        self._thread.is_armed, self._thread.above = True, ()
+        self._thread.is_armed = True
+        self._thread.above = ()
         self._push(self._executor, *self._hooks)
         return True
 
@@ -316,7 +324,8 @@ class HookStack:
         if thread.is_armed:
             for _ in range(len(thread.above) + 1):
                 self._pop(self._executor)
-            thread.is_armed, thread.above = False, ()
+            thread.is_armed = False
+            thread.above = ()
 
     # -- instead of MindSpore's functions ---------------------------------------------------------------------------
 

@@ -68,7 +68,8 @@ class ThreadState(threading.local):
 
     def unseen(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Run a function and record nothing inside it."""
-        inside, self.in_recorded_call = self.in_recorded_call, True
+        inside = self.in_recorded_call
+        self.in_recorded_call = True
         try:
             return function(*args, **kwargs)
         finally:

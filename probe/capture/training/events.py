@@ -113,7 +113,8 @@ class TrainingHooks:
     """Installs the hooks between start and stop. A backward is watched until the end of the step."""
 
     def __init__(self, observer: Observer, on_cpu: bool, errors: ErrorLog) -> None:
-        self._observer, self._errors = observer, errors
+        self._observer = observer
+        self._errors = errors
         from mindspore.amp import DynamicLossScaler, StaticLossScaler
 
         executor = type(pynative_executor())
@@ -205,7 +206,8 @@ class TrainingHooks:
     ) -> Any:
         if getattr(self._here, "is_inside", False):  # an optimizer inside another
             return original(optimizer, *args, **kwargs)
-        name, values = "", None
+        name = ""
+        values = None
         with self._errors.guard("reading an optimizer", type(optimizer).__name__):
             name, values = self._optimizers.of(optimizer)
         if values is None:

@@ -36,7 +36,8 @@ METHODS = {"get_lr": "learning_rate", "get_weight_decay": "weight_decay"}
 _RETURNED = {"get_lr": "lr", "get_weight_decay": "weight_decay"}
 _STEP = "global_step"  # the number of updates before
 #: the keys of an update that are no numbers: the names of its parameters; its groups
-PARAMETERS, GROUPS = "parameters", "groups"
+PARAMETERS = "parameters"
+GROUPS = "groups"
 UNREAD = "unread"  # the names of numbers that could not be read, with the reasons
 ReadNumber = Callable[[Any], Any]  # turns a tensor of one element into a number, or into its record
 Numbers = dict[str, Any]
@@ -55,12 +56,10 @@ class OptimizerValues:
     def __init__(self, optimizer: Any, may_run: bool, names: ParameterNames | None = None) -> None:
         from mindspore import Parameter, Tensor, nn
 
-        self._optimizer, self._tensor, self._parameter, self._lists = (
-            optimizer,
-            Tensor,
-            Parameter,
-            nn.CellList,
-        )
+        self._optimizer = optimizer
+        self._tensor = Tensor
+        self._parameter = Parameter
+        self._lists = nn.CellList
         self._on_cpu = may_run  # a step may be read there; see ``Schedules``
         self._schedules = Schedules(may_run)
         #: tensors that no update changes, with their numbers
@@ -139,7 +138,8 @@ class OptimizerValues:
         Args:
             read: turns a tensor of one element, which updates may change, into a number or into its record.
         """
-        held, parameters = vars(self._optimizer), self._optimizer._params
+        held = vars(self._optimizer)
+        parameters = self._optimizer._params
         names = self._names.get((tuple(held), len(parameters))) or self._find_names(
             held, parameters
         )

@@ -109,7 +109,10 @@ class _Body:
     """One function: the names in it, looked up in the Cell ``of`` whose method it is, and in its module."""
 
     def __init__(self, function: Any, of: Any, owner: type | None, depth: int) -> None:
-        self._function, self._of, self._owner, self._depth = function, of, owner, depth
+        self._function = function
+        self._of = of
+        self._owner = owner
+        self._depth = depth
         if not isinstance(function, FunctionType):
             raise MayDoMore(f"it calls {getattr(function, '__name__', type(function).__name__)}")
         self._tree = _source(function.__code__)

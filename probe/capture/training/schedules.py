@@ -21,7 +21,9 @@ _SCHEDULES = "mindspore.nn.learning_rate_schedule"
 _OPTIMIZERS = (
     "mindspore.nn.optim.optimizer"  # its classes that hold a list, a constant, a weight decay
 )
-_LIST, _CONSTANT, _DECAY = "_IteratorLearningRate", "_ConvertToCell", "_WrappedWeightDecay"
+_LIST = "_IteratorLearningRate"
+_CONSTANT = "_ConvertToCell"
+_DECAY = "_WrappedWeightDecay"
 
 
 class NoNumber(Exception):
@@ -41,7 +43,8 @@ class Schedules:
 
     def tensor(self, schedule: Any, step: Any) -> Any:
         """Return the same as a tensor that a device computes from the step; raise NoNumber if it is unknown."""
-        kind, inner = kind_of(schedule), schedule
+        kind = kind_of(schedule)
+        inner = schedule
         while kind == _DECAY:
             inner = inner.weight_decay
             kind = kind_of(inner)

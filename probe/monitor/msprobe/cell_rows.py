@@ -49,16 +49,15 @@ class CellRows:
         errors: ErrorLog,
         is_first: bool = False,
     ) -> None:
-        self._config, self._numbers, self._errors, self._accumulated = (
-            config,
-            numbers,
-            errors,
-            parts.accumulated,
-        )
+        self._config = config
+        self._numbers = numbers
+        self._errors = errors
+        self._accumulated = parts.accumulated
         has_xy = config.xy_distribution and not (config.forward_only and config.backward_only)
         every = config.all_xy or not config.targets
         self._xy = chosen_cells(parts.models, config.targets, every) if has_xy else {}
-        self._all, self._hooks = dict(self._xy), defaultdict[str, list[tuple[str, str]]](list)
+        self._all = dict(self._xy)
+        self._hooks = defaultdict[str, list[tuple[str, str]]](list)
         for hook, names in config.l2_targets.items() if config.recording_l2_features else ():
             for key, found in chosen_cells(parts.models, names, False).items():
                 self._all.setdefault(key, found)
@@ -75,11 +74,10 @@ class CellRows:
 
     def watching(self, note: Note) -> list[CellValues]:
         """Return what passes the tensors of the calls on."""
-        config, structure = self._config, self.structure
-        every, collectives = (
-            structure and structure.cells,
-            COLLECTIVE if config.cc_distribution.get("enable") else (),
-        )
+        config = self._config
+        structure = self.structure
+        every = structure and structure.cells
+        collectives = COLLECTIVE if config.cc_distribution.get("enable") else ()
         names = (*(f"{key}." for key in self._all), *collectives)
         has_gradients = (self._xy and not config.forward_only) or (
             structure and config.print_struct
@@ -110,7 +108,8 @@ class CellRows:
             return
         if self.structure is not None:
             self.structure.note(slot, tensor)
-        (name, cell), calls = self._all.get(slot.cell, ("", None)), self._calls[slot.cell]
+        (name, cell) = self._all.get(slot.cell, ("", None))
+        calls = self._calls[slot.cell]
         if cell is None or (slot.call not in calls and not cell.training):
             return
         part = calls.setdefault(slot.call, len(calls)) % self._accumulated
@@ -154,7 +153,8 @@ class CellRows:
             given = (source,) if getattr(source, "ndim", 0) > 1 else ()
         if given:
             end, function = _HOOKS[hook]
-            row, found = f"{name}.{end}", self._numbers.computed(function, *given)
+            row = f"{name}.{end}"
+            found = self._numbers.computed(function, *given)
             own_part = "" if hook == ROUTER_WEIGHT else str(part)
             yield (
                 hook,
@@ -168,11 +168,9 @@ class CellRows:
 
     def _is_wanted(self, slot: Slot, api: str) -> bool:
         """Return whether a tensor of a collective is measured, by the keys of ``cc_distribution``."""
-        own, is_input, call = (
-            self._config.cc_distribution,
-            slot.place.startswith("input"),
-            (slot.cell, slot.call),
-        )
+        own = self._config.cc_distribution
+        is_input = slot.place.startswith("input")
+        call = (slot.cell, slot.call)
         stack = (
             ";".join(format_stack(sys._getframe())) if is_input and own.get("cc_codeline") else ""
         )
@@ -209,7 +207,8 @@ class ModelStructure:
         """Take a tensor of a Cell's call, while the call runs."""
         if slot.cell not in self.cells or slot.call != "0":
             return
-        name, (side, _, place) = self.cells[slot.cell][0], slot.in_cell.partition("_")
+        name = self.cells[slot.cell][0]
+        (side, _, place) = slot.in_cell.partition("_")
         if self._config.stack_info and not slot.is_backward:
             self.add_stack(name)
         if self._config.print_struct:

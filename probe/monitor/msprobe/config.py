@@ -178,7 +178,8 @@ _ROWS: Mapping[str, Callable[[str, Any], Any]] = {
 
 def load(path: str) -> TrainerConfig:
     """Return the settings of a file, or raise SettingsError. A key that is not served has one warning."""
-    content, values = file_reader.read(path), {}
+    content = file_reader.read(path)
+    values = {}
     with errors_about(path):
         for key, value in content.items():
             if key == "monitors":

@@ -24,7 +24,8 @@ from probe.series.msprobe_csv import CsvFiles
 from probe.store.error_log import ErrorLog
 
 #: the variable of the environment that names the folder, and the folder where it is not set
-_OUTPUT, _DEFAULT = "MONITOR_OUTPUT_DIR", "./monitor_output"
+_OUTPUT = "MONITOR_OUTPUT_DIR"
+_DEFAULT = "./monitor_output"
 _CLOCK = 8 * 3600  # the clock of the folders' names, in seconds from UTC
 
 
@@ -92,7 +93,9 @@ class TrainerMon:
             raise UsageError(
                 "set_monitor(): this TrainerMon watches a training already: make another one"
             )
-        self._parts, self._step, self._rank = parts, start_iteration, RankResolver().rank() or 0
+        self._parts = parts
+        self._step = start_iteration
+        self._rank = RankResolver().rank() or 0
         found = folder_between(
             os.path.dirname(self._folder), self._rank, self._source.config.append_output
         )
@@ -105,14 +108,16 @@ class TrainerMon:
 
     def close(self) -> None:
         """Watch no more, and write everything. It may be called twice; the end of the process does it too."""
-        watch, self._watch = self._watch, None
+        watch = self._watch
+        self._watch = None
         if watch is not None:
             watch.values.is_on = False
             watch.close()
 
     def _detach(self) -> None:
         """Watch no more in a forked child: the files are the parent's."""
-        watch, self._watch = self._watch, None
+        watch = self._watch
+        self._watch = None
         if watch is not None:
             watch.hooks.end_step()
 
@@ -121,17 +126,17 @@ class TrainerMon:
         self.close()
         if config is None or (config.module_ranks and self._rank not in config.module_ranks):
             config = TrainerConfig(collect_times=0)
-        self._config, self._first, self._left = config, first, config.collect_times
+        self._config = config
+        self._first = first
+        self._left = config.collect_times
         self._watch = self._new_watch(config)
         self._begin(self._watch)
 
     def _new_watch(self, config: TrainerConfig) -> Watch:
-        parts, errors, numbers, is_used = (
-            self._parts,
-            self._errors,
-            new_numbers(),
-            bool(config.collect_times),
-        )
+        parts = self._parts
+        errors = self._errors
+        numbers = new_numbers()
+        is_used = bool(config.collect_times)
         parameters = chosen_parameters(parts.models, config.targets) if is_used else {}
         cells = CellRows(config, parts, numbers, errors, is_first=True)
         values = TrainerValues(config, parts, parameters, cells, numbers, errors, self._ended)

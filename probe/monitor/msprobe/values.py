@@ -102,7 +102,8 @@ def chosen_parameters(models: Sequence[Any], targets: Sequence[str]) -> dict[str
     found: dict[str, Any] = {}
     for stage, model in enumerate(models):
         for path, parameter in model.parameters_and_names():
-            short, whole = f"{stage}:{shortened(path)}", f"{stage}:{path}"
+            short = f"{stage}:{shortened(path)}"
+            whole = f"{stage}:{path}"
             is_target = not targets or any(
                 name.startswith(tuple(targets)) for name in (path, short, whole)
             )
@@ -189,24 +190,22 @@ class TrainerValues:
         errors: ErrorLog,
         ended: Callable[[], None],
     ) -> None:
-        self._config, self._watched, self.cells, self._numbers, self._errors = (
-            config,
-            watched,
-            cells,
-            numbers,
-            errors,
-        )
+        self._config = config
+        self._watched = watched
+        self.cells = cells
+        self._numbers = numbers
+        self._errors = errors
         self._names = {id(parameter): name for name, parameter in parameters.items()}
         self._backwards: dict[str, int] = defaultdict(int)  # those of this step, by parameter
         self._tables: dict[str, dict[Place, Mapping[str, Any]]] = defaultdict(dict)
-        self._ended, self.is_on = (
-            ended,
-            False,
-        )  # called after the last optimizer; whether this step is measured
+        self._ended = ended  # called after the last optimizer
+        self.is_on = False  # whether this step is measured
 
     def end(self) -> StepTables:
         """End the step and return its numbers."""
-        tables, self._tables, self.is_on = self._tables, defaultdict(dict), False
+        tables = self._tables
+        self._tables = defaultdict(dict)
+        self.is_on = False
         self.cells.forget()
         return StepTables(tables, self._numbers.take(), self._config.ops)
 
@@ -224,17 +223,16 @@ class TrainerValues:
 
     def _note_updates(self, optimizer: OptimizerValues) -> None:
         """Measure the updates that Adam makes of its moments: the mean by the root of the mean square."""
-        common, moments = optimizer.scalars(lambda tensor: tensor), _moments(optimizer)
+        common = optimizer.scalars(lambda tensor: tensor)
+        moments = _moments(optimizer)
         for group in [{**common, **group} for group in common.get("groups", [common])]:
             for key in (
                 group["parameters"]
                 if {"beta1", "beta2", "eps", "global_step"} <= group.keys()
                 else ()
             ):
-                name, own = (
-                    self._name(optimizer, key),
-                    [states[key] for states in moments.values() if key in states],
-                )
+                name = self._name(optimizer, key)
+                own = [states[key] for states in moments.values() if key in states]
                 if name is not None and len(own) == 2:
                     made = self._numbers.made(features.adam, *own, group["global_step"], group)
                     self._note("ur_distribution", f"{name}.update", made[0])
@@ -255,7 +253,8 @@ class TrainerValues:
 
     def gradients(self, arrived: Sequence[tuple[str, Any]]) -> None:
         """Measure gradients that arrived: the last one of the step, or each."""
-        each, last = self._config.monitor_mbs_grad, self._watched.accumulated - 1
+        each = self._config.monitor_mbs_grad
+        last = self._watched.accumulated - 1
         for name, gradient in arrived:
             part = self._backwards[name]
             self._backwards[name] = 0 if part == last else part + 1

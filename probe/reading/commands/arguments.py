@@ -108,7 +108,8 @@ def read_thresholds(path: str | None, rules: Iterable[str]) -> dict[str, float]:
     """Return the thresholds in a JSON file, {} without one; raise UsageError when it is broken or names no rule."""
     from probe.reading.dumps.document import read_document
 
-    given, allowed = read_document(path) if path else {}, list(rules)
+    given = read_document(path) if path else {}
+    allowed = list(rules)
     for name, value in given.items():
         if name not in allowed:
             raise UsageError(say("error.rule", name=name, allowed=allowed))

@@ -266,7 +266,8 @@ def show_trend(
     trend, points = series(samples)
     recorded = sorted({sample.step for sample in samples if sample.step is not None})
     found = findings(trend, recorded, thresholds, points) if choice[1].lower() == "norm" else []
-    trend, found = {**trend, **monitored[0]}, [*found, *monitored[1]]
+    trend = {**trend, **monitored[0]}
+    found = [*found, *monitored[1]]
     if not trend:
         raise UsageError(no_tensor(*choice))
     if given.csv:

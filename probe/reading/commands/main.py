@@ -25,7 +25,9 @@ from probe.reading.dumps.tables import why_no_output
 from probe.reading.dumps.text import safe, shorten
 
 #: exit statuses: an output cannot be written, an error of ours (EX_SOFTWARE), Ctrl-C
-_NO_OUTPUT, _INTERNAL, _INTERRUPTED = 2, 70, 130
+_NO_OUTPUT = 2
+_INTERNAL = 70
+_INTERRUPTED = 130
 _RUNS = {
     "show": run_show,
     "check": run_check,

@@ -26,9 +26,11 @@ if TYPE_CHECKING:
 
 def run_compare(given: argparse.Namespace) -> int:
     """Run ``probe compare``."""
-    golden, target = given.a or given.golden_path, given.b or given.target_path
+    golden = given.a or given.golden_path
+    target = given.b or given.target_path
     if given.a and not given.b and given.golden_path:
-        golden, target = given.golden_path, given.a
+        golden = given.golden_path
+        target = given.a
     if not golden or not target:
         raise UsageError(say("error.two_dumps"))
     if not given.tolerance >= 0:

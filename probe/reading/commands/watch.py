@@ -38,7 +38,8 @@ def run_watch(given: argparse.Namespace) -> int:
     from probe.series.series import Follower, open_series
 
     asked = names(given)
-    thresholds, ranks = read_thresholds(given.rules, ONLINE), open_series(given.path)
+    thresholds = read_thresholds(given.rules, ONLINE)
+    ranks = open_series(given.path)
     if given.follow and any(os.path.isdir(rank.path) for rank in ranks):
         raise UsageError(say("error.follow"))
     if given.csv:
@@ -186,7 +187,8 @@ def _export(ranks: list[RankSeries], given: argparse.Namespace) -> int:
             say("watch.csv", count=len(files), folder=text.safe(given.msprobe_csv)).text(given.lang)
         )
     if given.tensorboard:
-        count, folder = write_tensorboard(ranks, given.tensorboard), text.safe(given.tensorboard)
+        count = write_tensorboard(ranks, given.tensorboard)
+        folder = text.safe(given.tensorboard)
         print(say("watch.tensorboard", count=count, folder=folder).text(given.lang))
     return 0
 

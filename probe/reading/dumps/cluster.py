@@ -20,7 +20,10 @@ from probe.reading.dumps.folders import DumpFolder
 #: does a function for a unit, and returns the pickled result
 Run = Callable[[Callable[..., Any], tuple[Any, ...]], bytes]
 #: seconds: to reach the scheduler, until a worker must be there, without any worker, and between two looks for one
-_REACH, _WORKERS, _GONE, _LOOK = 15, 60, 60, 5
+_REACH = 15
+_WORKERS = 60
+_GONE = 60
+_LOOK = 5
 #: the number of units that wait on the cluster for each thread of its workers
 _AHEAD = 4
 

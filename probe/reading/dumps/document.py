@@ -26,7 +26,8 @@ _MOST_DIGITS = 4300
 #: keys of the sentences about things that could not be read
 _LOST = ("door.", "dump.line_cut", "dump.unreadable")
 #: the begin of the entries, and the begin of a further one, as all recorders indent them
-_DATA, _NEXT = '\n "data": {', ',\n  "'
+_DATA = '\n "data": {'
+_NEXT = ',\n  "'
 
 
 class Document(NamedTuple):
@@ -148,7 +149,8 @@ class Sieve:
     """Sieves the entries and the header of one document, whose path stands in the lines."""
 
     def __init__(self, file: str) -> None:
-        self._file, self._more = file, 0
+        self._file = file
+        self._more = 0
         self._lines: list[Sentence] = []
 
     def note(self, key: str, **facts: Any) -> None:

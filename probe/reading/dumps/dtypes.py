@@ -78,15 +78,14 @@ def dtype_table(dump: Dump) -> dict[str, list[dict[str, Any]]]:
     """Return operators, casts, and where half enters and leaves. Calls of APIs count; without them those of Cells."""
     kind = API if any(parse(name).kind == API for name in dump.data) else CELL
     calls = [(name, parse(name)) for name in dump.data]
-    operators, casts, changes = (
-        Counter[tuple[str, ...]](),
-        Counter[tuple[str, ...]](),
-        list[Change](),
-    )
+    operators = Counter[tuple[str, ...]]()
+    casts = Counter[tuple[str, ...]]()
+    changes = list[Change]()
     for name, parts in (
         call for call in calls if call[1].kind == kind and call[1].direction == FORWARD
     ):
-        made, change = dict.fromkeys(dtypes_of(dump.data[name])), change_of(dump, name)
+        made = dict.fromkeys(dtypes_of(dump.data[name]))
+        change = change_of(dump, name)
         operators[parts.key if kind == API else parts.api, "/".join(made) or "-"] += 1
         changes += [change] if change else []
         casts.update([change[1:]] if change and CASTS.fullmatch(parts.api) else [])
@@ -184,7 +183,8 @@ def fit_of(record: Record, name: str) -> Fit | None:
         or (overflow is None and (None in extrema or not ends))
     ):
         return None
-    is_beyond, is_zero = not math.isfinite(_rounded(largest, name)), not _rounded(largest, name)
+    is_beyond = not math.isfinite(_rounded(largest, name))
+    is_zero = not _rounded(largest, name)
     if len(ends) == 2:  # beside NaN/Inf, the greatest magnitude is unknown
         overflow = 0.0 if overflow is None and not is_beyond else overflow
         underflow = (
@@ -211,7 +211,8 @@ def answer_fits(
     run: Run, query: Query, name: str, form: str, width: int, language: str, file: IO[str]
 ) -> tuple[list[Sentence], int]:
     """Write the calls and how they fit into a dtype; return as ``answer_to`` does."""
-    found, notes = list[tuple[dict[str, Any], Fit]](), list[Sentence]()
+    found = list[tuple[dict[str, Any], Fit]]()
+    notes = list[Sentence]()
     for folder in folders(run, query.steps, query.ranks):
         try:
             found += list(_rows(Dump(folder), query, name))

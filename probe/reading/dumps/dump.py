@@ -215,7 +215,9 @@ class Dump:
 
     def __init__(self, folder: DumpFolder, document: Document | None = None) -> None:
         self.folder = folder
-        self.path, self.step, self.rank = folder.path, folder.step, folder.rank
+        self.path = folder.path
+        self.step = folder.step
+        self.rank = folder.rank
         if document is not None:
             self.document = document
 

@@ -6,8 +6,13 @@ from __future__ import annotations
 from sys import intern
 from typing import NamedTuple
 
-API, CELL, GRADIENT, DEBUG, OTHER = "api", "cell", "parameters_grad", "debug", "other"
-FORWARD, BACKWARD = "forward", "backward"
+API = "api"
+CELL = "cell"
+GRADIENT = "parameters_grad"
+DEBUG = "debug"
+OTHER = "other"
+FORWARD = "forward"
+BACKWARD = "backward"
 _CELLS = ("Cell", "Module")
 
 
@@ -42,7 +47,8 @@ def parse(name: str) -> EntryName:
     """
     prefix, _, rest = name.partition(".")
     above, _, last = name.rpartition(".")
-    prefix, last = intern(prefix), intern(last)  # thousands of names share their parts
+    prefix = intern(prefix)  # thousands of names share their parts
+    last = intern(last)
     if last in (FORWARD, BACKWARD):
         key, _, number = above.rpartition(".")
         if key and _is_number(number):

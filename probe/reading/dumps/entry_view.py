@@ -79,10 +79,8 @@ WORDS = {
     "input_args": "input", "input_kwargs": "kwargs", "output": "output", "output_kwargs": "output_kwargs",
     "input": "input", "parameters": "parameters", "grad_output": "input", "grad_input": "output",
 }  # fmt: skip
-INPUTS, OUTPUTS = (
-    ("input_args", "input_kwargs", "input", "grad_output"),
-    ("output", "output_kwargs", "grad_input"),
-)
+INPUTS = ("input_args", "input_kwargs", "input", "grad_output")
+OUTPUTS = ("output", "output_kwargs", "grad_input")
 
 
 class EntryView:

@@ -109,7 +109,8 @@ def content_key(record: Record) -> tuple[Any, ...] | None:
     crc = get("md5")
     if crc:
         return get("dtype"), crc
-    norm, shape = get("Norm"), get("shape")
+    norm = get("Norm")
+    shape = get("shape")
     if norm is None or shape is None:
         return None
     return math.prod(shape), get("dtype"), get("Max"), get("Min"), get("Mean"), norm
@@ -139,7 +140,8 @@ def is_constant(record: Record) -> bool:
     >>> is_constant({"Max": 1.0, "Min": 1.0, "shape": [3]}), is_constant({"Max": 0.37, "Min": 0.37, "shape": []})
     (True, False)
     """
-    low, high = record.get("Min"), record.get("Max")
+    low = record.get("Min")
+    high = record.get("Max")
     if low is None or low != high:
         return False
     shape = record.get("shape")
@@ -246,7 +248,8 @@ class Flow:
             return _OUTSIDE, None, _OUTSIDE
         producers = made.get(key)
         if producers:
-            shape, last = record.get("shape"), producers[-1]
+            shape = record.get("shape")
+            last = producers[-1]
             if last[1].get("shape") != shape:
                 last = next(
                     (item for item in reversed(producers[-16:]) if item[1].get("shape") == shape),

@@ -90,9 +90,11 @@ class DumpSource(NamedTuple):
 
     def read(self, folder: str) -> Document:
         """Read the entries now, stack.json and construct.json when they are asked for."""
-        path, odd = os.path.join(folder, self.file), list[str]()
+        path = os.path.join(folder, self.file)
+        odd = list[str]()
         document = read_document(path, shares=True, odd=odd)
-        data, sieve = document.pop("data", None), Sieve(path)
+        data = document.pop("data", None)
+        sieve = Sieve(path)
         if not isinstance(data, dict):
             raise UsageError(say("error.no_data", path=path))
         data = {
@@ -192,13 +194,15 @@ def without_cycles(construct: dict[str, str | None]) -> dict[str, str | None]:
     done: set[str] = set()
     for name in construct:
         way: dict[str, None] = {}
-        last, parent = name, construct.get(name)
+        last = name
+        parent = construct.get(name)
         while parent is not None and last not in done:
             way[last] = None
             if parent in way:
                 construct[last] = None
                 break
-            last, parent = parent, construct.get(parent)
+            last = parent
+            parent = construct.get(parent)
         done.update(way)
         done.add(last)
     return construct
@@ -211,7 +215,8 @@ def find_folders(path: str) -> list[DumpFolder]:
         if os.path.basename(path) not in file_names.DUMP_FILES:
             raise UsageError(say("error.no_dump_file", path=path, file=file_names.DUMP))
         path = os.path.dirname(path) or "."
-    found, kernels = [], []
+    found = []
+    kernels = []
     for folder, folders, files in os.walk(path):
         folders[:] = [name for name in folders if name != file_names.ARRAYS]
         names = set(files)
@@ -234,7 +239,8 @@ def find_folders(path: str) -> list[DumpFolder]:
 
 def _folder(path: str, source: FolderKind) -> DumpFolder:
     parts = os.path.abspath(path).split(os.sep)
-    step, tree = None, ""
+    step = None
+    tree = ""
     for place, part in enumerate(parts):
         if (found := file_names.step_of(part)) is not None:
             step = found

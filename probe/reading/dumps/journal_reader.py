@@ -46,7 +46,9 @@ def read(path: str, strict: bool = False) -> tuple[list[Mapping[str, Any]], Sent
     if not data.startswith(MAGIC):
         raise UsageError(say("error.no_journal", path=path))
     found: list[Mapping[str, Any]] = []
-    end, damage, wrong = len(MAGIC), NOTHING, 0
+    end = len(MAGIC)
+    damage = NOTHING
+    wrong = 0
     try:
         for record, place in progress(_records(data), "reading the journal"):
             end = place
@@ -170,7 +172,8 @@ class _MergedDocuments:
     """The documents of one folder: their older content and the entries of the journal."""
 
     def __init__(self, folder: str, first: Mapping[str, Any], notes: list[str]) -> None:
-        self._folder, self._notes = folder, notes
+        self._folder = folder
+        self._notes = notes
         self._with_stack: set[str] = set()
         self._lines: list[list[str]] = []
         self._numbers: dict[tuple[str, ...], int] = {}

@@ -23,7 +23,9 @@ from probe.reading.dumps.shapes import lengths
 from probe.reading.dumps.values import NUMBERS, Record, dtype_name, tensors
 from probe.store import file_names
 
-_MAGIC, _MOST_HEADER, _MOST_DIMENSIONS = b"\x93NUMPY", 1 << 16, 32
+_MAGIC = b"\x93NUMPY"
+_MOST_HEADER = 1 << 16
+_MOST_DIMENSIONS = 32
 #: MindSpore's name of bfloat16 in the files of its kernel dump on CPU, which numpy does not know
 _MINDSPORE_BFLOAT16 = "<E2"
 
@@ -50,7 +52,8 @@ def array_header(file: IO[bytes], size: int) -> ArrayHeader:
     if lengths(list(shape)) or len(shape) > _MOST_DIMENSIONS:
         raise ValueError("its shape is none")
     dtype = np.dtype("<V2") if descr == _MINDSPORE_BFLOAT16 else _dtype(descr)
-    start, stored = file.tell(), math.prod(shape) * dtype.itemsize
+    start = file.tell()
+    stored = math.prod(shape) * dtype.itemsize
     if stored > size - start:
         raise ValueError(f"its header says {stored} bytes, and there are {max(size - start, 0)}")
     return ArrayHeader(dtype, shape, "F" if order else "C", start, descr == _MINDSPORE_BFLOAT16)
@@ -63,7 +66,9 @@ def _fields(text: bytes) -> tuple[str, bool, tuple[Any, ...]]:
         raise ValueError("its header is cut or wrong") from None
     if type(found) is not dict or found.keys() != {"descr", "fortran_order", "shape"}:
         raise ValueError("its header is cut or wrong")
-    descr, order, shape = found["descr"], found["fortran_order"], found["shape"]
+    descr = found["descr"]
+    order = found["fortran_order"]
+    shape = found["shape"]
     if type(descr) is not str or type(order) is not bool or type(shape) is not tuple:
         raise ValueError("its header has a dtype, an order or a shape that is none")
     return descr, order, shape
@@ -121,7 +126,8 @@ def read_array(path: str, mapped: bool = False) -> np.ndarray[Any, Any]:
     found: np.ndarray[Any, Any]
     with open_file(path) as file:
         header = array_header(file, os.fstat(file.fileno()).st_size)
-        count, order = math.prod(header.shape), header.order
+        count = math.prod(header.shape)
+        order = header.order
         try:
             if not count:
                 found = np.empty(header.shape, header.dtype)
@@ -212,7 +218,8 @@ def numbers(array: np.ndarray[Any, Any]) -> dict[str, Any]:
         return {"Max": bool(array.any()), "Min": bool(array.all()), "Mean": None, "Norm": None}
     with np.errstate(all="ignore"):
         wide = (np.abs(array) if kind == "c" else array).astype(np.float64).ravel()
-        nans, infinities = int(np.isnan(wide).sum()), int(np.isinf(wide).sum())
+        nans = int(np.isnan(wide).sum())
+        infinities = int(np.isinf(wide).sum())
         if nans:
             four: tuple[Any, ...] = (math.nan,) * 4
         elif infinities:

@@ -41,7 +41,8 @@ def overview(run: Run, rows: int, width: int, language: str) -> tuple[str, int]:
     Of the first dump, ``rows`` tensors are listed. A line has ``width`` letters at most; 0 cuts nothing. Raise
     UsageError when none can be read.
     """
-    lines, first = [text.safe(os.path.abspath(run.path))], ""
+    lines = [text.safe(os.path.abspath(run.path))]
+    first = ""
     broken: list[Sentence | str] = []
     base = run.path if os.path.isdir(run.path) else os.path.dirname(run.path)
     notes: list[Sentence] = []
@@ -160,7 +161,8 @@ def _updates(dump: Dump) -> Iterator[Sentence]:
         found = groups(entry)
         common = dict(set.intersection(*(set(numbers.items()) for numbers, _ in found)))
         shown = _shown({key: value for key, value in found[0][0].items() if key in common})
-        count, norm = len(parameter_names(entry)), text.number(global_norm(entry))
+        count = len(parameter_names(entry))
+        norm = text.number(global_norm(entry))
         yield say("show.update", name=name, count=count, norm=norm, numbers=shown)
         groups_shown = found if len(found) > 1 else []
         for number, (numbers, names) in enumerate(groups_shown, 1):
@@ -249,7 +251,8 @@ def numbers(given: str, name: str) -> frozenset[int]:
 
 def folders(run: Run, steps: str, ranks: str) -> list[DumpFolder]:
     """Return the folders of these steps and ranks; raise UsageError when there is none."""
-    wanted_steps, wanted_ranks = numbers(steps, "--step"), numbers(ranks, "--rank")
+    wanted_steps = numbers(steps, "--step")
+    wanted_ranks = numbers(ranks, "--rank")
     chosen = [
         folder
         for folder in run.folders
@@ -361,7 +364,8 @@ def write_text(answer: Answer, file: IO[str], width: int, language: str) -> None
     """Write the rows for people, in blocks; the width of the columns is that of their first rows."""
     many = len({(folder.step, folder.rank) for folder in answer._folders}) > 1
     first, rows = _begun(answer)
-    keys, shown = [*NUMBERS, *_further(first)], 0
+    keys = [*NUMBERS, *_further(first)]
+    shown = 0
     header = [
         *words(language, *_PLACES[: 2 * many], "show.tensor", "show.dtype", "show.shape"),
         *map(text.safe, keys),

@@ -200,7 +200,8 @@ def open(path: str | os.PathLike[str]) -> Run:
 
 
 #: the size of numpy's header, and of the key in dump.json that names the file
-_HEADER, _KEY = 128, len(',\n      "data_name": ".npy"')
+_HEADER = 128
+_KEY = len(',\n      "data_name": ".npy"')
 _SINGLE = ("BFloat16", "Float8E4M3FN", "Float8E5M2", "HiFloat8")
 _SIZES = {"Bool": 1, "Int4": 1, "Complex64": 8, "Complex128": 16, **dict.fromkeys(_SINGLE, 4)}
 

@@ -75,11 +75,9 @@ def point(record: Record) -> Point:
     (4, 0.75, 1.0)
     """
     count = element_count(record.get("shape")) or 0
-    zeros, high, low = (
-        real(record.get("zero_count")),
-        real(record.get("Max")) or 0.0,
-        real(record.get("Min")) or 0.0,
-    )
+    zeros = real(record.get("zero_count"))
+    high = real(record.get("Max")) or 0.0
+    low = real(record.get("Min")) or 0.0
     largest = _LARGEST.get(str(record.get("dtype")).rpartition(".")[2])
     share = None if zeros is None or not count else zeros / count
     return Point(count, share, max(abs(high), abs(low)) / largest if largest else 0.0, high)

@@ -25,10 +25,8 @@ if TYPE_CHECKING:
     from probe.reading.dumps.dump import Dump
 
 #: options that name a file to be written, and those that name a folder
-_FILES, _FOLDERS = (
-    ("csv", "json", "jsonl", "xlsx", "msprobe_csv", "output", "script"),
-    ("msprobe_csv", "tensorboard"),
-)
+_FILES = ("csv", "json", "jsonl", "xlsx", "msprobe_csv", "output", "script")
+_FOLDERS = ("msprobe_csv", "tensorboard")
 
 
 def create(path: str | os.PathLike[str], newline: str | None = None) -> TextIO:
@@ -193,12 +191,15 @@ def write_xlsx(
     create(path).close()  # the workbook keeps its permissions
     with xlsxwriter.Workbook(os.fspath(path), options) as book:
         for name, (header, rows) in sheets.items():
-            sheet, place, number = book.add_worksheet(name), 0, 1
+            sheet = book.add_worksheet(name)
+            place = 0
+            number = 1
             sheet.write_row(0, 0, list(header))
             for row in rows:
                 place += 1
                 if place > _SHEET_ROWS:
-                    number, place = number + 1, 1
+                    number = number + 1
+                    place = 1
                     sheet = book.add_worksheet(f"{name} {number}")
                     sheet.write_row(0, 0, list(header))
                 sheet.write_row(place, 0, [_cell(value) for value in row])

@@ -83,7 +83,8 @@ def size(count: float) -> str:
     """
     unit = 0
     while count >= 1000 and unit < len(_UNITS) - 1:
-        count, unit = count / 1000, unit + 1
+        count = count / 1000
+        unit = unit + 1
     return f"{count:.0f} B" if unit == 0 else f"{count:.1f} {_UNITS[unit]}"
 
 
@@ -138,7 +139,8 @@ def space(text: str) -> int:
 
 def _cut(cell: str, size: int) -> str:
     """Return a cell that needs exactly this room."""
-    letters, shown = size, shorten(cell, size)
+    letters = size
+    shown = shorten(cell, size)
     while space(shown) > size and letters > 1:
         letters -= 1
         shown = shorten(cell, letters)

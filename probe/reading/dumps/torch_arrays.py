@@ -24,9 +24,13 @@ from probe.reading.dumps.torch_pickle import MemoryOrder, NotATensor, Storage, r
 
 SUFFIX = ".pt"
 #: how torch 1.5 and older wrote: a pickle without an archive
-_PICKLE, _ZIP = b"\x80", b"PK"
-_LOCAL_HEADER, _LOCAL_MAGIC = 30, b"PK\x03\x04"
-_MOST_DESCRIPTION, _MOST_MEMBERS, _MOST_DIMENSIONS = 1 << 16, 1 << 12, 32
+_PICKLE = b"\x80"
+_ZIP = b"PK"
+_LOCAL_HEADER = 30
+_LOCAL_MAGIC = b"PK\x03\x04"
+_MOST_DESCRIPTION = 1 << 16
+_MOST_MEMBERS = 1 << 12
+_MOST_DIMENSIONS = 32
 #: a tensor may repeat its stored numbers (stride 0) up to so many elements
 _MOST_REPEATED = 1 << 20
 #: torch's dtypes that ml_dtypes has -> the one of numpy that their bytes are read in; numpy has all others by name

@@ -35,10 +35,10 @@ _DTYPES = frozenset(
         "float8_e5m2fnuz",
     )
 )
-_TENSOR, _TYPED_TENSOR, _PARAMETER, _HOOKS = (
-    "torch._utils _rebuild_tensor_v2", "torch._utils _rebuild_tensor_v3", "torch._utils _rebuild_parameter",
-    "collections OrderedDict",
-)  # fmt: skip
+_TENSOR = "torch._utils _rebuild_tensor_v2"
+_TYPED_TENSOR = "torch._utils _rebuild_tensor_v3"
+_PARAMETER = "torch._utils _rebuild_parameter"
+_HOOKS = "collections OrderedDict"
 _NAMES = frozenset(
     (
         _TENSOR,
@@ -180,7 +180,8 @@ class Machine:
         self._stack.append(_Name(argument))
 
     def _name_on_stack(self, _: Any) -> None:
-        word, module = self._stack.pop(), self._stack.pop()
+        word = self._stack.pop()
+        module = self._stack.pop()
         if type(word) is not str or type(module) is not str:
             raise NotATensor("its data.pkl is broken")
         self._name(f"{module} {word}")
@@ -210,7 +211,8 @@ class Machine:
         self._stack.append(Storage(key, _STORAGES.get(name), size))
 
     def _call(self, _: Any) -> None:
-        arguments, name = self._stack.pop(), self._stack.pop()
+        arguments = self._stack.pop()
+        name = self._stack.pop()
         if type(name) is not _Name or type(arguments) is not tuple:
             raise NotATensor("its data.pkl makes a call that no tensor needs")
         if name.text == _HOOKS and not arguments:

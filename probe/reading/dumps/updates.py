@@ -11,7 +11,9 @@ from probe.reading.dumps.entry_name import CELL, FORWARD, EntryName
 from probe.reading.dumps.values import element_count, is_tensor, plain, real
 
 #: how places begin that hold a gradient, a number, a state
-GRADIENTS, NUMBERS, STATES = "input.0.", "kwargs.", "parameters."
+GRADIENTS = "input.0."
+NUMBERS = "kwargs."
+STATES = "parameters."
 UNREAD = "unread"  # the key of the reasons why numbers could not be read
 
 
@@ -64,7 +66,8 @@ def number(value: Any) -> float | None:
 
 def groups(entry: Any) -> list[tuple[dict[str, float], list[str]]]:
     """Return for each group of an update its numbers, and its parameters; an update without groups is one group."""
-    names, given = parameter_names(entry), entry["input_kwargs"] if parameter_names(entry) else {}
+    names = parameter_names(entry)
+    given = entry["input_kwargs"] if parameter_names(entry) else {}
     common = _numbers(given)
     own = given.get("groups")
     if type(own) is not list or not own:

@@ -34,10 +34,8 @@ NUMBERS = ("Max", "Min", "Mean", "Norm")
 #: the numbers that tables of tensors have
 SHOWN = (*NUMBERS, "nan_count", "inf_count")
 #: keys of a record whose numbers are no statistics, or have a column; and the types of the others
-_COLUMNS, _NUMBER_TYPES = (
-    frozenset((*SHOWN, "storage", "storage_offset")),
-    frozenset((float, int, type(None))),
-)
+_COLUMNS = frozenset((*SHOWN, "storage", "storage_offset"))
+_NUMBER_TYPES = frozenset((float, int, type(None)))
 #: counts of elements that are not ordinary
 COUNTS = ("nan_count", "inf_count", "negative_inf_count", "positive_inf_count")
 
@@ -332,7 +330,8 @@ def record_sharer(odd: list[str]) -> Callable[[dict[str, Any]], dict[str, Any]]:
             return record
         if other == record:
             return other  # type: ignore[no-any-return]
-        names, kinds = [*record], [*map(type, record.values())]
+        names = [*record]
+        kinds = [*map(type, record.values())]
         if kinds != last[1] or names != last[0]:
             last[:] = _checked(record, names, kinds, usual, odd)
         known.setdefault(place, record)

@@ -118,7 +118,8 @@ class Looked(NamedTuple):
 
     def gaps(self) -> Iterator[Sentence]:
         """Yield the parts that cannot be known, each with the thing to record."""
-        known, unknown = self._sum("tensors"), self._sum("unknown")
+        known = self._sum("tensors")
+        unknown = self._sum("unknown")
         if not self.has_numbers:
             yield say("gap.no_numbers")
         elif unknown:

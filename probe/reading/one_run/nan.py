@@ -103,7 +103,9 @@ def why(call: Call) -> Sentence:
     forward = call.dump.get(call.parts.forward) if call.parts.direction == "backward" else call
     if forward is None:
         return NOTHING
-    in_backward, inputs, api = forward is not call, forward.inputs, call.parts.api.lower()
+    in_backward = forward is not call
+    inputs = forward.inputs
+    api = call.parts.api.lower()
     api = api if api.endswith("__") else api.rstrip("_")
     for reason in REASONS:
         if reason.in_backward and not in_backward:
@@ -125,7 +127,8 @@ def _blame(value: Any, reason: Reason) -> Sentence:
         return NOTHING
     array = _array(value)
     if array is None:
-        low, high = value.min, value.max
+        low = value.min
+        high = value.max
         ends = [item for item in (low, high) if isinstance(item, (int, float))]
         if len(ends) == 2 and reason.by_ends(float(ends[0]), float(ends[1])):
             return say(
@@ -214,22 +217,19 @@ def _array(tensor: Any) -> Any:
 
 
 #: kinds of findings
-MADE, NAN_OF_INF, GIVEN, GRADIENT_MADE, RECEIVED = (
-    "made",
-    "NaN of Inf",
-    "given",
-    "gradient",
-    "communication",
-)
-_ROAD, NEAR = 5, 0.9
+MADE = "made"
+NAN_OF_INF = "NaN of Inf"
+GIVEN = "given"
+GRADIENT_MADE = "gradient"
+RECEIVED = "communication"
+_ROAD = 5
+NEAR = 0.9
 #: dtype -> its largest number, of dtypes that overflow soon
 LARGEST = {"Float16": 65504.0, "HiFloat8": 32768.0, "Float8E4M3FN": 448.0}
 #: the kind of a finding, the place in the call, and the sentence
 _Judged = tuple[str, str, Sentence]
-_INPUTS, _OUTPUTS = (
-    ("input_args", "input_kwargs", "input", "parameters"),
-    ("output", "output_kwargs"),
-)
+_INPUTS = ("input_args", "input_kwargs", "input", "parameters")
+_OUTPUTS = ("output", "output_kwargs")
 
 
 class Found(NamedTuple):
@@ -296,7 +296,8 @@ def look_at(folder: DumpFolder) -> Found:
 def look_into(dump: Dump) -> Found:
     """Return the calls that make NaN or Inf in a dump; raise UsageError when it cannot be read."""
     finder = Finder(dump)
-    origins, told = list(finder.origins())[:20], dump.folder.told()
+    origins = list(finder.origins())[:20]
+    told = dump.folder.told()
     return Found(
         dump.step, dump.rank, origins, finder.near, "", dump.document.lost, told, coverage(dump)
     )
@@ -342,7 +343,8 @@ class Finder:
 
     def _forward(self, flow: Flow, place: int) -> _Judged | None:  # noqa: PLR0911
         """Return (kind, place, sentence) of a forward that is to blame."""
-        name, parts = flow.names[place], flow.parts[place]
+        name = flow.names[place]
+        parts = flow.parts[place]
         entry = self._dump.data[name]
         made = [item for item in _outputs(entry, parts) if has_nonfinite(item[1])]
         given = [item for item in _inputs(entry) if has_nonfinite(item[1])]
@@ -394,7 +396,8 @@ class Finder:
 
     def _is_used_badly(self, flow: Flow, place: int) -> bool:
         """Return whether this -Inf leads to NaN or another Inf, or is the last that is recorded of it: no mask is."""
-        waiting, seen = [place], set()
+        waiting = [place]
+        seen = set()
         while waiting:
             place = waiting.pop()
             seen.add(place)
@@ -413,7 +416,8 @@ class Finder:
         return False
 
     def _backward(self, flow: Flow, place: int) -> _Judged | None:
-        name, parts = flow.names[place], flow.parts[place]
+        name = flow.names[place]
+        parts = flow.parts[place]
         entry = self._dump.data[name]
         if parts.kind == GRADIENT:
             others = [flow.position[other] for other in self._strange if other != name]
@@ -481,7 +485,8 @@ def _outputs(entry: Any, parts: EntryName) -> list[tuple[str, Record]]:
 
 def _is_mask(record: Record) -> bool:
     """Return whether a tensor has nothing worse than -Inf, as masks have on purpose."""
-    high, low = real(record.get("Max")), real(record.get("Min"))
+    high = real(record.get("Max"))
+    low = real(record.get("Min"))
     return (
         low == -math.inf
         and high is not None

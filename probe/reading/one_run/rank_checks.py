@@ -33,7 +33,9 @@ from probe.store.file_names import Rank
 
 _EQUAL_AFTER = ("allreduce", "allgather", "broadcast")
 _BETWEEN_TWO = ("send", "recv", "isend", "irecv", "batchisendirecv")
-_OUTLIER_Z, _OUTLIER_FACTOR, _OUTLIER_RANKS = 8.0, 2.0, 8
+_OUTLIER_Z = 8.0
+_OUTLIER_FACTOR = 2.0
+_OUTLIER_RANKS = 8
 _MOST = 20
 _LEAST_WHOLE = (
     2  # a rank with so many parameters, all of them other than elsewhere, is apart as a whole
@@ -108,7 +110,8 @@ def check_digests(digests: Sequence[Digest]) -> RankChecks:
     """Return the values on which ranks disagree, from the digests of all their dumps, and the range of the look."""
     found: list[RankFinding] = []
     unknown: list[RankFinding] = []
-    looked, earlier = _Looked(), dict[str, dict[Rank, Hashable]]()
+    looked = _Looked()
+    earlier = dict[str, dict[Rank, Hashable]]()
     for step in dict.fromkeys(item.step for item in digests):
         of_step = [item for item in digests if item.step == step and not item.error]
         if len(of_step) == 1:
@@ -223,7 +226,8 @@ class _StepChecks:
     """All checks of one step; ``earlier`` has values of replicas in steps before, and gets those of this one."""
 
     def __init__(self, digests: list[Digest], earlier: dict[str, dict[Rank, Hashable]]) -> None:
-        self.digests, self._earlier = digests, earlier
+        self.digests = digests
+        self._earlier = earlier
         self._by_rank = {item.rank: item for item in digests}
         #: the ranks that run the same model, or the same part of one
         self._models = _grouped((_model_of(item), item.rank) for item in digests)

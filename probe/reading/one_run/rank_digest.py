@@ -24,7 +24,8 @@ from probe.store.file_names import Rank
 WORLD = "world"
 #: the beginnings of the names of statistics that a BatchNorm of each rank moves by itself
 _STATISTICS = ("moving_", "running_")
-_REDUCE, _GATHER = ("allreduce", "reducescatter", "distributedgradreducer"), ("allgather",)
+_REDUCE = ("allreduce", "reducescatter", "distributedgradreducer")
+_GATHER = ("allgather",)
 _WORLD_GROUP = "world_group"  # how MindSpore's names of the group of all ranks end
 _SPLIT_DIMENSIONS = 2  # a collective of the forward splits the model, if its tensor has so many: statistics have one
 
@@ -131,7 +132,8 @@ class _Maker:
     """Goes through the entries of a dump once."""
 
     def __init__(self, dump: Dump, snapshot: RunSnapshot | None) -> None:
-        self._dump, self._snapshot = dump, snapshot
+        self._dump = dump
+        self._snapshot = snapshot
         self._made = Digest(dump.step, dump.rank, lost=dump.document.lost)
         self._containers = {parent for parent in dump.construct.values() if parent}
         self._names: dict[tuple[str, str], str] = {}  # (Cell, key) -> name in a checkpoint
@@ -153,7 +155,10 @@ class _Maker:
 
     def digest(self) -> Digest:
         """Return the digest."""
-        made, names, norms, has_backward = self._made, list[str](), array("f"), False
+        made = self._made
+        names = list[str]()
+        norms = array("f")
+        has_backward = False
         for name, entry in self._dump.data.items():
             if not isinstance(entry, dict):
                 continue
@@ -270,7 +275,8 @@ class _Maker:
         return self._names.get((path, key)) or (f"{path}.{key}" if path else key)
 
     def _add_checksums(self) -> None:
-        snapshot, made = self._snapshot, self._made
+        snapshot = self._snapshot
+        made = self._made
         if snapshot is None or made.step is None:
             return
         made.after = {name: str(crc) for name, crc in snapshot.updates.get(made.step, {}).items()}
@@ -283,7 +289,8 @@ class _Maker:
                     made.statistics[name] = str(item["crc"])
 
     def _add_parameters(self) -> None:
-        made, snapshot = self._made, self._snapshot
+        made = self._made
+        snapshot = self._snapshot
         groups: dict[str, str] = {}  # parameter -> the ranks over which its gradient is reduced
         for key, names in self._arrived.items():
             if key in self._reduced:

@@ -71,7 +71,8 @@ def sparkline(values: Sequence[float]) -> str:
     ' -@!'
     """
     finite = [value for value in values if math.isfinite(value)]
-    low, high = min(finite, default=0.0), max(finite, default=0.0)
+    low = min(finite, default=0.0)
+    high = max(finite, default=0.0)
     scale = (len(_BARS) - 1) / (high - low) if high > low else 0.0
     return "".join(
         _BARS[round((value - low) * scale)] if math.isfinite(value) else "!" for value in values

@@ -80,7 +80,8 @@ class Merged:
                     "error": part.error,
                 }
             )
-            first_call, first_row = first_call + kept[0], first_row + kept[1]
+            first_call = first_call + kept[0]
+            first_row = first_row + kept[1]
         self.calls = {
             name: joined(columns[name]) for name in (*CALL_COLUMNS, "index")
         }  # the columns of all calls
@@ -97,10 +98,12 @@ class Merged:
         like: int,
     ) -> tuple[int, int]:
         """Add a part; return how many calls and rows of it were kept."""
-        calls, rows = part.calls, part.rows
+        calls = part.calls
+        rows = part.rows
         if not calls:
             return 0, 0
-        places, row_places = list(range(len(calls["name"]))), None
+        places = list(range(len(calls["name"])))
+        row_places = None
         if like >= 0:
             places, row_places = marked(part)
             self.dropped += len(calls["name"]) - len(places)
@@ -209,7 +212,9 @@ class ContentMaker:
 
     def __init__(self, sources: Sources, with_code: bool = True, everything: bool = False) -> None:
         self._paths, self._parts, self._alone, self._rows = sources
-        paths, parts, alone = self._paths, self._parts, self._alone
+        paths = self._paths
+        parts = self._parts
+        alone = self._alone
         summaries = [part.summary for part in parts if part.summary is not None]
         self._result = ComparisonResult(paths, summaries, alone) if paths[0] else None
         self._merged = Merged(parts, everything)
@@ -226,7 +231,8 @@ class ContentMaker:
         """Return the content; ``answers`` has the findings in one run alone."""
         health = [self._short(item) for item in answers.health]
         answers = answers._replace(health=health)
-        result, merged = self._result, self._merged
+        result = self._result
+        merged = self._merged
         nan = in_order([part.found for part in self._parts if part.found])
         origins = result.origins if result else nan
         later = result.later if result else []
@@ -308,7 +314,8 @@ class ContentMaker:
             self._mark_call(origin.name, origin.step, [origin.rank, *origin.ranks], kinds.ORIGIN)
 
     def _mark_call(self, name: str, step: int | None, ranks: Iterable[Any], state: int) -> None:
-        number, states = self._names.get(safe(name)), self._merged.calls["state"]
+        number = self._names.get(safe(name))
+        states = self._merged.calls["state"]
         for rank in ranks:
             unit = self._find.get((step, str(rank)))
             calls = range(*unit["calls"]) if unit is not None else ()
@@ -395,10 +402,8 @@ class ContentMaker:
             int(state) for part in self._parts for state in part.calls.get("state", ())
         )
         counts.update(self._moved)
-        states, result = (
-            {kinds.STATES[state]: count for state, count in counts.items() if count},
-            self._result,
-        )
+        states = {kinds.STATES[state]: count for state, count in counts.items() if count}
+        result = self._result
         return {
             "states": states,
             "calls": sum(states.values()),

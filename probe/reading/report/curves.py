@@ -13,7 +13,10 @@ from probe.series.file import RankSeries
 from probe.series.series_name import is_main, kind_of
 
 #: limits of a page: lines, and points of all lines and of each
-_MOST_LINES, _MOST_POINTS, _MOST_OF_ONE, _FEWEST_OF_ONE = 2000, 400_000, 2000, 200
+_MOST_LINES = 2000
+_MOST_POINTS = 400_000
+_MOST_OF_ONE = 2000
+_FEWEST_OF_ONE = 200
 #: kinds of series in the order in which the page lists them, behind the main ones; others come last
 _KINDS = (
     "loss",

@@ -123,7 +123,8 @@ def headline(readers: Readers) -> Headline:
 
 
 def _of_one(readers: Readers) -> Headline:
-    found, run = readers.alone, readers.run
+    found = readers.alone
+    run = readers.run
     if found:
         return Headline(1, found[0], len(found) - 1)
     gaps: list[Sentence | str] = [*readers.unread, *run.gaps]

@@ -44,8 +44,11 @@ from probe.reading.one_run.nan import Found
 from probe.reading.one_run.rank_digest import Digest
 
 #: stands for a number that the dump does not have: the smallest one of each kind
-MISSING_SINGLE, MISSING_DOUBLE = 2.0**-149, 5e-324
-_LARGEST, _SMALLEST, _LEVEL = 3.4028234e38, 2e-45, 6
+MISSING_SINGLE = 2.0**-149
+MISSING_DOUBLE = 5e-324
+_LARGEST = 3.4028234e38
+_SMALLEST = 2e-45
+_LEVEL = 6
 
 
 class Texts:
@@ -242,8 +245,11 @@ class PartMaker:
         name_a: str | None = None,
     ) -> None:
         """Add a call after its rows, of which ``before`` are not its own; ``name_a`` is its name in A, if another."""
-        name, texts, stacks = flow.names[place], self._texts, dump.stacks
-        frames, entry = stacks.get(name) or stacks.get(flow.parts[place].forward), dump.data[name]
+        name = flow.names[place]
+        texts = self._texts
+        stacks = dump.stacks
+        frames = stacks.get(name) or stacks.get(flow.parts[place].forward)
+        entry = dump.data[name]
         keys = [key for key in _NOTES if key in entry] if isinstance(entry, dict) else []
         if keys:
             said = [say(_NOTES[key], text=shorten(safe(entry[key]), _VALUE)) for key in keys]

@@ -57,16 +57,20 @@ from probe.series.file import RankSeries
 
 _PLAIN = {"input_args": "input", "input_kwargs": "kwargs"}
 #: how much larger the difference of an output is than that of the inputs, before it counts as grown
-_GROWN, _FLOOR = 10.0, 1e-7
+_GROWN = 10.0
+_FLOOR = 1e-7
 #: bins from 1e-12 to 1e0; the first holds all that is less, the last all that is more, and NaN
 BINS = 24
-_LOWEST, _HIGHEST = -12.0, 0.0
-_MOST, _MOST_ELEMENTS = 6, 1 << 24
+_LOWEST = -12.0
+_HIGHEST = 0.0
+_MOST = 6
+_MOST_ELEMENTS = 1 << 24
 
 
 def run_part(folder: DumpFolder, snapshots: Snapshots | None = None) -> Part:
     """Read one step of one rank, and return its part of the report; ``snapshots`` are those of its run."""
-    part, dump = Part(folder.step, folder.rank), Dump(folder)
+    part = Part(folder.step, folder.rank)
+    dump = Dump(folder)
     try:
         with paused_gc():
             _look_alone(part, dump, snapshots.of_rank(folder.rank) if snapshots else None)
@@ -80,7 +84,8 @@ def run_part(folder: DumpFolder, snapshots: Snapshots | None = None) -> Part:
 
 
 def _read_run(part: Part, dump: Dump) -> None:
-    maker, flow = PartMaker(part), dump.flow
+    maker = PartMaker(part)
+    flow = dump.flow
     calls = {place: place for place in range(len(dump))}
     for place, call in enumerate(dump):
         before = len(maker.rows)
@@ -89,7 +94,8 @@ def _read_run(part: Part, dump: Dump) -> None:
 
 
 def _rows(maker: PartMaker, place: int, call: Call, calls: dict[int, int]) -> int:
-    state, known = kinds.OK, False
+    state = kinds.OK
+    known = False
     for tensor in call.tensors():
         record = tensor.record
         producer = producer_of(call.dump.flow, place, tensor.place, record, calls)
@@ -119,10 +125,8 @@ def pair_part(
     folder_a: DumpFolder, folder_b: DumpFolder, options: Options, snapshots: Snapshots | None = None
 ) -> Part:
     """Compare one step of one rank, and return its part of the report; ``snapshots`` are those of B."""
-    part, snapshot = (
-        Part(folder_b.step, folder_b.rank),
-        snapshots.of_rank(folder_b.rank) if snapshots else None,
-    )
+    part = Part(folder_b.step, folder_b.rank)
+    snapshot = snapshots.of_rank(folder_b.rank) if snapshots else None
     part.summary = compare_unit(
         folder_a, folder_b, options, lambda comparing: _fill(part, comparing, snapshot)
     )
@@ -146,7 +150,8 @@ def _look_alone(part: Part, dump: Dump, snapshot: RunSnapshot | None) -> None:
 
 def read_pairs(part: Part, comparing: JudgedPairs) -> None:
     """Turn a comparison into columns."""
-    maker, flows = PartMaker(part), comparing.alignment.flows
+    maker = PartMaker(part)
+    flows = comparing.alignment.flows
     sides = ([pair[:2][side] for pair in comparing.pairs] for side in (0, 1))
     calls = [
         {place: number for number, place in enumerate(places) if place != NONE} for places in sides
@@ -240,7 +245,8 @@ def histogram(a: Any, b: Any) -> list[int] | None:
         or b.dtype.kind == "c"
     ):
         return None
-    x, y = a.reshape(-1).astype(np.float64), b.reshape(-1).astype(np.float64)
+    x = a.reshape(-1).astype(np.float64)
+    y = b.reshape(-1).astype(np.float64)
     with np.errstate(all="ignore"):
         scale = (
             float(np.sqrt(np.nanmean(np.square(x[np.isfinite(x)]))))
@@ -323,8 +329,11 @@ def report(
 def make_content(path: str, golden: str = "", wishes: Wishes | None = None) -> Content:
     """Return the content of the report of one run or two; raise UsageError when there is nothing to show."""
     wishes = wishes or Wishes()
-    step, rank, workers = wishes.request.step, wishes.request.rank, wishes.request.workers
-    run, snapshots = open_run(path), Snapshots(path)
+    step = wishes.request.step
+    rank = wishes.request.rank
+    workers = wishes.request.workers
+    run = open_run(path)
+    snapshots = Snapshots(path)
     rows = Rows() if not golden else read_rows(golden), read_rows(path)
     alone: tuple[list[Any], list[Any]] = ([], [])
     if golden:
@@ -424,7 +433,8 @@ def script(language: str) -> str:
 
 def write(file: IO[str], content: Content, language: str = "") -> None:
     """Write the page into a file; the language "" leaves it to the browser."""
-    code, style = script(language), "\n".join(map(read, STYLES))
+    code = script(language)
+    style = "\n".join(map(read, STYLES))
     description = content.description
     title = f"{description['a']} | {description['b']}" if description["two"] else description["b"]
     head, _, rest = read("page/page.html").partition("@DATA@")

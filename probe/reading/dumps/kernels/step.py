@@ -26,7 +26,8 @@ from probe.reading.dumps.kernels.tables import (
 from probe.reading.dumps.values import Record
 from probe.store.file_names import rank_of, step_of
 
-CONSTANTS, ORDER = "constants", "execution_order"
+CONSTANTS = "constants"
+ORDER = "execution_order"
 _RANK = r"(?s)(?P<folder>.*/rank_(?P<rank>[0-9]{1,18}))"
 #: the folders of a dump kernel by kernel; of whole graphs on Ascend; of those configured without msprobe
 _LAYOUTS = tuple(
@@ -105,7 +106,8 @@ class KernelStep:
     """The folders of one step of one rank: by graph those with kernels, and those with the constants of the graph."""
 
     def __init__(self, places: list[Place], constants: list[Place]) -> None:
-        self._places, self._constants = places, constants
+        self._places = places
+        self._constants = constants
 
     def read(self, folder: str) -> Document:
         """Read the tables, and measure the arrays that no table has; raise UsageError when nothing can be read."""
@@ -221,10 +223,8 @@ def _scopes(rank_folder: str) -> dict[str, str]:
                 for line in lines:
                     name = line.strip().rstrip(",")
                     # files may have another op number than the execution order
-                    without, joined = (
-                        _OP_NUMBER.sub("", name),
-                        _OP_NUMBER.sub("", name.replace("/", "_")),
-                    )
+                    without = _OP_NUMBER.sub("", name)
+                    joined = _OP_NUMBER.sub("", name.replace("/", "_"))
                     found.setdefault(name.rpartition("/")[2], set()).add(name)
                     found.setdefault(joined, set()).add(without)
     return {known: names.pop() for known, names in found.items() if len(names) == 1}
@@ -234,7 +234,8 @@ class _Entries:
     """The entries of a step, in order of time; ``scopes`` has the full names of kernels by the names in their files."""
 
     def __init__(self, scopes: dict[str, str], paths: CellPaths) -> None:
-        self._scopes, self._paths = scopes, paths
+        self._scopes = scopes
+        self._paths = paths
         self.data: dict[str, Any] = {}
         self.parents: dict[
             str, str | None
@@ -256,7 +257,8 @@ class _Entries:
             items, key=lambda item: (item.name.timestamp, item.name.io, item.name.slot)
         ):
             self._note_file(item)
-            key, side = _clean(item), 0 if item.name.io == "input" else 1
+            key = _clean(item)
+            side = 0 if item.name.io == "input" else 1
             name = running.get((item.folder, key), "")
             if not name or item.name.slot in self._slots[name][side]:
                 name = running[item.folder, key] = self._begin(key, item.name)
@@ -266,7 +268,8 @@ class _Entries:
 
     def _begin(self, key: str, name: ArrayName) -> str:
         number = self._counts[key] = self._counts.get(key, -1) + 1
-        entry, op = f"Kernel.{key}.{number}.forward", _OP_NUMBER.search(name.op_name)
+        entry = f"Kernel.{key}.{number}.forward"
+        op = _OP_NUMBER.search(name.op_name)
         joined = self._scopes.get(_OP_NUMBER.sub("", name.op_name))
         scope = self._scopes.get(name.op_name) or (
             joined + (op[0] if op else "") if joined else name.op_name
@@ -277,7 +280,8 @@ class _Entries:
         return entry
 
     def _numbered(self, name: str) -> str:
-        found, number = name, 0
+        found = name
+        number = 0
         while found in self.data:
             number += 1
             found = f"{name}.{number}"

@@ -17,7 +17,8 @@ from probe.reading.dumps.shapes import lengths as wrong_lengths
 from probe.reading.dumps.values import Record, dtype_name
 from probe.store import file_names
 
-STATISTICS, MAPPING = "statistic.csv", "mapping.csv"
+STATISTICS = "statistic.csv"
+MAPPING = "mapping.csv"
 #: the file of ours beside a rank's dump: the settings, and the Cells of the model
 RUN = file_names.KERNEL_RUN
 PARAMETER = "Parameter"

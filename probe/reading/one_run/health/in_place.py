@@ -67,8 +67,10 @@ def in_step(step: Step) -> Iterator[HealthFinding]:
 
 
 def _of_output(step: Step, place: int, parts: EntryName, output: Record) -> Iterator[HealthFinding]:
-    name, api = step.flow.names[place], parts.api.lower()
-    size, length = element_count(output.get("shape")) or 0, norm(output)
+    name = step.flow.names[place]
+    api = parts.api.lower()
+    size = element_count(output.get("shape")) or 0
+    length = norm(output)
     low, high, mean = (real(output.get(key)) for key in ("Min", "Max", "Mean"))
     if length is None or low is None or high is None or mean is None or not math.isfinite(length):
         return
@@ -121,10 +123,12 @@ def _scale(step: Step) -> Iterator[HealthFinding]:
     scale = _scale_of_loss(step)
     if scale is None or len(step.losses) != 1 or len(step.updates) != 1:
         return
-    update, place = step.updates[0], step.losses[0]
+    update = step.updates[0]
+    place = step.losses[0]
     ratios = []
     for name, record in update.entered.items():
-        arrived, entered = [norm(item) for item in step.gradients.get(name, [])], norm(record)
+        arrived = [norm(item) for item in step.gradients.get(name, [])]
+        entered = norm(record)
         if len(arrived) == 1 and arrived[0] and entered:
             ratios.append(entered / arrived[0])
     if len(ratios) < 2 or max(ratios) > 1.01 * min(ratios):
@@ -152,7 +156,8 @@ def _scale_of_loss(step: Step) -> float | None:
     sent = real(given[0].get("Max")) if given and is_tensor(given[0]) else None
     if sent is not None and _is_scale(sent):
         return sent
-    parts, entry = step.flow.parts[place], step.entry(place)
+    parts = step.flow.parts[place]
+    entry = step.entry(place)
     if "scale" not in parts.api and "mul" not in parts.api.lower():
         return None
     for _, leaf in leaves(entry.get("input_args")):
@@ -194,7 +199,8 @@ _LINEAR = frozenset(("SGD", "Momentum"))
 
 def bound(update: Update, name: str, size: int) -> float | None:
     """Return how far an update can change the norm of a parameter; None where its kind is not known."""
-    rate, entered = update.number("learning_rate", name), norm(update.entered.get(name))
+    rate = update.number("learning_rate", name)
+    entered = norm(update.entered.get(name))
     if entered is None:
         return None
     if (

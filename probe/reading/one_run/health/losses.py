@@ -75,10 +75,8 @@ def over_steps(steps: Sequence[Lost]) -> Iterator[HealthFinding]:
     is_still = bool(updates) and not any(step.has_gradient for step in updates)
     for name in dict.fromkeys(name for step in steps for name in step.losses):
         series = [(step.losses[name], step.inputs) for step in steps if name in step.losses]
-        values, at = (
-            {value for value, _ in series},
-            next(step.places[name] for step in steps if name in step.places),
-        )
+        values = {value for value, _ in series}
+        at = next(step.places[name] for step in steps if name in step.places)
         said = None
         if values == {0.0}:
             said = say("health.loss_zero", name=name, count=len(series))
@@ -118,7 +116,8 @@ def _in_calls(step: Step) -> Iterator[HealthFinding]:
 def _entropy(
     step: Step, place: int, parts: EntryName, entry: Any, links: Sequence[Link]
 ) -> Iterator[HealthFinding]:
-    name, logits = step.flow.names[place], links[0].record
+    name = step.flow.names[place]
+    logits = links[0].record
     shape = logits.get("shape") or [0]
     classes = shape[1] if len(shape) > 1 else shape[0]
     low, high, mean = (real(logits.get(key)) for key in ("Min", "Max", "Mean"))

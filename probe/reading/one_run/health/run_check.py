@@ -266,7 +266,8 @@ class RunCheck:
     """
 
     def __init__(self, run: Run, snapshots: list[RunSnapshot], workers: Workers = HERE) -> None:
-        self._run, self._snapshots = run, snapshots
+        self._run = run
+        self._snapshots = snapshots
         found = look_at_run(run, workers)
         rows = read_rows(run.path)
         alarms = alarms_of(rows.ranks)
@@ -367,7 +368,8 @@ def check(a: str | os.PathLike[str], b: str | os.PathLike[str] | None = None) ->
 
 def describe(snapshots: list[RunSnapshot], language: str) -> str:
     """Return the description of a run: that of its first rank."""
-    first, more = snapshots[0], len(snapshots) - 1
+    first = snapshots[0]
+    more = len(snapshots) - 1
     ranks = say("check.more_ranks", count=more) if more else NOTHING
     lines = [
         say("check.run", path=first.path, ranks=ranks),
@@ -382,7 +384,8 @@ def _surroundings(run: dict[str, Any]) -> Iterator[Sentence]:
     """Yield the command, the place, the code, the versions and the device of a run."""
     keys = ("folder", "host", "process", "python", "device", "world_size", "seed", "deterministic")
     facts = {key: str(run.get(key)) for key in keys}
-    words, code = run.get("command"), mapping(run.get("code"))
+    words = run.get("command")
+    code = mapping(run.get("code"))
     commit = (
         say("check.commit", commit=str(code["commit"]))
         if code.get("commit")

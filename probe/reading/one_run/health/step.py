@@ -82,7 +82,8 @@ class Update:
     """The update of an optimizer: its entry, and the place of the entry in the step."""
 
     def __init__(self, name: str, position: int, entry: Any) -> None:
-        self.name, self.position = name, position
+        self.name = name
+        self.position = position
         #: parameter -> the record of the gradient that entered
         self.entered: dict[str, Any] = dict(zip(parameter_names(entry), gradients(entry)))
         self.numbers = by_parameter(entry)  # number -> parameter -> value
@@ -96,7 +97,9 @@ class Step:
     """One step of one rank: its dump, the dataflow, the snapshot of the rank if there is one, the updates in order."""
 
     def __init__(self, dump: Dump, snapshot: RunSnapshot | None) -> None:
-        self.dump, self.snapshot, self.flow = dump, snapshot, dump.flow
+        self.dump = dump
+        self.snapshot = snapshot
+        self.flow = dump.flow
         entries = enumerate(zip(self.flow.names, self.flow.parts, dump.data.values()))
         self.updates = [
             Update(name, at, entry)
@@ -195,7 +198,8 @@ class Step:
     @functools.cached_property
     def losses(self) -> list[int]:
         """The places of the calls with which a backward begins, and whose output is one number."""
-        found, was_forward = [], True
+        found = []
+        was_forward = True
         for place, parts in enumerate(self.flow.parts):
             if parts.direction == BACKWARD and parts.kind not in (GRADIENT,) and was_forward:
                 forward = self.flow.forward_of(place)
@@ -211,7 +215,8 @@ class Step:
 
     def ancestors(self, place: int) -> Iterator[int]:
         """Yield the Cells around a call, the innermost first."""
-        construct, name = self.dump.construct, self.flow.cells[place]
+        construct = self.dump.construct
+        name = self.flow.cells[place]
         seen: set[str] = set()
         while name and name in self.flow.position and name not in seen:
             seen.add(name)

@@ -55,7 +55,9 @@ def _is_float(record: Record) -> bool:
 
 def stops(step: Step, place: int) -> Sentence | None:
     """Return why no gradient passes a call whatever its values are; None if one may."""
-    name, parts, entry = step.flow.names[place], step.flow.parts[place], step.entry(place)
+    name = step.flow.names[place]
+    parts = step.flow.parts[place]
+    entry = step.entry(place)
     outputs = step.outputs(place)
     given = [link.record for link in step.flow.links[place] if _is_float(link.record)]
     if not given or not outputs or parts.kind == CELL or _NO_VALUE.search(parts.api):
@@ -72,7 +74,8 @@ class EndFinder:
     """Finds where gradients end in one step."""
 
     def __init__(self, step: Step) -> None:
-        self._step, self._flow = step, step.flow
+        self._step = step
+        self._flow = step.flow
 
     def find(self, parameter: str) -> End | None:
         """Return where the gradient of a parameter ends; None where that cannot be told."""
@@ -215,10 +218,12 @@ def facts(step: Step) -> Trained:
         for update in step.updates
         for name in update.entered
     }
-    moving, lost = set(), set()
+    moving = set()
+    lost = set()
     for update in step.updates:
         for name, record in update.entered.items():
-            change, size = _change(update, name, record), _size(step.records.get(name))
+            change = _change(update, name, record)
+            size = _size(step.records.get(name))
             if change > _OF_FLOAT32 * size:
                 moving.add(name)
             dtype = str((step.records.get(name) or {}).get("dtype"))
@@ -226,7 +231,8 @@ def facts(step: Step) -> Trained:
                 lost.add(name)
     still = frozenset(name for name, rate in rates.items() if not rate)
     uses = {name: places[0] for name, places in step.uses.items()}
-    asked, has_backward = frozenset(arrived), bool(arrived) or bool(step.losses)
+    asked = frozenset(arrived)
+    has_backward = bool(arrived) or bool(step.losses)
     loose = [name for name in uses if name not in held]
     reached = frozenset(name for name in loose if any(map(step.arrives, step.uses[name])))
     return Trained(
@@ -277,7 +283,8 @@ def _size(record: Any) -> float:
 
 def _change(update: Update, name: str, record: Any) -> float:
     """Return about how far an update changes the elements of a parameter at most."""
-    rate, gradient = update.number("learning_rate", name, 1.0), _size(record)
+    rate = update.number("learning_rate", name, 1.0)
+    gradient = _size(record)
     return rate * (min(gradient * 1e8, 1.0) if "beta2" in update.numbers else gradient)
 
 
@@ -295,7 +302,9 @@ class TrainingRules:
         models: dict[str, str],
         idle: Sequence[str],
     ) -> None:
-        self._steps, self._trainable, self._models = steps, trainable, models
+        self._steps = steps
+        self._trainable = trainable
+        self._models = models
         self._idle = frozenset(idle)
         self._with_update = [step for step in steps if step.held]
         self._held = {name: key for step in steps for name, key in step.held.items()}
@@ -573,7 +582,8 @@ def _is_below(path: str, top: str) -> bool:
 
 
 def _differs(snapshot: RunSnapshot, path: str) -> bool:
-    kind, values = snapshot.cells[path], snapshot.cell_values.get(path, {})
+    kind = snapshot.cells[path]
+    values = snapshot.cell_values.get(path, {})
     if not _BY_MODE.search(kind):
         return False
     known = map(values.get, ("p", "drop_prob", "rate", "drop_rate"))
