@@ -35,6 +35,26 @@ ADAM_STATES = {
     **dict.fromkeys(("exp_avg", "moment1", "moments1"), "exp_avg"),
     **dict.fromkeys(("exp_avg_sq", "moment2", "moments2"), "exp_avg_sq"),
 }
+_APIS = ("Tensor.", "Functional.", "Mint.", "MintFunctional.")
+_IN_PLACE = re.compile(r"_$|\.__i\w+__$|__setitem__|assign|scatter|batch_norm")
+_EMPTY = re.compile(r"\.(new_)?empty(_like|_strided)?$")
+#: Primitive -> its outputs that no kernel of a CPU ever writes; tests/programs/dirty_memory.py finds them
+_RESERVED = {
+    "BatchNorm": range(1, 3),
+    "LSTM": range(3, 5),
+    "Adam": range(3),
+    "AdamWeightDecay": range(3),
+    "ApplyRMSProp": range(1),
+    "ApplyCenteredRMSProp": range(1),
+}
+_CALL = re.compile(r"^(?!Cell\.)[^.]+(\.[^.]+)+\.\d+\.(forward|backward)$")
+_CELL = re.compile(r"^Cell\..+\.(forward|backward)\.\d+$")
+NARROWER = (
+    "float16",
+    "bfloat16",
+    "float8_e4m3fn",
+    "float8_e5m2",
+)  # dtypes into which a tensor may not fit
 
 
 def ranges(numbers: Iterable[int]) -> list[str]:
@@ -131,10 +151,6 @@ def debug_names(name: str, number: int) -> tuple[str, str]:
     return f"{name}.{number}.debug", f"{name}_grad.{number}.debug"
 
 
-_APIS = ("Tensor.", "Functional.", "Mint.", "MintFunctional.")
-_IN_PLACE = re.compile(r"_$|\.__i\w+__$|__setitem__|assign|scatter|batch_norm")
-
-
 def may_modify_inputs(key: str) -> bool:
     """Return whether calls of this key may modify their inputs in place, as far as the name tells.
 
@@ -142,18 +158,6 @@ def may_modify_inputs(key: str) -> bool:
     (True, False, True)
     """
     return not key.startswith(_APIS) or _IN_PLACE.search(key) is not None
-
-
-_EMPTY = re.compile(r"\.(new_)?empty(_like|_strided)?$")
-#: Primitive -> its outputs that no kernel of a CPU ever writes; tests/programs/dirty_memory.py finds them
-_RESERVED = {
-    "BatchNorm": range(1, 3),
-    "LSTM": range(3, 5),
-    "Adam": range(3),
-    "AdamWeightDecay": range(3),
-    "ApplyRMSProp": range(1),
-    "ApplyCenteredRMSProp": range(1),
-}
 
 
 def reserved_outputs(key: str) -> range | None:
@@ -181,18 +185,6 @@ def written_outputs(key: str) -> int | None:
     return reserved.start if reserved else 0 if _EMPTY.search(key) else None
 
 
-_CALL = re.compile(r"^(?!Cell\.)[^.]+(\.[^.]+)+\.\d+\.(forward|backward)$")
-_CELL = re.compile(r"^Cell\..+\.(forward|backward)\.\d+$")
-
-
 def is_full_name(name: str, level: str) -> bool:
     """Return whether a text has the form of a complete entry name that this level can record."""
     return bool(level != "L0" and _CALL.match(name)) or bool(level != "L1" and _CELL.match(name))
-
-
-NARROWER = (
-    "float16",
-    "bfloat16",
-    "float8_e4m3fn",
-    "float8_e5m2",
-)  # dtypes into which a tensor may not fit

@@ -42,15 +42,16 @@ _FOREIGN = frozenset(_MSPROBE_TASKS + KERNEL_TASKS).union(
     "if_preheat preheat_step max_sample pert_type overflow_nums param_list bounds nfs_path request_id diff_nums device "
     "op_debug_mode online_run_ut host port jit_level output_path bench_path".split()
 )
+#: the keys of the object "golden" -> their settings
+_GOLDEN = {"path": "golden", "on_difference": "on_difference", "arrays": "golden_arrays"}
+_Rows = Mapping[str, validators.Validator]
+#: full names, as messages show them
+_FULL_NAMES = "Functional.relu.0.forward (not at L0), Cell.fc.Dense.forward.0 (not at L1)"
 
 
 def _row(validator: validators.Validator, *tasks: str) -> dict[str, Any]:
     """Return the metadata of a setting under the names of tasks; without ``tasks``, of one at the top of the file."""
     return {"validator": validator, "tasks": tasks}
-
-
-#: the keys of the object "golden" -> their settings
-_GOLDEN = {"path": "golden", "on_difference": "on_difference", "arrays": "golden_arrays"}
 
 
 @dataclass(frozen=True)
@@ -177,7 +178,6 @@ def meanings(language: str = ENGLISH) -> dict[str, str]:
     return {name: texts[LANGUAGES.index(language)] for name, texts in found.items()}
 
 
-_Rows = Mapping[str, validators.Validator]
 #: the settings at the top of the file, and those under each task's name, with their validators
 TOP_ROWS: _Rows = {
     row.name: row.metadata["validator"] for row in fields(Settings) if not row.metadata["tasks"]
@@ -351,10 +351,6 @@ def _combined(settings: Settings) -> Settings:
     if settings.level != "L2" and settings.task in KERNEL_TASKS:
         refuse("level", settings.level, f'"L2" where the task is "{settings.task}"')
     return settings
-
-
-#: full names, as messages show them
-_FULL_NAMES = "Functional.relu.0.forward (not at L0), Cell.fc.Dense.forward.0 (not at L1)"
 
 
 def _check_scope(settings: Settings) -> None:

@@ -42,6 +42,22 @@ HASHES = ("hash", "hash:md5", "hash:sha1")
 #: takes the key and the value of a setting, returns the checked value
 Validator = Callable[[str, Any], Any]
 _Words = Iterable[str]
+#: above every step, rank, dimension and index
+_BEYOND = 10**15
+_VARIABLE = re.compile(r"\$(\w+|\{[^}]*\})", re.ASCII)
+_SIZE = re.compile(r"\s*(\d{1,15}(?:\.\d{1,6})?)\s*([KMGT]?)B?\s*", re.IGNORECASE)
+_RANGE = re.compile(r"\s*(\d{1,15})\s*(?:-\s*(\d{1,15})\s*)?")
+#: most numbers that all ranges of one setting may hold
+_MOST_NUMBERS = 1_000_000
+_EVERY = re.compile(r"\s*every\s+0*([1-9]\d{0,8})\s*")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_NAMES = "a list of names, none empty or with lone surrogates. In YAML, put quotes around names such as on, no and 1.5"
+#: Python compiles nested ones by recursion, under the limit of 10,000 calls that MindSpore sets
+_MOST_PARENTHESES = 200
+_NAME_REGEX = re.compile(r"name-regex\((.*)\)", re.DOTALL)
+_CHOSEN = (*STATISTICS, *RANGES)
+_LIST = f"'statistics', 'md5', or a list of some of {', '.join(map(repr, _CHOSEN))}"
+SIGNS = (">", ">=", "<", "<=", "==", "!=")
 
 
 def rule(
@@ -85,10 +101,6 @@ def list_of(check: Validator, allowed: str = "a list of names") -> Validator:
     return lambda key, value: tuple(check(key, item) for item in check_list(key, value))
 
 
-#: above every step, rank, dimension and index
-_BEYOND = 10**15
-
-
 def _is_whole(value: Any) -> bool:
     return isinstance(value, Integral) and not isinstance(value, bool) and abs(int(value)) < _BEYOND
 
@@ -115,8 +127,6 @@ count = rule(
 )
 one_or_two = rule(lambda value: _is_whole(value) and value in (1, 2), "1, 2")
 sample_mode = rule(lambda value: _is_whole(value) and value in (0, 1), "0, 1")
-
-_VARIABLE = re.compile(r"\$(\w+|\{[^}]*\})", re.ASCII)
 
 
 def path(key: str, value: Any) -> str:
@@ -165,9 +175,6 @@ def dump_path(key: str, value: Any) -> str:
     return os.path.realpath(path(key, value))
 
 
-_SIZE = re.compile(r"\s*(\d{1,15}(?:\.\d{1,6})?)\s*([KMGT]?)B?\s*", re.IGNORECASE)
-
-
 def size(key: str, value: Any) -> int:
     """Validate a number of bytes.
 
@@ -179,11 +186,6 @@ def size(key: str, value: Any) -> int:
     if size <= 0:
         refuse(key, value, 'a number of bytes, or a text like "500MB" or "200GB"')
     return size
-
-
-_RANGE = re.compile(r"\s*(\d{1,15})\s*(?:-\s*(\d{1,15})\s*)?")
-#: most numbers that all ranges of one setting may hold
-_MOST_NUMBERS = 1_000_000
 
 
 def numbers(key: str, value: Any, further: str = "") -> frozenset[int]:
@@ -214,9 +216,6 @@ class StepSelection:
         return step in self.numbers or any(step % every == 0 for every in self.every)
 
 
-_EVERY = re.compile(r"\s*every\s+0*([1-9]\d{0,8})\s*")
-
-
 def steps(key: str, value: Any) -> frozenset[int] | StepSelection:
     """Validate ``step``: numbers, ranges and "every 100"."""
     matches = [(item, _match(_EVERY, item)) for item in _items(value)]
@@ -225,16 +224,10 @@ def steps(key: str, value: Any) -> frozenset[int] | StepSelection:
     return StepSelection(some, every) if every else some
 
 
-_SURROGATE = re.compile("[\ud800-\udfff]")
-_NAMES = "a list of names, none empty or with lone surrogates. In YAML, put quotes around names such as on, no and 1.5"
 _name = rule(
     lambda value: isinstance(value, str) and bool(value) and not _SURROGATE.search(value), _NAMES
 )
 names = list_of(_name)
-
-#: Python compiles nested ones by recursion, under the limit of 10,000 calls that MindSpore sets
-_MOST_PARENTHESES = 200
-_NAME_REGEX = re.compile(r"name-regex\((.*)\)", re.DOTALL)
 
 
 def regex_of(item: str) -> re.Pattern[str] | None:
@@ -266,8 +259,6 @@ def _pattern(key: str, item: Any) -> str:
 
 patterns = list_of(_pattern)
 
-_CHOSEN = (*STATISTICS, *RANGES)
-_LIST = f"'statistics', 'md5', or a list of some of {', '.join(map(repr, _CHOSEN))}"
 _summary_mode = rule(
     lambda value: value in ("statistics", "md5", "hash"), _LIST, ("statistics", "md5")
 )
@@ -311,9 +302,6 @@ class ArrayCondition(NamedTuple):
     stat: str = ""
     sign: str = ""
     number: float = 0.0
-
-
-SIGNS = (">", ">=", "<", "<=", "==", "!=")
 
 
 def condition(key: str, value: Any) -> ArrayCondition:

@@ -32,6 +32,13 @@ _WAYS: dict[str, str] = json.loads(
 #: the second run of a recomputed Cell is no new call
 _REPEATED = "Cell.heavy.Dense.forward.1"
 _COMPILED = "Jit.scaled.0.forward"
+COUNTERS = "PROBE_DOCTOR_COUNTERS"
+_CALLS = 10  # calls
+_TENSORS = 20  # tensors that probe measures in them: input and output of each
+#: the most operations for one tensor, on CPU and on a device: CPU lacks the kernel of a norm
+_MOST = {True: 5, False: 4}
+_TOOL = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_WAITS = frozenset(["sync", "synchronize", "asnumpy", "item"])  # functions of MindSpore
 
 
 def forward_entries(bench: Bench) -> CheckResult:
@@ -155,15 +162,6 @@ def _same(record: Any, array: Any) -> bool:
         math.sqrt(float((array.astype("float64") ** 2).sum())),
     )
     return all(math.isclose(a, b, rel_tol=1e-5, abs_tol=1e-7) for a, b in zip(found, expected))
-
-
-COUNTERS = "PROBE_DOCTOR_COUNTERS"
-_CALLS = 10  # calls
-_TENSORS = 20  # tensors that probe measures in them: input and output of each
-#: the most operations for one tensor, on CPU and on a device: CPU lacks the kernel of a norm
-_MOST = {True: 5, False: 4}
-_TOOL = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-_WAITS = frozenset(["sync", "synchronize", "asnumpy", "item"])  # functions of MindSpore
 
 
 def _count(found: collections.Counter[str], frame: Any, event: str, argument: Any) -> None:

@@ -31,6 +31,8 @@ from probe.reading.commands.arguments import add_shared
 _DEVICES = ("CPU", "GPU", "Ascend")
 _LIMIT = 120.0  # seconds; the first operations on a device may compile for long
 _FORMAT = 1
+CheckRow = dict[str, Any]
+_PATH = re.compile(r"(?<![\w.:/-])/(?:[^/\s'\",:;()]+/)+([^/\s'\",:;()]*)")
 
 
 def add_doctor(commands: Any, language: str) -> None:
@@ -109,11 +111,6 @@ def _run(given: argparse.Namespace) -> int:
         told = ", ".join(f"{count} {result}" for result, count in counts.items() if count)
         print(f"{told}, in {seconds:.0f} s")
     return status
-
-
-CheckRow = dict[str, Any]
-
-_PATH = re.compile(r"(?<![\w.:/-])/(?:[^/\s'\",:;()]+/)+([^/\s'\",:;()]*)")
 
 
 class Runner:

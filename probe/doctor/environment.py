@@ -32,6 +32,15 @@ _SECOND = "probe.doctor.environment:record"  # the function of the second proces
 _OURS = "Functional.relu.0.forward"
 _OTHERS = "Functional.tanh.0.forward"
 _LIMIT = 100
+#: package: the first version that was tested, and the first that was not; as in pyproject.toml
+TESTED = {
+    "MindSpore": MINDSPORE,
+    "Python": ("3.9", "3.13"),
+    "numpy": ("1.25", "2"),
+    "ml_dtypes": ("0.3", "0.6"),
+}
+_CANN_FILES = ("version.cfg", "*/version.info", "*/ascend_toolkit_install.info")
+_VERSION = re.compile(r"^\s*\[?version\]?\s*=\s*\[?([\w.]+)", re.IGNORECASE | re.MULTILINE)
 
 
 def two_processes(bench: Bench) -> CheckResult:
@@ -100,17 +109,6 @@ def record(task: dict[str, str], requests: Iterator[Any], tell: Callable[[str], 
         tell("recorded")
     except UsageError:
         tell("refused")
-
-
-#: package: the first version that was tested, and the first that was not; as in pyproject.toml
-TESTED = {
-    "MindSpore": MINDSPORE,
-    "Python": ("3.9", "3.13"),
-    "numpy": ("1.25", "2"),
-    "ml_dtypes": ("0.3", "0.6"),
-}
-_CANN_FILES = ("version.cfg", "*/version.info", "*/ascend_toolkit_install.info")
-_VERSION = re.compile(r"^\s*\[?version\]?\s*=\s*\[?([\w.]+)", re.IGNORECASE | re.MULTILINE)
 
 
 def versions(bench: Bench) -> CheckResult:

@@ -25,6 +25,10 @@ _FAILURES = {
     "changed": "{number} of {said}: the host does not see the values that the {device} writes into a tensor",
     "lost": "MindSpore's own asnumpy loses {number} of {said}",
 }
+_MEASURED = "bool int8 int32 int64 uint8 float16 bfloat16 float32 float64 complex64"
+_SIZES = (12, 3000)  # a small tensor is copied to the host, a large one is reduced on the device
+#: the greatest error of Mean, relative to the largest magnitude, and of Norm, relative to itself
+_BOUNDS = {"host": 2e-7, "device": 1e-6}
 
 
 def memory(bench: Bench) -> CheckResult:
@@ -95,12 +99,6 @@ def _tensors() -> Iterator[tuple[str, str, Any, Array]]:
         yield name, "rows", tensor[1:3], array[1:3]
         yield name, "columns", tensor[:, 2:4], array[:, 2:4]
         yield name, "transposed", tensor.transpose(1, 0), array.transpose(1, 0)
-
-
-_MEASURED = "bool int8 int32 int64 uint8 float16 bfloat16 float32 float64 complex64"
-_SIZES = (12, 3000)  # a small tensor is copied to the host, a large one is reduced on the device
-#: the greatest error of Mean, relative to the largest magnitude, and of Norm, relative to itself
-_BOUNDS = {"host": 2e-7, "device": 1e-6}
 
 
 def numbers(bench: Bench) -> CheckResult:

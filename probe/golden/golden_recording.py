@@ -34,6 +34,7 @@ from probe.store import file_io, file_names
 from probe.store.arrays import DumpWriter
 
 _MOST_RANKS = 16  # so many ranks are compared together; of more each is compared alone
+_log = logging.getLogger("probe")
 
 
 class KeptStep(NamedTuple):
@@ -127,9 +128,6 @@ def _folders(path: str) -> list[DumpFolder]:
                 '"statistics", or watch this run with task "monitor" and compare both with probe watch'
             ) from None
         raise UsageError(f"golden: {error}") from None
-
-
-_log = logging.getLogger("probe")
 
 
 class GoldenRecording(Recording):

@@ -40,6 +40,9 @@ _STRIDE = 6  # the numbers of one record, and the text before the next one
 #: dtype and shape, which stand before the numbers
 _FORM = re.compile(r'"dtype": "([^"]*)",\s+"shape": (\[[^\]]*\]),\s+$')
 _REMEMBERED = 4096  # pairs of tensors that are remembered: an output is the input of the next calls
+#: the begin of the entries, as all recorders indent them; it stands in so many bytes of a file
+_DATA = b'\n "data": {\n'
+_HEAD = 1 << 16
 
 
 class Agreement:
@@ -127,11 +130,6 @@ def _form(before: str) -> tuple[float, list[int]] | None:
     found = _FORM.search(before)
     tolerance = of_dtype(found[1]) if found else 0.0
     return (tolerance, json.loads(found[2])) if found and tolerance else None
-
-
-#: the begin of the entries, as all recorders indent them; it stands in so many bytes of a file
-_DATA = b'\n "data": {\n'
-_HEAD = 1 << 16
 
 
 class GoldenEntries:

@@ -16,6 +16,13 @@ from probe.reading.dumps.entry_name import parse
 
 #: the unit of the calls that no Cell holds
 OUTSIDE = "(outside of Cells)"
+#: the kinds of changes that take names alone, and the sentences about them
+KINDS = {
+    "float32": "change.float32",
+    "cpu": "change.cpu",
+    "formula": "change.formula",
+    "skip": "change.skip",
+}
 
 
 @dataclass(frozen=True)
@@ -63,15 +70,6 @@ class Change:
     def text(self) -> str:
         """Return it as JSON: equal changes have equal texts."""
         return json.dumps(asdict(self), sort_keys=True)
-
-
-#: the kinds of changes that take names alone, and the sentences about them
-KINDS = {
-    "float32": "change.float32",
-    "cpu": "change.cpu",
-    "formula": "change.formula",
-    "skip": "change.skip",
-}
 
 
 class Calls:

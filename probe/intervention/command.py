@@ -23,6 +23,9 @@ from probe.launch.command import count_of_options
 from probe.options import OneLineParser, asked_language
 from probe.reading.commands.arguments import add_shared
 
+#: the answer, the exit status, the text
+Answer = tuple[dict[str, Any], int, str]
+
 
 def main(words: Sequence[str]) -> int:
     """Run a command, and return its exit status: 0, 1, or 2 for wrong use."""
@@ -92,10 +95,6 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list):
         return [_plain(item) for item in value]
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value
-
-
-#: the answer, the exit status, the text
-Answer = tuple[dict[str, Any], int, str]
 
 
 def _try(parser: OneLineParser) -> Callable[[argparse.Namespace, Runs], Answer]:

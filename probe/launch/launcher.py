@@ -24,6 +24,23 @@ from probe.launch.program import TOOL, Program
 from probe.process.signals import LastWords
 
 _log = logging.getLogger("probe")
+_TOP = "msprobe"
+_HOME = "msprobe.mindspore"
+_DEBUGGER = "PrecisionDebugger"
+_STEPS = ("MsprobeInitStep", "MsprobeStep", "seed_all")
+#: modules of msprobe -> the names in them that probe serves
+_HOMES = {
+    _HOME: (_DEBUGGER, "TrainerMon", *_STEPS),
+    f"{_HOME}.common.utils": _STEPS,
+    f"{_HOME}.debugger.precision_debugger": (_DEBUGGER,),
+    f"{_HOME}.dump.debugger.precision_debugger": (_DEBUGGER,),
+    f"{_HOME}.monitor.module_hook": ("TrainerMon",),
+    f"{_TOP}.core.config_check": (),
+}
+#: modules of msprobe that serve no name -> their remedy
+_REMEDIES = {
+    f"{_TOP}.core.config_check": "each run writes its run.json itself, and `probe check GOLDEN MINE` compares two runs",
+}
 
 
 class Launcher:
@@ -207,25 +224,6 @@ def _place() -> str:
     while frame.f_back is not None and frame.f_code.co_filename.startswith(TOOL):
         frame = frame.f_back
     return f"{frame.f_code.co_filename}, line {frame.f_lineno}"
-
-
-_TOP = "msprobe"
-_HOME = "msprobe.mindspore"
-_DEBUGGER = "PrecisionDebugger"
-_STEPS = ("MsprobeInitStep", "MsprobeStep", "seed_all")
-#: modules of msprobe -> the names in them that probe serves
-_HOMES = {
-    _HOME: (_DEBUGGER, "TrainerMon", *_STEPS),
-    f"{_HOME}.common.utils": _STEPS,
-    f"{_HOME}.debugger.precision_debugger": (_DEBUGGER,),
-    f"{_HOME}.dump.debugger.precision_debugger": (_DEBUGGER,),
-    f"{_HOME}.monitor.module_hook": ("TrainerMon",),
-    f"{_TOP}.core.config_check": (),
-}
-#: modules of msprobe that serve no name -> their remedy
-_REMEDIES = {
-    f"{_TOP}.core.config_check": "each run writes its run.json itself, and `probe check GOLDEN MINE` compares two runs",
-}
 
 
 class AwaitedImport:

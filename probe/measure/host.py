@@ -37,6 +37,10 @@ from probe.measure.tensor_reader import Array, TensorReader, to_storable
 #: cache of records keyed by tensor bytes: tensors of at most this many bytes, and this many records
 _SMALL = 2048
 _REMEMBERED = 4096
+_SIGNS = {">": gt, ">=": ge, "<": lt, "<=": le, "==": eq, "!=": ne}
+_maximum = np.maximum.reduce
+_minimum = np.minimum.reduce
+Extrema = tuple[Any, Any]
 
 
 class HostMeasurer:
@@ -132,9 +136,6 @@ class HostMeasurer:
         return tensor_record(dtype, array.shape, {**numbers, **texts})
 
 
-_SIGNS = {">": gt, ">=": ge, "<": lt, "<=": le, "==": eq, "!=": ne}
-
-
 class ArrayFilter:
     """Decides by the settings ``when``, ``slice``, ``sample_mode`` and ``sample_num``."""
 
@@ -164,12 +165,6 @@ class ArrayFilter:
             return array
         places = np.linspace(0, array.size - 1, self._sample).round().astype(np.int64)
         return np.asarray(array.reshape(-1)[places])
-
-
-_maximum = np.maximum.reduce
-_minimum = np.minimum.reduce
-
-Extrema = tuple[Any, Any]
 
 
 class Severity(enum.IntEnum):

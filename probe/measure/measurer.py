@@ -15,6 +15,11 @@ import numpy as np
 from probe.measure.tensor_reader import Array, local_tensor
 
 ITEM = "    "  # indentation of a record in an entry's list (the common case)
+#: writes one array under a name (without ending); returns the name of its file, or "" where it was not written, and
+#: what all arrays of the step have in common that are equal to it
+ArraySink = Callable[[str, Array], tuple[str, object]]
+#: place of an operation -> the context in which an error of the tool ends
+Guard = Callable[[str], AbstractContextManager[Any]]
 
 
 class TensorRecord:
@@ -153,13 +158,6 @@ def _text(value: Any) -> str:
     if type(value) is float and value - value == 0.0:  # finite
         return repr(value)
     return json.dumps(value)
-
-
-#: writes one array under a name (without ending); returns the name of its file, or "" where it was not written, and
-#: what all arrays of the step have in common that are equal to it
-ArraySink = Callable[[str, Array], tuple[str, object]]
-#: place of an operation -> the context in which an error of the tool ends
-Guard = Callable[[str], AbstractContextManager[Any]]
 
 
 class Role(enum.Enum):

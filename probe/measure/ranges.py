@@ -16,6 +16,23 @@ from probe.naming import NARROWER
 
 #: the dtypes to which numbers are rounded: to the nearest, and to the even one of two
 FORMATS: dict[str, Any] = {name: ml_dtypes.finfo(numpy_dtype(name)) for name in NARROWER}
+_NUMPY: dict[str, Any] = {
+    "Abs": np.abs,
+    "Sub": np.subtract,
+    "Div": np.divide,
+    "Square": np.square,
+    "LogicalNot": np.logical_not,
+    "Equal": np.equal,
+    "NotEqual": np.not_equal,
+    "Less": np.less,
+    "LessEqual": np.less_equal,
+    "Greater": np.greater,
+    "GreaterEqual": np.greater_equal,
+    "MaskedFill": lambda values, mask, other: np.where(mask, other, values),
+    "Max": lambda values: float(values.max(initial=0.0)),
+    "Min": lambda values: float(values.min(initial=math.inf)),
+    "ClampScalar": lambda value, *ends: value or 1.0,
+}
 
 
 def _beyond(kind: Any) -> float:
@@ -37,25 +54,6 @@ def _ends(dtype: np.dtype[Any]) -> tuple[float, ...]:
         return ()
     largest = 32768.0 if dtype == HIFLOAT8 else float(ml_dtypes.finfo(dtype).max)
     return largest, -largest
-
-
-_NUMPY: dict[str, Any] = {
-    "Abs": np.abs,
-    "Sub": np.subtract,
-    "Div": np.divide,
-    "Square": np.square,
-    "LogicalNot": np.logical_not,
-    "Equal": np.equal,
-    "NotEqual": np.not_equal,
-    "Less": np.less,
-    "LessEqual": np.less_equal,
-    "Greater": np.greater,
-    "GreaterEqual": np.greater_equal,
-    "MaskedFill": lambda values, mask, other: np.where(mask, other, values),
-    "Max": lambda values: float(values.max(initial=0.0)),
-    "Min": lambda values: float(values.min(initial=math.inf)),
-    "ClampScalar": lambda value, *ends: value or 1.0,
-}
 
 
 class HostOperations:

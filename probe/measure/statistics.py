@@ -64,6 +64,7 @@ _LARGEST = float(np.finfo(np.float64).max)
 #: a dot with ones is BLAS's fastest sum
 _ROW_OF_ONES = np.ones(_ROW_LENGTH, np.float32)
 _ONES = np.ones(_FLOAT64_MAX_SIZE)
+_log = logging.getLogger("probe")
 
 
 def statistics(array: Array) -> Numbers:
@@ -330,9 +331,6 @@ STATISTICS = {
         )
     },
 }
-
-
-_log = logging.getLogger("probe")
 
 
 class OwnNumbers:

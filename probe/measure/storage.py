@@ -21,6 +21,19 @@ from probe.measure.reductions import Reductions
 from probe.measure.tensor_reader import TensorReader, local_tensor
 
 _ROW = 512  # words of a row
+#: tensors that are looked at when an output is made, and calls that run one inside of the other
+_MOST_ALIVE = 2048
+_MOST_CALLS = 64
+_OUTPUT = ".forward.output"
+ALL = 1_000_000  # more tensors than a call has
+#: calls that write their first tensor, and those that write any of them
+_WRITES_FIRST = re.compile(
+    r"(?<!_)_$|__i(add|sub|mul|truediv|floordiv|mod|pow|matmul|and|or|xor|lshift|rshift)__$|__setitem__|[Aa]ssign|[Ii]nplace"
+    r"|^Functional\.scatter_(update|add|sub|mul|div|min|max|nd_\w+)$|\.Scatter(?!Nd$)"
+)
+_WRITES_ANY = re.compile(
+    r"batch_norm|\.(Fused|Sparse)*(Apply|Momentum|Adam|SGD|Lamb|Lars)", re.IGNORECASE
+)
 
 
 def checksum(data: Any) -> int:
@@ -94,20 +107,6 @@ class DeviceChecksums:
 
 
 Checksums = Union[HostChecksums, DeviceChecksums]
-
-#: tensors that are looked at when an output is made, and calls that run one inside of the other
-_MOST_ALIVE = 2048
-_MOST_CALLS = 64
-_OUTPUT = ".forward.output"
-ALL = 1_000_000  # more tensors than a call has
-#: calls that write their first tensor, and those that write any of them
-_WRITES_FIRST = re.compile(
-    r"(?<!_)_$|__i(add|sub|mul|truediv|floordiv|mod|pow|matmul|and|or|xor|lshift|rshift)__$|__setitem__|[Aa]ssign|[Ii]nplace"
-    r"|^Functional\.scatter_(update|add|sub|mul|div|min|max|nd_\w+)$|\.Scatter(?!Nd$)"
-)
-_WRITES_ANY = re.compile(
-    r"batch_norm|\.(Fused|Sparse)*(Apply|Momentum|Adam|SGD|Lamb|Lars)", re.IGNORECASE
-)
 
 
 class Memory(NamedTuple):

@@ -22,6 +22,11 @@ from probe.private_names import installed_parts
 #: classes of these packages hold their own values, unless they have one of the names below; Parameter is of "abc"
 _OWN_VALUES = frozenset(("mindspore", "builtins", "abc"))
 _OF_SHELLS = ("_local_tensor", "__fallback__")
+Array = np.ndarray[Any, Any]
+#: MindSpore hands bfloat16, and floats of one byte, to numpy as dtypes of its own, of this kind
+_FOREIGN_KIND = "V"
+_READ_ONLY = 0x100  # PyBUF_READ
+SINGLE = np.dtype(np.float32)  # numpy's name for float32; such tensors are read fastest
 
 
 def _may_be_shell(kind: type) -> bool:
@@ -74,14 +79,6 @@ def _text(placement: Any) -> str:
     if placement.is_partial():
         return f"Partial({placement.reduce_op})"
     return "Replicate" if placement.is_replicate() else str(placement)
-
-
-Array = np.ndarray[Any, Any]
-
-#: MindSpore hands bfloat16, and floats of one byte, to numpy as dtypes of its own, of this kind
-_FOREIGN_KIND = "V"
-_READ_ONLY = 0x100  # PyBUF_READ
-SINGLE = np.dtype(np.float32)  # numpy's name for float32; such tensors are read fastest
 
 
 class MeasureError(Exception):

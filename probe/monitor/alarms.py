@@ -25,6 +25,9 @@ _log = logging.getLogger("probe")
 
 
 AlarmFunction = Callable[[Alarm], object]  # takes an alarm
+_MOST = 1000  # most alarms in anomaly.json, which is written anew with each
+#: the words of msprobe for the kinds of numbers, where they are not those of the files
+_TAGS = {"grad_unreduced": "acc_grad", "grad_reduced": "post_grad"}
 
 
 class Alarms:
@@ -67,11 +70,6 @@ class Alarms:
         if self.function is not None:
             with self._errors.guard("the function given to on_alarm()"):
                 self.function(alarm)
-
-
-_MOST = 1000  # most alarms in anomaly.json, which is written anew with each
-#: the words of msprobe for the kinds of numbers, where they are not those of the files
-_TAGS = {"grad_unreduced": "acc_grad", "grad_reduced": "post_grad"}
 
 
 class Alerts:

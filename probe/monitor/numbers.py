@@ -26,6 +26,9 @@ from probe.store.error_log import ErrorLog
 
 #: msprobe's names of numbers, in the order of ``Reductions.four``, and the keys of ``statistics``
 FOUR = {"max": "Max", "min": "Min", "mean": "Mean", "norm": "Norm"}
+#: numbers of an optimizer that are no series: they count or choose
+_NO_SERIES = frozenset(("global_step", "parameters", "groups"))
+_SAME = 1e-6
 
 
 class Later(NamedTuple):
@@ -257,11 +260,6 @@ def single(number: float) -> float:
 
 def _number(value: float | None) -> float:
     return math.nan if value is None else float(value)
-
-
-#: numbers of an optimizer that are no series: they count or choose
-_NO_SERIES = frozenset(("global_step", "parameters", "groups"))
-_SAME = 1e-6
 
 
 class Row(NamedTuple):

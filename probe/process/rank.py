@@ -12,6 +12,7 @@ import re
 from typing import Any
 
 _NUMBER = re.compile(r"[0-9]{1,9}")
+FORMAT = 1  # rises when a reader has to know of a change of the files
 
 
 def is_scheduler() -> bool:
@@ -79,9 +80,6 @@ def world_size() -> int:
     from mindspore.communication import GlobalComm, get_group_size
 
     return int(get_group_size()) if getattr(GlobalComm, "INITED", False) else sibling_count()
-
-
-FORMAT = 1  # rises when a reader has to know of a change of the files
 
 
 def run_header(ranks: RankResolver) -> dict[str, Any]:

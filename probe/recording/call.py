@@ -14,6 +14,7 @@ from probe.naming import call_names, cell_names
 from probe.pytree import Slot
 
 _NAMES = {Kind.API: call_names, Kind.CELL: cell_names}
+ReadNumber = Callable[[Any], Any]  # tensor of one element -> its number, or its record
 
 
 class Call:
@@ -52,9 +53,6 @@ class Call:
         return Entry(
             self.name(backward), parts, self.kind, self.key, self.forward, backward, stack, parents
         )
-
-
-ReadNumber = Callable[[Any], Any]  # tensor of one element -> its number, or its record
 
 
 class GradientUse(enum.Enum):

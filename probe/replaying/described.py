@@ -15,6 +15,8 @@ from probe.replaying.judging import NOT_REPLAYED, Judged
 
 #: outputs that are plain numbers -> the dtype in which they are judged
 PLAIN_DTYPES = {bool: "Bool", int: "Int64", float: "Float32"}
+#: (number of a step, of its output), (-1, number of an input), or None for a constant, whose values were recorded
+Wire = Union[tuple[int, int], None]
 
 
 class CannotReplayError(Exception):
@@ -56,10 +58,6 @@ class ReplayResult(NamedTuple):
     reason: Sentence  # why it is not replayable, or NOTHING
     golden: str  # how the golden outputs were made
     outputs: list[Judged]  # the verdict on each output
-
-
-#: (number of a step, of its output), (-1, number of an input), or None for a constant, whose values were recorded
-Wire = Union[tuple[int, int], None]
 
 
 class Program(NamedTuple):

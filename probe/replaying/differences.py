@@ -34,6 +34,14 @@ _SURE = 1e-3  # kinks of many elements may cancel in a sum, but hardly to so sma
 _FAR = 1e-3
 _FAR_ROUNDINGS = 32.0
 Load = Callable[[dict[str, Any]], Array]
+_PATTERNS = (
+    np.nan,
+    0.0,
+    3e38,
+    -1.0,
+    1e-30,
+)  # what the memory holds that a kernel may read or leave unwritten
+_SIDE = 384
 
 
 class Slope(NamedTuple):
@@ -378,16 +386,6 @@ def _remark(slope: Slope, recorded: float, allowed: float) -> Sentence:
     if abs(recorded) <= allowed:
         return say("replay.no_slope")
     return say("replay.times", times=recorded / slope.value)
-
-
-_PATTERNS = (
-    np.nan,
-    0.0,
-    3e38,
-    -1.0,
-    1e-30,
-)  # what the memory holds that a kernel may read or leave unwritten
-_SIDE = 384
 
 
 def repeat(maker: Maker, times: int) -> ReplayResult:

@@ -30,6 +30,19 @@ Item = TypeVar("Item")
 #: the files of the features that ``l2_targets`` asks for
 L2_HOOKS = ("attention_hook", "linear_hook", "moe_router_weight_hook", "moe_router_logit_hook")
 _OF_CELLS = ("actv", "actv_grad")  # the kinds of Cells
+_Series = dict[
+    str, dict[Place, dict[int, dict[str, float]]]
+]  # kind -> place -> step -> column -> number
+#: the beginning of a file's name -> the form of the names of series; other files are named by themselves
+_FORMS = {
+    "grad_unreduced": "{name}.grad",
+    "grad_reduced": "{name}.grad_in",
+    "param_updated": "{name}.param",
+    "exp_avg": "optimizer.moment1.{name}",
+    "exp_avg_sq": "optimizer.moment2.{name}",
+    **dict.fromkeys((*L2_HOOKS, "tokens_per_expert", "mg_direction"), "{name}"),
+}
+_STATISTICS = {"norm": "", "max": ".max", "min": ".min", **{name: f".{name}" for name in FEATURES}}
 
 
 class CsvFiles:
@@ -90,10 +103,6 @@ def without_lone_numbers(kind: str, rows: Mapping[Place, Item]) -> Mapping[Place
 
 # -- the series of the monitor ----------------------------------------------------------------------------------------
 
-_Series = dict[
-    str, dict[Place, dict[int, dict[str, float]]]
-]  # kind -> place -> step -> column -> number
-
 
 def write_msprobe_csv(ranks: Iterable[RankSeries], folder: str) -> list[str]:
     """Write csv files as msprobe's monitor does, in a folder for each rank; return their paths, or raise UsageError."""
@@ -153,17 +162,6 @@ def _write(folder: str, kind: str, table: Mapping[Place, dict[int, dict[str, flo
 
 
 # -- csv files as series -----------------------------------------------------------------------------------------------
-
-#: the beginning of a file's name -> the form of the names of series; other files are named by themselves
-_FORMS = {
-    "grad_unreduced": "{name}.grad",
-    "grad_reduced": "{name}.grad_in",
-    "param_updated": "{name}.param",
-    "exp_avg": "optimizer.moment1.{name}",
-    "exp_avg_sq": "optimizer.moment2.{name}",
-    **dict.fromkeys((*L2_HOOKS, "tokens_per_expert", "mg_direction"), "{name}"),
-}
-_STATISTICS = {"norm": "", "max": ".max", "min": ".min", **{name: f".{name}" for name in FEATURES}}
 
 
 class CsvSeries(RankSeries):

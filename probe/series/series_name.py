@@ -29,6 +29,10 @@ _LAST = {
 }
 _FORWARD = "forward"
 _BACKWARD = "backward"
+GRADIENT = "gradient"
+PARAMETER = "parameter"
+ACTIVATION = "activation"
+RELU = "relu"
 
 
 class Slot(NamedTuple):
@@ -164,11 +168,6 @@ def state_kind(name: str) -> str:
 
 
 # -- tensors of dumps: the name of an entry, and the place in it ------------------------------------------------------
-
-GRADIENT = "gradient"
-PARAMETER = "parameter"
-ACTIVATION = "activation"
-RELU = "relu"
 
 
 def kinds_of_tensor(name: str) -> frozenset[str]:

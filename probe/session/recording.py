@@ -28,6 +28,9 @@ from probe.store.arrays import DumpWriter
 from probe.store.run_folders import RunFolders, aside
 from probe.tasks.nan_check import LookedAt
 
+Method = TypeVar("Method", bound=Callable[..., Any])
+_log = logging.getLogger("probe")
+
 
 class State(enum.Enum):
     """The states of a session."""
@@ -61,9 +64,6 @@ class Busy:
         if self._depth:
             self._waiting = call
         return not self._depth
-
-
-Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 def serialized(method: Method) -> Method:
@@ -131,9 +131,6 @@ class StepWindow:
 def wants_rank(settings: Settings, rank: int | None) -> bool:
     """Return whether any step of this rank is to be recorded."""
     return settings.dump_enable and (not settings.rank or rank is None or rank in settings.rank)
-
-
-_log = logging.getLogger("probe")
 
 
 def tell(text: str) -> None:

@@ -40,6 +40,14 @@ _WORDS = {
     width: np.dtype(f"u{width}") for width in (1, 2, 4, 8)
 }  # the unsigned numbers of so many bytes
 _MOST_NOTE = 1_000_000  # most characters of a note
+#: the variables of the environment that are noted begin with one of these
+_PREFIXES = tuple(
+    "MS_ MINDSPORE_ HCCL_ ASCEND_ ATB_ ACLNN_ GLOG_ OMP_ OPENBLAS_ MKL_ PYTHONHASHSEED RANK DEVICE_ID".split()
+)
+_CONTEXT = "mode device_target jit_level deterministic pynative_synchronize".split()
+_PACKAGE = re.compile(r"(.+?)-(.+?)(?:-py\d[\d.]*)?\.(?:dist-info|egg-info)")
+_SITE = "site-packages"
+_MOST_FILES = 300  # at most so many files of the training's code have a checksum
 
 
 class _Modes:
@@ -317,16 +325,6 @@ def sum_of_bits(array: Array) -> int:
     width = min(array.dtype.itemsize, 8)
     words = np.ascontiguousarray(array).reshape(-1).view(_WORDS[width])
     return int(np.add.reduce(words, dtype=_WORDS[max(width, 4)]))
-
-
-#: the variables of the environment that are noted begin with one of these
-_PREFIXES = tuple(
-    "MS_ MINDSPORE_ HCCL_ ASCEND_ ATB_ ACLNN_ GLOG_ OMP_ OPENBLAS_ MKL_ PYTHONHASHSEED RANK DEVICE_ID".split()
-)
-_CONTEXT = "mode device_target jit_level deterministic pynative_synchronize".split()
-_PACKAGE = re.compile(r"(.+?)-(.+?)(?:-py\d[\d.]*)?\.(?:dist-info|egg-info)")
-_SITE = "site-packages"
-_MOST_FILES = 300  # at most so many files of the training's code have a checksum
 
 
 class Surroundings:

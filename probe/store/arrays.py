@@ -33,6 +33,26 @@ from probe.store.error_log import ErrorLog
 
 _LONGEST = 255
 _ENDING = ".npy"
+_Bytes = np.ndarray[Any, np.dtype[np.uint8]]
+_CHUNK = 262144  # bytes that are compared at once: so many stay in the processor's cache
+#: about so many bytes of an array tell which files may be equal to it, and at most so many files are read
+_SAMPLES = 64
+_MOST_FILES = 4
+#: errors of a file system, or of its rules, that allow no links at all
+_NO_LINKS = frozenset((errno.EPERM, errno.EACCES, errno.EXDEV, errno.ENOSYS, errno.ENOTSUP))
+#: bytes of the copies of arrays that are kept: comparing with a copy costs a third of comparing with its file
+_MOST_KEPT = 16 << 20
+#: bytes, and files, kept free for documents, at most; on small disks a third of those that were free at first
+_RESERVE = 64 << 20
+_FILES = 10_000
+#: bytes of a file beside its array: numpy's header, the rest of its last block, its inode
+_HEADER = 128
+_BLOCK = 4096
+_INODE = 512
+_log = logging.getLogger("probe")
+# findings of one step on the log, and in its file
+_MOST_LOGGED = 10
+_MOST_TOLD = 1000
 
 
 class ArrayWriter:
@@ -100,20 +120,6 @@ def _header(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
         text, {"descr": descr, "fortran_order": False, "shape": shape}
     )  # type: ignore[no-untyped-call]
     return text.getvalue()
-
-
-_Bytes = np.ndarray[Any, np.dtype[np.uint8]]
-
-_CHUNK = 262144  # bytes that are compared at once: so many stay in the processor's cache
-#: about so many bytes of an array tell which files may be equal to it, and at most so many files are read
-_SAMPLES = 64
-_MOST_FILES = 4
-#: errors of a file system, or of its rules, that allow no links at all
-_NO_LINKS = frozenset((errno.EPERM, errno.EACCES, errno.EXDEV, errno.ENOSYS, errno.ENOTSUP))
-
-
-#: bytes of the copies of arrays that are kept: comparing with a copy costs a third of comparing with its file
-_MOST_KEPT = 16 << 20
 
 
 @dataclass(eq=False)
@@ -208,15 +214,6 @@ def _is_equal(file: WrittenFile, start: int, content: _Bytes) -> bool:
         os.close(handle)
 
 
-#: bytes, and files, kept free for documents, at most; on small disks a third of those that were free at first
-_RESERVE = 64 << 20
-_FILES = 10_000
-#: bytes of a file beside its array: numpy's header, the rest of its last block, its inode
-_HEADER = 128
-_BLOCK = 4096
-_INODE = 512
-
-
 class _Free:
     """The free bytes or files of a disk, which is looked at rarely; ``most_kept`` are kept, at most."""
 
@@ -290,12 +287,6 @@ def _free_bytes(folder: str) -> int:
 def _free_files(folder: str) -> int:
     disk = os.statvfs(folder)
     return disk.f_favail if disk.f_files else sys.maxsize  # btrfs has no limit
-
-
-_log = logging.getLogger("probe")
-# findings of one step on the log, and in its file
-_MOST_LOGGED = 10
-_MOST_TOLD = 1000
 
 
 class DumpWriter:

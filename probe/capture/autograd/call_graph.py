@@ -17,6 +17,15 @@ from typing import Any, NamedTuple, Optional
 from probe.capture.autograd.nodes import LEAF, AutogradNodes, Key, Node
 from probe.pytree import TensorTree, leaves as leaves_of
 
+_NAME = "bprop_builder"  # part of the name of every such node, and of no other node's
+#: (place of the gradient in a hook's ``gi``, input leaf); None where the mapping cannot be proven
+Places = Optional[Sequence[tuple[int, int]]]
+ReadEdges = Callable[
+    [], list[Optional[Key]]
+]  # reads the places in the graph that the edges of a node lead to
+#: pairs of (edge, input leaf) in order, and whether edges follow on those of a container with several tensors
+_Way = tuple[tuple[tuple[int, int], ...], bool]
+
 
 class GraphInputs:
     """The places of a call's inputs in the graph before it ran (an in-place call moves them)."""
@@ -120,19 +129,6 @@ class CallGraph:
                 for (source, _), key in zip(edges, keys)
                 if key is not None and key not in inputs.keys
             ]
-
-
-_NAME = "bprop_builder"  # part of the name of every such node, and of no other node's
-
-#: (place of the gradient in a hook's ``gi``, input leaf); None where the mapping cannot be proven
-Places = Optional[Sequence[tuple[int, int]]]
-
-ReadEdges = Callable[
-    [], list[Optional[Key]]
-]  # reads the places in the graph that the edges of a node lead to
-
-#: pairs of (edge, input leaf) in order, and whether edges follow on those of a container with several tensors
-_Way = tuple[tuple[tuple[int, int], ...], bool]
 
 
 def is_compiled(name: str) -> bool:

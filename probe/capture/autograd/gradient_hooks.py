@@ -31,6 +31,13 @@ from probe.recording.step_recorder import StepRecorder
 
 #: MindSpore's backward of these changes the gradient that arrives in place: it is read before they run
 _CHANGES_ITS_GRADIENT = ("InplaceFillDiagonal",)
+#: pairs, or a function that finds them by the number of gradients
+FoundPlaces = Union[Places, Callable[[int], Places]]
+#: two lists of (place of a gradient in a hook's ``gi``, leaf): gradients of inputs, gradients of results
+_Found = tuple[list[tuple[int, int]], list[tuple[int, int]]]
+_Open = tuple[
+    int, int, Callable[[], None]
+]  # last sequence number, order, the function that closes the entry
 
 
 class GradientHooks:
@@ -203,17 +210,6 @@ def _one_node(
         recorder.end_backward(call, in_layout, arrived, out_layout, contributions)
 
     return hook
-
-
-#: pairs, or a function that finds them by the number of gradients
-FoundPlaces = Union[Places, Callable[[int], Places]]
-
-#: two lists of (place of a gradient in a hook's ``gi``, leaf): gradients of inputs, gradients of results
-_Found = tuple[list[tuple[int, int]], list[tuple[int, int]]]
-
-_Open = tuple[
-    int, int, Callable[[], None]
-]  # last sequence number, order, the function that closes the entry
 
 
 class OpenBackwardEntries:

@@ -34,6 +34,18 @@ from probe.naming import by_last_part
 from probe.recording.step_recorder import StepRecorder
 
 _log = logging.getLogger("probe")
+TASKS = ("statistics", "tensor", "structure")  # the tasks that compiled graphs support
+_WORKS = 'GRAPH_MODE supports level "L0" with the tasks "statistics", "tensor" and "structure"'
+_OR = "or mindspore.set_context(mode=mindspore.PYNATIVE_MODE)"
+_Inferred = Mapping[str, Any]  # inferred values of one argument: "shape", "dtype" and "value"
+_NOTHING = object()
+_OWN = (
+    "_compile_cache",
+    "_phase_cache",
+    "_create_time",
+    "_id",
+)  # the attributes that no two Cells share
+_BEFORE = "_set_compile_cache_dep_files"  # the method of both executors that is called right before a compilation
 
 
 class CompiledGraphs:
@@ -134,11 +146,6 @@ def device_target() -> str:
     return str(mindspore.get_context("device_target"))
 
 
-TASKS = ("statistics", "tensor", "structure")  # the tasks that compiled graphs support
-_WORKS = 'GRAPH_MODE supports level "L0" with the tasks "statistics", "tensor" and "structure"'
-_OR = "or mindspore.set_context(mode=mindspore.PYNATIVE_MODE)"
-
-
 def check_graph_settings(settings: Settings, token_range: Any) -> None:
     """Check that GRAPH_MODE supports the settings, and the argument of ``start``."""
     if not is_supported():
@@ -175,16 +182,6 @@ def check_cells(cells: Sequence[tuple[str, Any]], is_watched: bool) -> None:
             f"start(): {compiled[0]} is compiled already, and a compiled graph cannot be changed. "
             "Call start(model) before the first step, also if that step is not recorded."
         )
-
-
-_Inferred = Mapping[str, Any]  # inferred values of one argument: "shape", "dtype" and "value"
-_NOTHING = object()
-_OWN = (
-    "_compile_cache",
-    "_phase_cache",
-    "_create_time",
-    "_id",
-)  # the attributes that no two Cells share
 
 
 def _description(describe: Callable[..., tuple[Any, ...]], events: GraphCalls) -> Any:
@@ -315,9 +312,6 @@ def _optimizers(owners: Mapping[int, Any]) -> list[Any]:
         for item in found
         if any(id(parameter) in owners for parameter in getattr(item, "parameters", ()))
     ]
-
-
-_BEFORE = "_set_compile_cache_dep_files"  # the method of both executors that is called right before a compilation
 
 
 class CompilationHooks(HookGroup):

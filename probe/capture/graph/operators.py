@@ -39,6 +39,16 @@ _PLACES = (
     range(WATCHED),
     range(OUTPUT, OUTPUT + WATCHED),
 )  # the places of these gradients: of inputs, and of outputs
+_GRADIENTS = {
+    ENTER: OF_INPUT,
+    LEAVE: OF_OUTPUT,
+}  # the kind of the gradients that are watched at a place
+_NEVER = 2**31  # a step that does not come: TensorDump writes nothing
+_LATE = (
+    "files of ops.TensorDump have not arrived for {:.0f} s; values are null. The device sends them asynchronously: "
+    "docs/compiled.md has MS_DUMP_SLICE_SIZE and MS_DUMP_WAIT_TIME"
+)
+_PAUSE = 0.01  # the seconds between two looks at the folder
 
 
 class CallbackOperators:
@@ -146,17 +156,6 @@ class CallbackOperators:
         )
         operator.add_prim_attr("side_effect_io", True)  # it is neither removed nor moved
         return operator
-
-
-_GRADIENTS = {
-    ENTER: OF_INPUT,
-    LEAVE: OF_OUTPUT,
-}  # the kind of the gradients that are watched at a place
-_NEVER = 2**31  # a step that does not come: TensorDump writes nothing
-_LATE = (
-    "files of ops.TensorDump have not arrived for {:.0f} s; values are null. The device sends them asynchronously: "
-    "docs/compiled.md has MS_DUMP_SLICE_SIZE and MS_DUMP_WAIT_TIME"
-)
 
 
 class FileOperators:
@@ -308,8 +307,6 @@ class FileOperators:
 
 #: the operators that a graph reports with, and the constructs that have them
 GraphOperators = Union[CallbackOperators, FileOperators]
-
-_PAUSE = 0.01  # the seconds between two looks at the folder
 
 
 class FileFollower:

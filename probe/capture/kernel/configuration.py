@@ -47,6 +47,20 @@ CATEGORIES = (*(name for name in STATISTICS if name != "mean"), *HASHES)
 #: the largest iteration that MindSpore's counter holds, less the one that stands for "no step"
 LAST_STEP = 2**32 - 2
 _EVERY_STEP = f"0-{LAST_STEP}"
+_STATISTIC_LIST = f"a list of some of {', '.join(map(repr, CATEGORIES))}"
+Values = Mapping[str, Any]
+_STATISTICS_ALONE = 'a device computes statistics only where saved_data is "statistic"'
+_RAISING = "only the inputs of the kernel that raises are saved"
+_DEVICE_ONLY = f"a device computes only {', '.join(DEVICE_STATISTICS)}"
+_NO_STATISTICS = (
+    "MindSpore saves tensors only and would end the training; task statistics measures them"
+)
+#: tasks of level L2 that choose an op_debug_mode
+_DEBUG_MODES = {"overflow_check": OVERFLOW, "exception_dump": EXCEPTION}
+#: settings that choose calls or parts of arrays, for which MindSpore's dump has no key
+_WITHOUT_KEY = ("scope", "exclude", "tensor_list", "when", "slice")
+#: the values by key; and by key the setting that it comes from, and its value there
+_Found = tuple[dict[str, Any], dict[str, tuple[str, Any]]]
 
 
 def _numbers(*allowed: int) -> Validator:
@@ -82,7 +96,6 @@ class Key(NamedTuple):
     levels: tuple[str, ...] = LEVELS  # the jit levels that know it
 
 
-_STATISTIC_LIST = f"a list of some of {', '.join(map(repr, CATEGORIES))}"
 #: every key of MindSpore 2.10
 KEYS: Mapping[str, Key] = {
     "op_debug_mode": Key(COMMON, "number", _numbers(DUMP_ALL, OVERFLOW, EXCEPTION), DUMP_ALL),
@@ -149,9 +162,6 @@ class Platform(NamedTuple):
         return f"{self.device} at jit level O2" if self.is_whole_graph else self.device
 
 
-Values = Mapping[str, Any]
-
-
 def check_values(values: Values, platform: Platform, names: Mapping[str, tuple[str, Any]]) -> None:
     """Check the values of a configuration, and their combination on a platform; raise SettingsError with the reason.
 
@@ -163,14 +173,6 @@ def check_values(values: Values, platform: Platform, names: Mapping[str, tuple[s
     for key, reason in _refusals(values, platform):
         name, value = names[key]
         raise SettingsError(f"{name}: {shorten(value)} is refused on {platform}: {reason}")
-
-
-_STATISTICS_ALONE = 'a device computes statistics only where saved_data is "statistic"'
-_RAISING = "only the inputs of the kernel that raises are saved"
-_DEVICE_ONLY = f"a device computes only {', '.join(DEVICE_STATISTICS)}"
-_NO_STATISTICS = (
-    "MindSpore saves tensors only and would end the training; task statistics measures them"
-)
 
 
 def _refusals(values: Values, platform: Platform) -> Iterator[tuple[str, str]]:
@@ -269,12 +271,6 @@ def _refusals(values: Values, platform: Platform) -> Iterator[tuple[str, str]]:
     yield from ((key, reason) for holds, key, reason in rows if holds)
 
 
-#: tasks of level L2 that choose an op_debug_mode
-_DEBUG_MODES = {"overflow_check": OVERFLOW, "exception_dump": EXCEPTION}
-#: settings that choose calls or parts of arrays, for which MindSpore's dump has no key
-_WITHOUT_KEY = ("scope", "exclude", "tensor_list", "when", "slice")
-
-
 class Configuration(NamedTuple):
     """The content of a configuration file."""
 
@@ -334,10 +330,6 @@ def _of_section(section: str, values: Mapping[str, Any]) -> dict[str, Any]:
         key: values.get(key, row.default) for key, row in KEYS.items() if row.section == section
     }
     return {key: value for key, value in found.items() if value is not None}
-
-
-#: the values by key; and by key the setting that it comes from, and its value there
-_Found = tuple[dict[str, Any], dict[str, tuple[str, Any]]]
 
 
 def _of_settings(settings: Settings, platform: Platform, path: str) -> _Found:

@@ -40,6 +40,7 @@ _TOOL = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__
 #: of MindSpore: between the caller of an operation and its place
 _MACHINERY = ("mindspore/graph/api.py", "mindspore/common/api.py", "mindspore/ops/primitive.py")
 _PRIVATE_NAME = re.compile(r"^_Pyboost(.+?)_?Prim$")
+_log = logging.getLogger("probe")
 
 
 class OperationHooks:
@@ -216,9 +217,6 @@ class _ClassMethodPatch(Patch):
 
     def _stand_in(self, current: Any) -> Any:
         return classmethod(self._wrap(current.__func__))
-
-
-_log = logging.getLogger("probe")
 
 
 def find_primitives(cells: Iterable[Any]) -> list[tuple[str, Any]]:

@@ -41,6 +41,19 @@ GROUPS = "groups"
 UNREAD = "unread"  # the names of numbers that could not be read, with the reasons
 ReadNumber = Callable[[Any], Any]  # turns a tensor of one element into a number, or into its record
 Numbers = dict[str, Any]
+#: errors of schedules and of tensors that cannot be read
+_ERRORS = (
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    MeasureError,
+    NameError,
+    OSError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+)
+_LONGEST = 200  # characters of a reason that is the message of an error
 
 
 class Column(NamedTuple):
@@ -346,21 +359,6 @@ class OptimizerValues:
         if isinstance(step, (int, float)):
             return self._schedules.number(item, int(step))
         return read(self._schedules.tensor(item, held))
-
-
-#: errors of schedules and of tensors that cannot be read
-_ERRORS = (
-    ArithmeticError,
-    AttributeError,
-    LookupError,
-    MeasureError,
-    NameError,
-    OSError,
-    RuntimeError,
-    TypeError,
-    ValueError,
-)
-_LONGEST = 200  # characters of a reason that is the message of an error
 
 
 class _NotOne(Exception):

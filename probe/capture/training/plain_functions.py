@@ -64,6 +64,8 @@ _HOOKS = (
 )  # fmt: skip
 _DEPTH = 8  # functions and Cells below a schedule
 _MISSING = object()
+_SCHEDULES = frozenset(("mindspore.nn.learning_rate_schedule", "mindspore.nn.optim.optimizer"))
+_ATTRIBUTES = frozenset(("dtype", "shape", "size", "ndim", "T"))
 
 
 class MayDoMore(Exception):
@@ -96,9 +98,6 @@ def check_schedule(cell: Any, depth: int = 0) -> None:
         _Body(inspect.getattr_static(kind, "construct"), cell, kind, depth).check()
     if "construct" in vars(cell) or any(getattr(cell, name, None) for name in _HOOKS):
         raise MayDoMore(f"{kind.__name__} has hooks")
-
-
-_SCHEDULES = frozenset(("mindspore.nn.learning_rate_schedule", "mindspore.nn.optim.optimizer"))
 
 
 def _is_of_mindspore(value: Any) -> bool:
@@ -271,9 +270,6 @@ class _Body:
     def _closure(self) -> Mapping[str, Any]:
         cells = zip(self._function.__code__.co_freevars, self._function.__closure__ or ())
         return {name: cell.cell_contents for name, cell in cells if name != "__class__"}
-
-
-_ATTRIBUTES = frozenset(("dtype", "shape", "size", "ndim", "T"))
 
 
 def _held(cell: Any, name: str) -> Any:

@@ -39,6 +39,7 @@ _NOT_SERVED = {
     "squash_name": "",  # needs none: names are always shortened, as msprobe does on MindSpore
 }
 TIME = "%b%d_%H-%M-%S"  # the form of the times in the names of folders
+_texts = validators.list_of(validators.rule(lambda item: isinstance(item, str), "a text"))
 
 
 class TrainerConfig(NamedTuple):
@@ -116,9 +117,6 @@ def _alert(key: str, value: Any) -> tuple[Rules, bool]:
             (name, None if threshold is None else _number(f"{key}.rules.args.threshold", threshold))
         )
     return tuple(rules), bool(validators.boolean(f"{key}.dump", content.get("dump", False)))
-
-
-_texts = validators.list_of(validators.rule(lambda item: isinstance(item, str), "a text"))
 
 
 def _mapping(rows: Mapping[str, validators.Validator], key: str, value: Any) -> dict[str, Any]:

@@ -28,6 +28,8 @@ _LOST = ("door.", "dump.line_cut", "dump.unreadable")
 #: the begin of the entries, and the begin of a further one, as all recorders indent them
 _DATA = '\n "data": {'
 _NEXT = ',\n  "'
+#: lines about one file; further ones are counted
+_MOST_LINES = 5
 
 
 class Document(NamedTuple):
@@ -139,10 +141,6 @@ def _reason(error: Exception) -> Sentence | str:
     if isinstance(error, json.JSONDecodeError):
         return say("door.cut_at", line=error.lineno, column=error.colno)
     return str(error)
-
-
-#: lines about one file; further ones are counted
-_MOST_LINES = 5
 
 
 class Sieve:

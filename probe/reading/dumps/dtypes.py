@@ -35,6 +35,18 @@ _BYTES = {dtype: size for size, dtypes in _SIZES.items() for dtype in dtypes.spl
 #: APIs that only change the dtype
 CASTS = re.compile(r"(?i)to|astype|cast|type_as|type|float|half|bfloat16|double")
 _TITLES = {"casts": "show.casts", "enters": "show.half_enters", "leaves": "show.half_leaves"}
+#: worst first
+_VERDICTS = OVERFLOW, UNDERFLOW, UNKNOWN, FITS = "overflow", "underflow", "unknown", "fits"
+#: so large a part of a tensor may become zero
+_LOST = 0.01
+_HEADER = (
+    "fits.call",
+    "show.tensor",
+    "show.dtype",
+    "fits.largest",
+    "fits.overflow",
+    "fits.underflow",
+)
 
 
 def size_of(dtype: object) -> int:
@@ -131,20 +143,6 @@ def show_dtypes(run: Run, query: Query, form: str, width: int, language: str) ->
             )
         )
     return 0
-
-
-#: worst first
-_VERDICTS = OVERFLOW, UNDERFLOW, UNKNOWN, FITS = "overflow", "underflow", "unknown", "fits"
-#: so large a part of a tensor may become zero
-_LOST = 0.01
-_HEADER = (
-    "fits.call",
-    "show.tensor",
-    "show.dtype",
-    "fits.largest",
-    "fits.overflow",
-    "fits.underflow",
-)
 
 
 class Fit(NamedTuple):

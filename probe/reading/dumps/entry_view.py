@@ -15,6 +15,13 @@ from probe.reading.dumps.folders import Contents
 from probe.reading.dumps.values import Record, has_nonfinite, real
 
 CallT = TypeVar("CallT")
+#: key of an entry -> the word that stands for it in names of files and in rows; older recorders have the last two
+WORDS = {
+    "input_args": "input", "input_kwargs": "kwargs", "output": "output", "output_kwargs": "output_kwargs",
+    "input": "input", "parameters": "parameters", "grad_output": "input", "grad_input": "output",
+}  # fmt: skip
+INPUTS = ("input_args", "input_kwargs", "input", "grad_output")
+OUTPUTS = ("output", "output_kwargs", "grad_input")
 
 
 class Cell(Generic[CallT]):
@@ -72,15 +79,6 @@ def build(dump: Contents, find: Callable[[str], CallT | None]) -> Cell[CallT]:
         own = {CELL: name, GRADIENT: f"{parts.key}.forward.0"}.get(parts.kind)
         place(own or construct.get(name)).names.append(name)
     return root
-
-
-#: key of an entry -> the word that stands for it in names of files and in rows; older recorders have the last two
-WORDS = {
-    "input_args": "input", "input_kwargs": "kwargs", "output": "output", "output_kwargs": "output_kwargs",
-    "input": "input", "parameters": "parameters", "grad_output": "input", "grad_input": "output",
-}  # fmt: skip
-INPUTS = ("input_args", "input_kwargs", "input", "grad_output")
-OUTPUTS = ("output", "output_kwargs", "grad_input")
 
 
 class EntryView:

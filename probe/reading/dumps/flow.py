@@ -25,6 +25,15 @@ _FRAME = re.compile(
 )
 _BARE = re.compile(r"File (?P<file>.+), line (?P<line>\d+), in (?P<function>[^\n]*)")
 _OURS = re.compile(r"(site|dist)-packages[/\\](mindspore|probe|msprobe|torch)[/\\]")
+#: content that this many calls of a step have made is no evidence, but within one Cell
+_COMMON = 8
+_WORDS = (("input_args", "input"), ("input_kwargs", "kwargs"))
+_OUTSIDE = -1
+_BOOL = "Bool"
+#: content -> the calls that made it, each with its record
+_Made = dict[tuple[Any, ...], list[tuple[int, Any]]]
+#: makes a Link in half of the time
+_new: Callable[..., Link] = tuple.__new__
 
 
 class Frame(NamedTuple):
@@ -72,15 +81,6 @@ def user_frame(frames: Sequence[str]) -> Frame | None:
     )
 
 
-#: content that this many calls of a step have made is no evidence, but within one Cell
-_COMMON = 8
-_WORDS = (("input_args", "input"), ("input_kwargs", "kwargs"))
-_OUTSIDE = -1
-_BOOL = "Bool"
-#: content -> the calls that made it, each with its record
-_Made = dict[tuple[Any, ...], list[tuple[int, Any]]]
-
-
 class Link(NamedTuple):
     """One tensor that a call was given."""
 
@@ -92,10 +92,6 @@ class Link(NamedTuple):
     )
     #: the first call that made this content, from which views and identities pass it on; -1 for none
     root: int = _OUTSIDE
-
-
-#: makes a Link in half of the time
-_new: Callable[..., Link] = tuple.__new__
 
 
 def content_key(record: Record) -> tuple[Any, ...] | None:

@@ -28,6 +28,9 @@ _MOST_HEADER = 1 << 16
 _MOST_DIMENSIONS = 32
 #: MindSpore's name of bfloat16 in the files of its kernel dump on CPU, which numpy does not know
 _MINDSPORE_BFLOAT16 = "<E2"
+_BFLOAT16 = "BFloat16"
+#: dtypes that are stored as float32, and the names of ml_dtypes; it has none for HiFloat8
+NAMED_DTYPES = {_BFLOAT16: "bfloat16", "Float8E4M3FN": "float8_e4m3fn", "Float8E5M2": "float8_e5m2"}
 
 
 class ArrayHeader(NamedTuple):
@@ -84,11 +87,6 @@ def _dtype(descr: str) -> np.dtype[Any]:
     if dtype.itemsize < 1 or dtype.names is not None or dtype.shape:
         raise ValueError(f"its dtype {descr[:20]!r} is none of a tensor")
     return dtype
-
-
-_BFLOAT16 = "BFloat16"
-#: dtypes that are stored as float32, and the names of ml_dtypes; it has none for HiFloat8
-NAMED_DTYPES = {_BFLOAT16: "bfloat16", "Float8E4M3FN": "float8_e4m3fn", "Float8E5M2": "float8_e5m2"}
 
 
 def load(path: str | os.PathLike[str]) -> np.ndarray[Any, Any]:

@@ -33,6 +33,11 @@ from probe.reading.dumps.values import NUMBERS, SHOWN, further, has_nonfinite, r
 from probe.store import file_names
 
 _UPDATES = 8
+_KEYS = {key.lower(): key for key in SHOWN}
+COLUMNS = ("step", "rank", "cell", "tensor", "dtype", "shape", *SHOWN, "raised", "line")
+_PLACES = ("show.step", "show.rank")
+#: how many rows are shown where nothing is said: on a terminal, and of a sorted list
+ROWS = 40
 
 
 def overview(run: Run, rows: int, width: int, language: str) -> tuple[str, int]:
@@ -205,13 +210,6 @@ def _numbers(dump: Dump, rows: int, width: int, language: str) -> str:
     header = [*words(language, "show.tensor", "show.dtype", "show.shape"), *map(text.safe, keys)]
     more = [say("show.more", count=count - len(body)).text(language)] if count > len(body) else []
     return "\n".join([text.columns([header, *body], width), *more])
-
-
-_KEYS = {key.lower(): key for key in SHOWN}
-COLUMNS = ("step", "rank", "cell", "tensor", "dtype", "shape", *SHOWN, "raised", "line")
-_PLACES = ("show.step", "show.rank")
-#: how many rows are shown where nothing is said: on a terminal, and of a sorted list
-ROWS = 40
 
 
 @dataclasses.dataclass(frozen=True)

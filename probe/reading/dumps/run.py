@@ -22,6 +22,12 @@ if TYPE_CHECKING:
     from probe.series.dump_rules import Trend
     from probe.series.file import Series
 
+#: the size of numpy's header, and of the key in dump.json that names the file
+_HEADER = 128
+_KEY = len(',\n      "data_name": ".npy"')
+_SINGLE = ("BFloat16", "Float8E4M3FN", "Float8E5M2", "HiFloat8")
+_SIZES = {"Bool": 1, "Int4": 1, "Complex64": 8, "Complex128": 16, **dict.fromkeys(_SINGLE, 4)}
+
 
 class Run:
     """All dumps below a folder. One at a time is kept in memory.
@@ -197,13 +203,6 @@ def open(path: str | os.PathLike[str]) -> Run:
         if not find_series(path):
             raise
         return Run(path, [])  # a monitor that has raised no alarm
-
-
-#: the size of numpy's header, and of the key in dump.json that names the file
-_HEADER = 128
-_KEY = len(',\n      "data_name": ".npy"')
-_SINGLE = ("BFloat16", "Float8E4M3FN", "Float8E5M2", "HiFloat8")
-_SIZES = {"Bool": 1, "Int4": 1, "Complex64": 8, "Complex128": 16, **dict.fromkeys(_SINGLE, 4)}
 
 
 def estimate(folder: str, exact_dtypes: bool = False, link_equal: bool = True) -> int:

@@ -29,6 +29,12 @@ _KINDS = {
     int: "door.whole",
     float: "door.number",
 }
+_SIGNED = ("", "negative_", "positive_")
+_COUNTS = (
+    "count",
+    "nan_count",
+    *(f"{sign}{kind}_count" for kind in ("inf", "zero") for sign in _SIGNED),
+)
 
 
 def kind_of(value: Any) -> Sentence:
@@ -120,12 +126,6 @@ def objects_of(check: Check) -> Check:
     return found
 
 
-_SIGNED = ("", "negative_", "positive_")
-_COUNTS = (
-    "count",
-    "nan_count",
-    *(f"{sign}{kind}_count" for kind in ("inf", "zero") for sign in _SIGNED),
-)
 #: the record of a tensor
 RECORD: Shape = {
     "dtype": text,

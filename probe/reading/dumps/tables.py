@@ -27,6 +27,10 @@ if TYPE_CHECKING:
 #: options that name a file to be written, and those that name a folder
 _FILES = ("csv", "json", "jsonl", "xlsx", "msprobe_csv", "output", "script")
 _FOLDERS = ("msprobe_csv", "tensorboard")
+Item = TypeVar("Item")
+Row = dict[str, Any]
+COLUMNS = ("step", "rank", "cell", "call", "place", "dtype", "shape", *SHOWN, "md5", "array")
+_SHEET_ROWS = 1_048_500
 
 
 def create(path: str | os.PathLike[str], newline: str | None = None) -> TextIO:
@@ -91,13 +95,6 @@ def _why_no_file(path: str) -> Sentence | str:
         if os.path.isdir(folder)
         else say("error.no_folder_for", folder=folder)
     )
-
-
-Item = TypeVar("Item")
-Row = dict[str, Any]
-
-COLUMNS = ("step", "rank", "cell", "call", "place", "dtype", "shape", *SHOWN, "md5", "array")
-_SHEET_ROWS = 1_048_500
 
 
 class Table:

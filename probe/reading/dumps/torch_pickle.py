@@ -52,6 +52,9 @@ _NAMES = frozenset(
 )
 #: a storage's number in the archive
 _MOST_KEY = 20
+#: opcodes that push their argument, and that push one value
+_PUSHED = frozenset(("BINUNICODE", "SHORT_BINUNICODE", "BININT", "BININT1", "BININT2", "LONG1"))
+_TUPLES = {"TUPLE1": 1, "TUPLE2": 2, "TUPLE3": 3}
 
 
 class NotATensor(Exception):
@@ -90,8 +93,6 @@ class _Mark(NamedTuple):
     """The beginning of a tuple on the stack."""
 
 
-#: opcodes that push their argument, and that push one value
-_PUSHED = frozenset(("BINUNICODE", "SHORT_BINUNICODE", "BININT", "BININT1", "BININT2", "LONG1"))
 _CONSTANTS: dict[str, Any] = {
     "NEWTRUE": True,
     "NEWFALSE": False,
@@ -99,7 +100,6 @@ _CONSTANTS: dict[str, Any] = {
     "EMPTY_TUPLE": (),
     "MARK": _Mark(),
 }
-_TUPLES = {"TUPLE1": 1, "TUPLE2": 2, "TUPLE3": 3}
 
 
 def read_layout(description: bytes) -> MemoryOrder:

@@ -60,6 +60,8 @@ Leaf = tuple[str, Any]
 Record = dict[str, Any]
 Key = TypeVar("Key")
 Item = TypeVar("Item")
+_NUMBERS = ("Norm", "Max", "Min", "Mean")
+_numbers = operator.itemgetter(*_NUMBERS)
 
 
 def is_tensor(value: Any) -> bool:
@@ -286,10 +288,6 @@ def _checked(
         usual.add(key)
         return [names, kinds]
     return [[], []]
-
-
-_NUMBERS = ("Norm", "Max", "Min", "Mean")
-_numbers = operator.itemgetter(*_NUMBERS)
 
 
 def record_sharer(odd: list[str]) -> Callable[[dict[str, Any]], dict[str, Any]]:

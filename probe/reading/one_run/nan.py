@@ -41,6 +41,27 @@ _DIVISIONS = (
     r"(__r?truediv__|__r?div__|true_?div(ide)?|real_?div|div(_?mod)?s?(ide)?(_?ext)?|floor_?div(ide)?|__floordiv__|"
     r"__r?mod__|fmod|remainder)$"
 )
+#: reasons that need -Inf in the input: a row in which nothing else is
+_ROWS = re.compile(r"(log_?)?softmax(_?ext)?$|__r?sub__$|sub(_?ext)?$|logsumexp$", re.IGNORECASE)
+_ENTROPY = re.compile(r"cross_?entropy|nll_?loss", re.IGNORECASE)
+_MEANS = re.compile(
+    r"(reduce)?_?(mean|std|var)(_?ext)?$|^(mse|l1|smooth_?l1|huber)_?loss", re.IGNORECASE
+)
+_HYPERBOLIC = re.compile(r"^(sinh?|cosh?|asinh|acosh)$")
+#: kinds of findings
+MADE = "made"
+NAN_OF_INF = "NaN of Inf"
+GIVEN = "given"
+GRADIENT_MADE = "gradient"
+RECEIVED = "communication"
+_ROAD = 5
+NEAR = 0.9
+#: dtype -> its largest number, of dtypes that overflow soon
+LARGEST = {"Float16": 65504.0, "HiFloat8": 32768.0, "Float8E4M3FN": 448.0}
+#: the kind of a finding, the place in the call, and the sentence
+_Judged = tuple[str, str, Sentence]
+_INPUTS = ("input_args", "input_kwargs", "input", "parameters")
+_OUTPUTS = ("output", "output_kwargs")
 
 
 class Reason(NamedTuple):
@@ -89,13 +110,6 @@ REASONS = (
     Reason(r"(__)?pow(__)?$", "0", "why.power_zero", lambda x: x == 0, _touches_zero),
     Reason(r"exp(2|m1)?$", "0", "why.exp", lambda x: x > 88, lambda low, high: high > 88),
 )
-#: reasons that need -Inf in the input: a row in which nothing else is
-_ROWS = re.compile(r"(log_?)?softmax(_?ext)?$|__r?sub__$|sub(_?ext)?$|logsumexp$", re.IGNORECASE)
-_ENTROPY = re.compile(r"cross_?entropy|nll_?loss", re.IGNORECASE)
-_MEANS = re.compile(
-    r"(reduce)?_?(mean|std|var)(_?ext)?$|^(mse|l1|smooth_?l1|huber)_?loss", re.IGNORECASE
-)
-_HYPERBOLIC = re.compile(r"^(sinh?|cosh?|asinh|acosh)$")
 
 
 def why(call: Call) -> Sentence:
@@ -214,22 +228,6 @@ def _array(tensor: Any) -> Any:
     except UsageError:
         return None
     return array.astype(np.float64) if list(array.shape) == list(tensor.shape or []) else None
-
-
-#: kinds of findings
-MADE = "made"
-NAN_OF_INF = "NaN of Inf"
-GIVEN = "given"
-GRADIENT_MADE = "gradient"
-RECEIVED = "communication"
-_ROAD = 5
-NEAR = 0.9
-#: dtype -> its largest number, of dtypes that overflow soon
-LARGEST = {"Float16": 65504.0, "HiFloat8": 32768.0, "Float8E4M3FN": 448.0}
-#: the kind of a finding, the place in the call, and the sentence
-_Judged = tuple[str, str, Sentence]
-_INPUTS = ("input_args", "input_kwargs", "input", "parameters")
-_OUTPUTS = ("output", "output_kwargs")
 
 
 class Found(NamedTuple):

@@ -41,6 +41,13 @@ _LEAST_WHOLE = (
     2  # a rank with so many parameters, all of them other than elsewhere, is apart as a whole
 )
 UNKNOWN = "unknown"
+#: the sentence of each reason; that most ranks share a value stands in the sentence itself
+_WHY = {
+    PLACED: "ranks.why_placed",
+    REDUCED: "ranks.why_reduced",
+    GRADIENT: "ranks.why_gradient",
+    BEFORE: "ranks.why_before",
+}
 
 
 @dataclass(frozen=True)
@@ -207,15 +214,6 @@ def _finding(
 
 def _more(names: Sequence[str]) -> Sentence:
     return say("ranks.more", count=len(names) - 1) if len(names) > 1 else NOTHING
-
-
-#: the sentence of each reason; that most ranks share a value stands in the sentence itself
-_WHY = {
-    PLACED: "ranks.why_placed",
-    REDUCED: "ranks.why_reduced",
-    GRADIENT: "ranks.why_gradient",
-    BEFORE: "ranks.why_before",
-}
 
 
 def _why(reason: str) -> Sentence:

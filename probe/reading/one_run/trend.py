@@ -23,6 +23,9 @@ from probe.series.rules import IN_DUMPS, RULES
 from probe.series.series_name import kind_of, parse
 from probe.store.file_names import Rank
 
+_BARS = " .:-=+*#%@"
+_Item = TypeVar("_Item")
+
 
 @dataclass(frozen=True)
 class TrendFinding(Finding):
@@ -33,9 +36,6 @@ class TrendFinding(Finding):
     rank: Rank
     step: int
     said: Sentence  # one sentence about it
-
-
-_BARS = " .:-=+*#%@"
 
 
 def findings(
@@ -118,9 +118,6 @@ def findings_of(
         said = say("trend.alarm", rule=alarm.rule, said=alarm.said)
         found.append(TrendFinding(alarm.rule, alarm.series, rank, alarm.step, said))
     return found
-
-
-_Item = TypeVar("_Item")
 
 
 def thinned(items: Sequence[_Item], most: int, number: Callable[[_Item], float]) -> Sequence[_Item]:

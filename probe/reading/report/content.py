@@ -48,6 +48,12 @@ WHOLE = 300_000
 _HARD = frozenset(
     kinds.VERDICTS.index(verdict) for verdict in ("differs", "shape", "one side", "argument")
 )
+_MOST = 200
+_LINES = ("loss", "norm", "learning_rate", "global_norm")  # of the recorded steps
+_PACKAGES = re.compile(r"^.*[/\\](?:site|dist)-packages[/\\]")
+_LIBRARY = re.compile(r"^.*[/\\]lib[/\\]python3(?:\.\d+)?[/\\]")
+_INSTALLED = re.compile(r"[/\\](?:(?:site|dist)-packages|lib[/\\]python3(?:\.\d+)?)[/\\]")
+_LONG = 500
 
 
 class Merged:
@@ -180,10 +186,6 @@ def marked(part: Part) -> tuple[list[int], list[int]]:
             calls.append(place)
             rows += own
     return calls, rows
-
-
-_MOST = 200
-_LINES = ("loss", "norm", "learning_rate", "global_norm")  # of the recorded steps
 
 
 @dataclass
@@ -439,12 +441,6 @@ class ContentMaker:
 def _number(value: float | None) -> float | str | None:
     """Return a number for JSON, which has neither NaN nor Inf."""
     return value if value is None or math.isfinite(value) else str(value)
-
-
-_PACKAGES = re.compile(r"^.*[/\\](?:site|dist)-packages[/\\]")
-_LIBRARY = re.compile(r"^.*[/\\]lib[/\\]python3(?:\.\d+)?[/\\]")
-_INSTALLED = re.compile(r"[/\\](?:(?:site|dist)-packages|lib[/\\]python3(?:\.\d+)?)[/\\]")
-_LONG = 500
 
 
 class Code:

@@ -49,6 +49,41 @@ MISSING_DOUBLE = 5e-324
 _LARGEST = 3.4028234e38
 _SMALLEST = 2e-45
 _LEVEL = 6
+#: the states of a call, in the order of their weight; the page has the words
+STATES = ("ok", "unknown", "close_to_overflow", "finding", "carried", "only_a", "only_b", "argument", "grown", "nan",
+          "independent", "origin")  # fmt: skip
+OK, UNKNOWN, NEAR, FINDING, CARRIED, ONLY_A, ONLY_B, ARGUMENT, GROWN, NAN, INDEPENDENT, ORIGIN = (
+    range(len(STATES))
+)
+#: the verdicts on a place of a call, as the comparison has them
+VERDICTS = (
+    "", "same", "equal numbers", "other bits", "close", "near zero", "differs", "shape", "one side", "unknown",
+    "argument", "transposed", "not combined", "other batch",
+)  # fmt: skip
+_CODES = {verdict: code for code, verdict in enumerate(VERDICTS)}
+_VALUE = 300
+#: key of an entry -> the sentence about it
+_NOTES = {"raised": "report.raised", "pending": "report.pending", "error": "report.error"}
+CALL_COLUMNS = {
+    "name": "i",
+    "name_a": "i",
+    "cell": "i",
+    "how": "B",
+    "state": "B",
+    "stack": "i",
+    "rows": "i",
+}
+ROW_COLUMNS = {
+    "place": "i", "verdict": "B", "type_a": "i", "type_b": "i", "value_a": "i", "value_b": "i", "producer": "i",
+    "exact": "B",
+}  # fmt: skip
+ROW_NUMBERS = ("rel", "abs", *(f"{name}_{side}" for name in NUMBERS for side in "ab"))
+#: which table of texts a column's numbers belong to
+TABLES = {
+    "name": "names", "name_a": "names", "cell": "cells", "how": "hows", "stack": "stacks", "place": "places",
+    "type_a": "types", "type_b": "types", "value_a": "values", "value_b": "values",
+}  # fmt: skip
+Column = Union["array[int]", "array[float]"]
 
 
 class Texts:
@@ -127,44 +162,6 @@ def _little(column: array[Any]) -> bytes:
 
 def _letters(content: bytes) -> str:
     return base64.b64encode(gzip.compress(content, _LEVEL, mtime=0)).decode("ascii")
-
-
-#: the states of a call, in the order of their weight; the page has the words
-STATES = ("ok", "unknown", "close_to_overflow", "finding", "carried", "only_a", "only_b", "argument", "grown", "nan",
-          "independent", "origin")  # fmt: skip
-OK, UNKNOWN, NEAR, FINDING, CARRIED, ONLY_A, ONLY_B, ARGUMENT, GROWN, NAN, INDEPENDENT, ORIGIN = (
-    range(len(STATES))
-)
-#: the verdicts on a place of a call, as the comparison has them
-VERDICTS = (
-    "", "same", "equal numbers", "other bits", "close", "near zero", "differs", "shape", "one side", "unknown",
-    "argument", "transposed", "not combined", "other batch",
-)  # fmt: skip
-_CODES = {verdict: code for code, verdict in enumerate(VERDICTS)}
-_VALUE = 300
-#: key of an entry -> the sentence about it
-_NOTES = {"raised": "report.raised", "pending": "report.pending", "error": "report.error"}
-CALL_COLUMNS = {
-    "name": "i",
-    "name_a": "i",
-    "cell": "i",
-    "how": "B",
-    "state": "B",
-    "stack": "i",
-    "rows": "i",
-}
-ROW_COLUMNS = {
-    "place": "i", "verdict": "B", "type_a": "i", "type_b": "i", "value_a": "i", "value_b": "i", "producer": "i",
-    "exact": "B",
-}  # fmt: skip
-ROW_NUMBERS = ("rel", "abs", *(f"{name}_{side}" for name in NUMBERS for side in "ab"))
-#: which table of texts a column's numbers belong to
-TABLES = {
-    "name": "names", "name_a": "names", "cell": "cells", "how": "hows", "stack": "stacks", "place": "places",
-    "type_a": "types", "type_b": "types", "value_a": "values", "value_b": "values",
-}  # fmt: skip
-
-Column = Union["array[int]", "array[float]"]
 
 
 @dataclass

@@ -65,6 +65,16 @@ _LOWEST = -12.0
 _HIGHEST = 0.0
 _MOST = 6
 _MOST_ELEMENTS = 1 << 24
+#: above this size a page is slow to open, and mails refuse it
+LARGE = 30_000_000
+_HERE = os.path.dirname(os.path.abspath(__file__))
+#: the scripts, in the order in which they are joined
+SCRIPTS = (
+    "vendor/uPlot.iife.min.js", "page/language.js", "page/data.js", "page/elements.js", "page/strip.js",
+    "page/table.js", "page/lines.js", "page/monitor.js", "page/overview.js", "page/tree.js", "page/calls.js",
+    "page/call.js", "page/steps.js", "page/ranks.js", "page/follow.js", "page/main.js",
+)  # fmt: skip
+STYLES = ("vendor/uPlot.min.css", "page/page.css")
 
 
 def run_part(folder: DumpFolder, snapshots: Snapshots | None = None) -> Part:
@@ -259,10 +269,6 @@ def histogram(a: Any, b: Any) -> list[int] | None:
     return [int(count) for count in np.bincount(places, minlength=BINS)]
 
 
-#: above this size a page is slow to open, and mails refuse it
-LARGE = 30_000_000
-
-
 class Wishes(NamedTuple):
     """The wishes of the user for a report."""
 
@@ -405,16 +411,6 @@ def save(
     return Outcome(
         content.head.status, size, calls, content.merged.dropped, content.unread, content.head.whole
     )
-
-
-_HERE = os.path.dirname(os.path.abspath(__file__))
-#: the scripts, in the order in which they are joined
-SCRIPTS = (
-    "vendor/uPlot.iife.min.js", "page/language.js", "page/data.js", "page/elements.js", "page/strip.js",
-    "page/table.js", "page/lines.js", "page/monitor.js", "page/overview.js", "page/tree.js", "page/calls.js",
-    "page/call.js", "page/steps.js", "page/ranks.js", "page/follow.js", "page/main.js",
-)  # fmt: skip
-STYLES = ("vendor/uPlot.min.css", "page/page.css")
 
 
 def read(name: str) -> str:

@@ -40,6 +40,7 @@ _LAYOUTS = tuple(
         ),
     )
 )
+_OP_NUMBER = re.compile(r"-op\d+$")
 
 
 class Place(NamedTuple):
@@ -91,9 +92,6 @@ def locate(path: str) -> Place:
         known.get("graph", ""),
         os.path.basename(whole) == CONSTANTS,
     )
-
-
-_OP_NUMBER = re.compile(r"-op\d+$")
 
 
 class _Item(NamedTuple):

@@ -51,6 +51,10 @@ _ARRAY = re.compile(
     r"(?P<op_type>[^.]+)\.(?P<op_name>.+)\.(?P<task>\d+)\.(?P<stream>\d+)\.(?P<timestamp>\d+)"
     r"\.(?P<io>input|output)\.(?P<slot>\d{1,4})\.(?P<format>[^.]+)(?:\.(?P<dtype>\w+))?\.npy"
 )
+#: above the number of inputs or outputs of any kernel, as in names of files
+_SLOTS = 10_000
+#: no float holds this number
+_LARGEST = 1 << 1023
 
 
 class ArrayName(NamedTuple):
@@ -101,12 +105,6 @@ def parse(name: str) -> ArrayName | None:
         match["format"],
         match["dtype"] or "",
     )
-
-
-#: above the number of inputs or outputs of any kernel, as in names of files
-_SLOTS = 10_000
-#: no float holds this number
-_LARGEST = 1 << 1023
 
 
 def read_mapping(folder: str, notes: list[Sentence]) -> dict[str, str]:

@@ -54,6 +54,13 @@ _LEAST_SIZE = 64
 #: powers of two from here on are taken for loss scales
 _LEAST_SCALE = 64.0
 _NORMS = re.compile(r"norm", re.IGNORECASE)
+#: optimizers whose update is the gradient times the rate; FTRL, Adagrad, RMSProp, Rprop and LARS scale it
+_LINEAR = frozenset(("SGD", "Momentum"))
+#: the statistics of a norm, which the forward itself changes
+_MOVING = ("moving_mean", "moving_variance", "running_mean", "running_var", "num_batches_tracked")
+_FEW = 2
+#: calls that only copy: they do not explain a value
+_COPIES = re.compile(r"^(assign|copy_|inplace_?copy|load)", re.IGNORECASE)
 
 
 def in_step(step: Step) -> Iterator[HealthFinding]:
@@ -193,10 +200,6 @@ def _is_plain(step: Step, name: str) -> bool:
     return name.endswith(("bias", "beta", "gamma")) or bool(_NORMS.search(kind))
 
 
-#: optimizers whose update is the gradient times the rate; FTRL, Adagrad, RMSProp, Rprop and LARS scale it
-_LINEAR = frozenset(("SGD", "Momentum"))
-
-
 def bound(update: Update, name: str, size: int) -> float | None:
     """Return how far an update can change the norm of a parameter; None where its kind is not known."""
     rate = update.number("learning_rate", name)
@@ -211,13 +214,6 @@ def bound(update: Update, name: str, size: int) -> float | None:
         return None  # how much the steps before have gathered is not known
     kind = update.name.rpartition(f".{FORWARD}.")[0].rpartition(".")[2]
     return 4 * rate * entered if kind in _LINEAR else None
-
-
-#: the statistics of a norm, which the forward itself changes
-_MOVING = ("moving_mean", "moving_variance", "running_mean", "running_var", "num_batches_tracked")
-_FEW = 2
-#: calls that only copy: they do not explain a value
-_COPIES = re.compile(r"^(assign|copy_|inplace_?copy|load)", re.IGNORECASE)
 
 
 class Kept(NamedTuple):

@@ -49,6 +49,10 @@ from probe.store.file_names import Rank
 #: rules in the order in which their findings explain each other
 _ORDER = ("guard", "NaN/Inf", "ranks", "loss", "mode", "gradient ends", "held twice", "unused", "zero gradient",
           "not held", "no update", "not updated", "in place", "numbers", "decay")  # fmt: skip
+#: the kinds of findings about ranks that a healthy training may have
+_MAY_BE = {"data": SUSPICIOUS, "outlier": SUSPICIOUS, UNKNOWN: NOTE}
+#: how many findings are shown where nothing is said
+ROWS = 12
 
 
 class StepFacts(NamedTuple):
@@ -143,10 +147,6 @@ def over_ranks(digests: Sequence[Digest]) -> list[HealthFinding]:
     """Return the findings of ``probe ranks``."""
     is_several = len({item.rank for item in digests}) > 1
     return [_of_ranks(item) for item in check_digests(digests).all] if is_several else []
-
-
-#: the kinds of findings about ranks that a healthy training may have
-_MAY_BE = {"data": SUSPICIOUS, "outlier": SUSPICIOUS, UNKNOWN: NOTE}
 
 
 def _of_ranks(item: RankFinding) -> HealthFinding:
@@ -245,10 +245,6 @@ def in_order(found: Sequence[HealthFinding]) -> list[HealthFinding]:
     return sorted(
         kept.values(), key=lambda item: (WEIGHTS.index(item.weight), _ORDER.index(item.rule))
     )
-
-
-#: how many findings are shown where nothing is said
-ROWS = 12
 
 
 class RunCheck:

@@ -39,6 +39,13 @@ _NO_VALUE = re.compile(
     r"(shape|size|rank|dtype|ndim|zeros|ones|full|empty)(op|_op|_like|like)?$", re.IGNORECASE
 )
 _FLOATS = ("Float", "BFloat", "Complex", "HiFloat")
+_HALF = 0.5
+SAME_NAME = "#"  # stands behind a name that another parameter has; a number follows it
+#: so small a part of a parameter is lost when it is added; that of 16 bits tells of parameters that stand still
+_ROUNDING = {"Float16": 1e-3, "BFloat16": 8e-3}
+_OF_FLOAT32 = 5e-7
+#: Cells that compute something else in training mode
+_BY_MODE = re.compile(r"BatchNorm|Dropout|DropPath|StochasticDepth|DropBlock", re.IGNORECASE)
 
 
 class End(NamedTuple):
@@ -166,13 +173,6 @@ class EndFinder:
                     names = {"last": self._flow.names[last], "next": self._flow.names[place]}
                     return End(last, say("health.left", **names), True)
         return End(last, say("health.unused_output", name=self._flow.names[last]), False)
-
-
-_HALF = 0.5
-SAME_NAME = "#"  # stands behind a name that another parameter has; a number follows it
-#: so small a part of a parameter is lost when it is added; that of 16 bits tells of parameters that stand still
-_ROUNDING = {"Float16": 1e-3, "BFloat16": 8e-3}
-_OF_FLOAT32 = 5e-7
 
 
 class Trained(NamedTuple):
@@ -520,10 +520,6 @@ def trained_models(snapshot: RunSnapshot, steps: Sequence[int]) -> dict[str, str
         for path, kind in roots.items()
         if any(path not in evaluating for evaluating in modes_of_steps)
     }
-
-
-#: Cells that compute something else in training mode
-_BY_MODE = re.compile(r"BatchNorm|Dropout|DropPath|StochasticDepth|DropBlock", re.IGNORECASE)
 
 
 def modes(snapshot: RunSnapshot, steps: list[int], held: set[str]) -> Iterator[HealthFinding]:
