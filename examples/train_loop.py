@@ -33,9 +33,8 @@ def main():
     optimizer = nn.Adam(net.trainable_params(), 1e-2)
     gradient = ms.value_and_grad(lambda x, y: loss_of(net(x), y), None, optimizer.parameters)
 
-    debugger = PrecisionDebugger(
-        config_path=os.path.join(HERE, "config.json"), dump_path=arguments.dump_path
-    )
+    config = os.path.join(HERE, "config.json")
+    debugger = PrecisionDebugger(config_path=config, dump_path=arguments.dump_path)
     for step, (x, y) in zip(range(arguments.steps), batches()):
         debugger.start(net)
         loss, gradients = gradient(x, y)

@@ -6,15 +6,53 @@ MsprobeStep is for Model.train, and MsprobeInitStep numbers its first step. Trai
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from mindspore.train.callback import Callback
 
-from probe.debugger import PrecisionDebugger
-from probe.errors import UsageError
+from probe.debugger import PrecisionDebugger, session_of_process
+from probe.errors import UsageError, raised_at_caller
+
+if TYPE_CHECKING:
+    from probe.session.session import Session
 
 
-class MsprobeStep(Callback):  # type: ignore[misc]  # MindSpore has no types
+class SessionStep(Callback):  # type: ignore[misc]  # MindSpore has no types
+    """A callback of ``Model.train`` that records every step in the session that a function returns."""
+
+    def __init__(self, session: Callable[[], Session]) -> None:
+        super().__init__()
+        self._session = session
+        self._network: Any = None
+
+    def on_train_begin(self, run_context: Any) -> None:
+        """Find the network. Calls recorded before training are discarded: they belong to no step."""
+        arguments = run_context.original_args()
+        network = getattr(arguments, "network", None)
+        loss = getattr(arguments, "loss_fn", None)
+        self._network = self._session().ask(
+            lambda recording: recording.begin_training(network, loss)
+        )
+
+    @raised_at_caller
+    def on_train_step_begin(self, run_context: Any) -> None:
+        """Begin to record."""
+        self._session().start(self._network)
+        self._network = None  # the session keeps it
+
+    @raised_at_caller
+    def on_train_step_end(self, run_context: Any) -> None:
+        """End the step."""
+        self._session().stop()
+        self._session().step()
+
+    def on_train_end(self, run_context: Any) -> None:
+        """Remove all hooks, also if the last step was cut short."""
+        self._session().stop()
+
+
+class MsprobeStep(SessionStep):
     """A callback of ``Model.train`` that records every training step.
 
     The model is the network of ``Model``, unless ``debugger.start(model)`` was called before training. The loss Cell of
@@ -29,32 +67,8 @@ class MsprobeStep(Callback):  # type: ignore[misc]  # MindSpore has no types
     """
 
     def __init__(self, debugger: PrecisionDebugger) -> None:
-        super().__init__()
-        self._debugger = _checked("MsprobeStep", debugger)
-        self._network: Any = None
-
-    def on_train_begin(self, run_context: Any) -> None:
-        """Find the network. Calls recorded before training are discarded: they belong to no step."""
-        arguments = run_context.original_args()
-        network = getattr(arguments, "network", None)
-        loss = getattr(arguments, "loss_fn", None)
-        self._network = self._debugger._session.ask(
-            lambda recording: recording.begin_training(network, loss)
-        )
-
-    def on_train_step_begin(self, run_context: Any) -> None:
-        """Begin to record."""
-        self._debugger.start(self._network)
-        self._network = None  # the debugger keeps it
-
-    def on_train_step_end(self, run_context: Any) -> None:
-        """End the step."""
-        self._debugger.stop()
-        self._debugger.step()
-
-    def on_train_end(self, run_context: Any) -> None:
-        """Remove all hooks, also if the last step was cut short."""
-        self._debugger.stop()
+        _checked("MsprobeStep", debugger)
+        super().__init__(session_of_process)
 
 
 class MsprobeInitStep(Callback):  # type: ignore[misc]  # MindSpore has no types

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from mindspore import nn
 
     from probe.series.alarm import Alarm
-    from probe.session.session import Session
+    from probe.session.session import Session, StepObserver
 
     Models = Union[
         nn.Cell, list[nn.Cell], tuple[nn.Cell, ...]
@@ -70,55 +70,8 @@ class PrecisionDebugger:
         level: str | None = None,
         step: Any = None,
     ) -> None:
-        self._take(ConfigFile(config_path, task=task, dump_path=dump_path, level=level, step=step))
-
-    @classmethod
-    def of(cls, source: ConfigFile) -> PrecisionDebugger:
-        """Return a debugger with the settings of a file and of arguments, as ``probe run`` makes it."""
-        debugger = cls.__new__(cls)
-        debugger._take(source)
-        return debugger
-
-    def _take(self, source: ConfigFile) -> None:
-        from probe.golden.golden_recording import GoldenRecording
-        from probe.monitor.monitor_recording import MonitorRecording  # imports MindSpore
-        from probe.session.dump_recording import DumpRecording
-        from probe.session.kernel_recording import KernelRecording
-        from probe.session.recording import State
-        from probe.session.session import Session
-
-        settings = source.load()
-        before = self._living_session()
-        is_open = before is not None and before.state is not State.CLOSED
-        # only dump_enable differs: keep the session; the next start() reads the file again
-        if (
-            before
-            and is_open
-            and replace(before.settings, dump_enable=settings.dump_enable) == settings
-        ):
-            self._session = before
-            before.continue_again()
-            return
-        is_monitor = settings.task == "monitor"
-        plain = GoldenRecording if settings.golden else DumpRecording
-        kind = (
-            KernelRecording if settings.level == "L2" else MonitorRecording if is_monitor else plain
-        )
-        self._session = Session(settings, source, kind, before)
-        if before:
-            atexit.unregister(before.close)
-        if before and is_open:
-            before.hand_over()
-            fate = "the dump of the one before in %s is complete"
-            if settings.dump_path == before.folder:
-                fate = "so did the one before: steps of the same number in %s are replaced"
-            _log.warning(
-                f"a new PrecisionDebugger records into %s; {fate}",
-                settings.dump_path,
-                before.folder,
-            )
-        atexit.register(self._session.close)
-        PrecisionDebugger._living = weakref.ref(self._session)
+        source = ConfigFile(config_path, task=task, dump_path=dump_path, level=level, step=step)
+        self._session = open_session(source)
 
     def __repr__(self) -> str:
         settings = self._session.settings
@@ -149,7 +102,7 @@ class PrecisionDebugger:
             UsageError: for arguments that are not allowed, for settings that GRAPH_MODE does not support, if the model
                 is compiled already, and if ``dump_path`` holds another run's dump.
         """
-        cls._session_of_process().start(model, token_range, rank_id)
+        session_of_process().start(model, token_range, rank_id)
 
     @classmethod
     def recording(
@@ -179,7 +132,7 @@ class PrecisionDebugger:
         MindSpore is then in its original state, except for communication handles that are still in flight. Until
         ``step``, a later backward still adds its entries, and waiting for such a handle still adds the output.
         """
-        cls._session_of_process().stop()
+        session_of_process().stop()
 
     forward_backward_dump_end = stop  # its name in older versions of msprobe
 
@@ -187,7 +140,7 @@ class PrecisionDebugger:
     @raised_at_caller
     def step(cls) -> None:
         """End the step: its documents are complete, and the next start belongs to the next step. Implies ``stop``."""
-        cls._session_of_process().step()
+        session_of_process().step()
 
     @classmethod
     @raised_at_caller
@@ -197,7 +150,7 @@ class PrecisionDebugger:
         Raises:
             UsageError: when ``step`` is no whole number from 0, and between start and stop.
         """
-        cls._session_of_process().begin_at(step)
+        session_of_process().begin_at(step)
 
     @classmethod
     @raised_at_caller
@@ -218,7 +171,7 @@ class PrecisionDebugger:
             PrecisionDebugger.save(logits, "logits")
             PrecisionDebugger.step()
         """
-        cls._session_of_process().save(variable, name, save_backward)
+        session_of_process().save(variable, name, save_backward)
 
     @classmethod
     @raised_at_caller
@@ -236,7 +189,7 @@ class PrecisionDebugger:
 
             debugger.log("validation loss", 0.31)
         """
-        cls._session_of_process().ask(lambda recording: recording.log(name, number))
+        session_of_process().ask(lambda recording: recording.log(name, number))
 
     @classmethod
     @raised_at_caller
@@ -250,7 +203,7 @@ class PrecisionDebugger:
 
             debugger.on_alarm(lambda alarm: print(alarm.sentence))
         """
-        cls._session_of_process().ask(lambda recording: recording.set_alarm_function(function))
+        session_of_process().ask(lambda recording: recording.set_alarm_function(function))
 
     @classmethod
     @raised_at_caller
@@ -266,7 +219,7 @@ class PrecisionDebugger:
 
             PrecisionDebugger.note(learning_rate=3e-4, config=args)
         """
-        cls._session_of_process().note(values)
+        session_of_process().note(values)
 
     @classmethod
     @raised_at_caller
@@ -284,7 +237,7 @@ class PrecisionDebugger:
 
             print(f"{PrecisionDebugger.estimate() / 1e9:.1f} GB a step")
         """
-        return cls._session_of_process().estimate()
+        return session_of_process().estimate()
 
     @classmethod
     @raised_at_caller
@@ -303,7 +256,7 @@ class PrecisionDebugger:
 
             PrecisionDebugger.register_custom_api(attention, "flash", "Mine")  # Mine.flash.0.forward
         """
-        cls._session_of_process().register(module, api_name, api_prefix)
+        session_of_process().register(module, api_name, api_prefix)
 
     @classmethod
     @raised_at_caller
@@ -313,7 +266,7 @@ class PrecisionDebugger:
         Raises:
             UsageError: when it was not registered.
         """
-        cls._session_of_process().restore(module, api_name)
+        session_of_process().restore(module, api_name)
 
     @classmethod
     @raised_at_caller
@@ -325,22 +278,9 @@ class PrecisionDebugger:
             PrecisionDebugger.close()
             debugger = PrecisionDebugger(config_path="config.json")  # a new one
         """
-        session = cls._living_session()
+        session = living_session()
         if session is not None:
             session.close()  # at exit it is closed again, and so it lives: it knows the folders of this process
-
-    @classmethod
-    def _session_of_process(cls) -> Session:
-        session = cls._living_session()
-        if session is None:
-            raise UsageError(
-                "there is no PrecisionDebugger yet: make one with PrecisionDebugger(config_path=...)"
-            )
-        return session
-
-    @staticmethod
-    def _living_session() -> Session | None:
-        return PrecisionDebugger._living() if PrecisionDebugger._living is not None else None
 
 
 class RecordingBlock:
@@ -357,3 +297,62 @@ class RecordingBlock:
     @raised_at_caller
     def __exit__(self, *error: object) -> None:
         self._debugger.stop()
+
+
+def open_session(source: ConfigFile, observer: StepObserver | None = None) -> Session:
+    """Return the session of this process with these settings: a new one, or that which has them already.
+
+    ``observer`` is told the steps of a new one.
+    """
+    from probe.golden.golden_recording import GoldenRecording
+    from probe.monitor.monitor_recording import MonitorRecording  # imports MindSpore
+    from probe.session.dump_recording import DumpRecording
+    from probe.session.kernel_recording import KernelRecording
+    from probe.session.recording import State
+    from probe.session.session import Session
+
+    settings = source.load()
+    before = living_session()
+    is_open = before is not None and before.state is not State.CLOSED
+    # only dump_enable differs: keep the session; the next start() reads the file again
+    if (
+        before
+        and is_open
+        and replace(before.settings, dump_enable=settings.dump_enable) == settings
+    ):
+        before.continue_again()
+        return before
+    is_monitor = settings.task == "monitor"
+    plain = GoldenRecording if settings.golden else DumpRecording
+    kind = KernelRecording if settings.level == "L2" else MonitorRecording if is_monitor else plain
+    session = Session(settings, source, kind, before, observer)
+    if before:
+        atexit.unregister(before.close)
+    if before and is_open:
+        before.hand_over()
+        fate = "the dump of the one before in %s is complete"
+        if settings.dump_path == before.folder:
+            fate = "so did the one before: steps of the same number in %s are replaced"
+        _log.warning(
+            f"a new PrecisionDebugger records into %s; {fate}",
+            settings.dump_path,
+            before.folder,
+        )
+    atexit.register(session.close)
+    PrecisionDebugger._living = weakref.ref(session)
+    return session
+
+
+def session_of_process() -> Session:
+    """Return the session of this process; raise UsageError where no debugger was made."""
+    session = living_session()
+    if session is None:
+        raise UsageError(
+            "there is no PrecisionDebugger yet: make one with PrecisionDebugger(config_path=...)"
+        )
+    return session
+
+
+def living_session() -> Session | None:
+    """Return the session of this process, or None."""
+    return PrecisionDebugger._living() if PrecisionDebugger._living is not None else None

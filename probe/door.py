@@ -78,7 +78,7 @@ def function_of(text: str) -> Callable[..., Any]:
     if os.getcwd() not in sys.path:
         sys.path.append(os.getcwd())
     try:
-        return pkgutil.resolve_name(text)  # type: ignore[no-any-return]
+        return pkgutil.resolve_name(text)  # type: ignore[no-any-return]  # the user's
     except (ImportError, AttributeError, SyntaxError, ValueError) as error:
         raise UsageError(
             say("error.function", text=text, kind=type(error).__name__, reason=str(error))

@@ -169,7 +169,7 @@ class OneLineParser(argparse.ArgumentParser):
             if isinstance(action, argparse._SubParsersAction):
                 chosen = action.choices.get(getattr(given, action.dest, None) or "")
                 if chosen is not None:
-                    return chosen  # type: ignore[no-any-return]
+                    return chosen  # type: ignore[no-any-return]  # argparse has no type for it
         return self
 
     def _unknown(self, rest: Sequence[str]) -> Sentence:

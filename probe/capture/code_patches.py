@@ -115,7 +115,7 @@ class CodePatch:
         original.__qualname__ = function.__qualname__
         signature = self._signature(original, other)
         if signature is not None:
-            original.__signature__ = signature  # type: ignore[attr-defined]
+            original.__signature__ = signature  # type: ignore[attr-defined]  # functions take attributes
         constants = {
             "state": self._state,
             "gate": self._gate,
@@ -159,7 +159,7 @@ def _install(patches: Iterable[CodePatch]) -> None:
         ):
             made = patch.make()
         if made.signature is not None:
-            function.__signature__ = made.signature  # type: ignore[attr-defined]
+            function.__signature__ = made.signature  # type: ignore[attr-defined]  # functions take attributes
         function.__code__ = made.replacement
 
 

@@ -28,7 +28,7 @@ class _Loader(yaml.SafeLoader):
     def compose_node(self, parent: Any, index: Any) -> Any:
         """Compose a node, at most ``DEEPEST`` levels deep."""
         if self._depth > DEEPEST:  # texts and numbers are nodes too
-            raise ComposerError(None, None, TOO_DEEP, self.peek_event().start_mark)  # type: ignore[no-untyped-call]
+            raise ComposerError(None, None, TOO_DEEP, self.peek_event().start_mark)  # type: ignore[no-untyped-call]  # of yaml
         self._depth += 1
         node = super().compose_node(parent, index)
         self._depth -= 1

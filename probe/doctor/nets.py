@@ -42,7 +42,7 @@ class OwnBackward(nn.Cell):  # type: ignore[misc]  # MindSpore has no types
         return (gradient * 3,)
 
 
-class EveryWay(nn.Cell):  # type: ignore[misc]
+class EveryWay(nn.Cell):  # type: ignore[misc]  # MindSpore has no types
     """Uses every way in which a training calls MindSpore, once."""
 
     def __init__(self) -> None:
@@ -70,7 +70,7 @@ def _doubled(x: Any) -> Any:
     except ImportError:  # the check of private names tells it
         return x
 
-    class Doubled(_Function):  # type: ignore[misc]
+    class Doubled(_Function):  # type: ignore[misc]  # MindSpore has no types
         @staticmethod
         def forward(context: Any, x: Any) -> Any:
             return x * 2
@@ -82,7 +82,7 @@ def _doubled(x: Any) -> Any:
     return Doubled.apply(x)
 
 
-class GateCell(nn.Cell):  # type: ignore[misc]
+class GateCell(nn.Cell):  # type: ignore[misc]  # MindSpore has no types
     """Two Cells use the input, and the sum around them too: gradients of several users are added."""
 
     def __init__(self, seed: int) -> None:
@@ -95,7 +95,7 @@ class GateCell(nn.Cell):  # type: ignore[misc]
         return self.value(x) * ops.sigmoid(self.gate(x))
 
 
-class Gated(nn.Cell):  # type: ignore[misc]
+class Gated(nn.Cell):  # type: ignore[misc]  # MindSpore has no types
     """A training whose last bits show each change: residuals, one tensor used four times, and views."""
 
     def __init__(self) -> None:
@@ -113,7 +113,7 @@ class Gated(nn.Cell):  # type: ignore[misc]
         return h.mean() + (h[:, : WIDTH // 2] * h[:, WIDTH // 2 :]).mean()
 
 
-@mindspore.jit  # type: ignore[untyped-decorator]
+@mindspore.jit  # type: ignore[untyped-decorator]  # MindSpore has no types
 def scaled(x: Any) -> Any:
     """Return a tensor; MindSpore compiles this function."""
     return ops.tanh(x * 2.0) + x

@@ -215,7 +215,7 @@ class Bisection:
         said = say(
             KINDS[self._kind], names=list(units) if len(units) < 7 else [f"{len(units)} units"]
         )
-        run = self._runs.run(Change(**{self._kind: names}, said=str(said)), self._until)  # type: ignore[arg-type]
+        run = self._runs.run(Change(**{self._kind: names}, said=str(said)), self._until)  # type: ignore[arg-type]  # of names
         self._note(run, len(units))
         return bool(run.answer)
 

@@ -3,92 +3,61 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import logging
 import sys
 from collections.abc import Callable
 from typing import Any
 
+from probe import debugger
 from probe.capture.patches import HookGroup, Patch
 from probe.config.settings import ConfigFile
-from probe.debugger import PrecisionDebugger
 from probe.intervention.change import Change
 from probe.launch.launcher import Launcher
-from probe.launch.perturb import Perturbation
 from probe.launch.program import Program
+from probe.launch.training_change import TrainingChange
 
 _log = logging.getLogger("probe")
 
 
-class _Silent:
-    """Stands for the session of the program's own debugger: it takes everything, and does nothing."""
+class SilentSession:
+    """Answers the program's own debuggers: they record nothing."""
+
+    def estimate(self) -> int:
+        """Return that a step takes no space."""
+        return 0
 
     def __getattr__(self, name: str) -> Callable[..., None]:
         return lambda *args, **kwargs: None
 
 
-class _Changed(PrecisionDebugger):
-    """The debugger of the run: each of its steps is changed."""
+class SilentMonitor(SilentSession):
+    """Answers the program's own TrainerMon of msprobe."""
 
-    change: Any = None
-
-    @classmethod
-    def _session_of_process(cls) -> Any:
-        return cls._living_session()
-
-    def start(self, model: Any = None, *others: Any) -> None:  # type: ignore[override]
-        """Begin a step, and the change in it."""
-        super().start(model, *others)
-        self.change.open(self._session._parts.models)
-
-    def stop(self) -> None:  # type: ignore[override]
-        """End the change, and what watches it."""
-        self.change.pause()
-        super().stop()
-
-    def step(self) -> None:  # type: ignore[override]
-        """End the step."""
-        if self.change.close():
-            self._session.ask(lambda recording: setattr(recording, "steps", 2))
-        super().step()
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """Take all arguments."""
 
 
-class _Launcher(Launcher):
-    """Runs a program under a change. Its own debuggers, of probe or msprobe, do nothing."""
+class SilentDebuggers:
+    """Lets the program's own debuggers, of probe or msprobe, do nothing; see ``OwnDebuggers``."""
 
-    def begin(self, given: dict[str, Any], joining: str) -> None:
-        """Begin to watch this process, under the change that is given."""
-        self._given = given
-        self.install(given["as_msprobe"], joining)
-        silent = _Silent()
-        self._hooks.add(
-            Patch(PrecisionDebugger, "_session_of_process", lambda original: lambda: silent)
-        )
-        self._hooks.add(Patch(PrecisionDebugger, "close", lambda original: lambda: None))
+    is_made = False
 
-    def _watch(self) -> None:
-        from probe.intervention.changing import Intervention
-        from probe.intervention.faults import Planted
+    def watch(self, hooks: HookGroup) -> None:
+        """Put a silent session in the place of the program's own."""
+        silent = SilentSession()
+        hooks.add(Patch(debugger, "session_of_process", lambda _: lambda: silent))
+        hooks.add(Patch(debugger.PrecisionDebugger, "__init__", lambda _: _take_nothing))
+        hooks.add(Patch(debugger.PrecisionDebugger, "close", lambda _: lambda: None))
 
-        change = Change(**{key: _tuples(value) for key, value in self._given["change"].items()})
-        if change.seed is not None:
-            _reseed(self._hooks, change.seed)
-        kind = Planted if change.fault else Intervention
-        self._perturbation = kind(change, self._given["calls"], self._given["folder"])  # type: ignore[assignment]
-        super()._watch()
+    def served_classes(self) -> dict[str, type]:
+        """Return the classes that a program gets which imports msprobe."""
+        return {"PrecisionDebugger": debugger.PrecisionDebugger, "TrainerMon": SilentMonitor}
 
-    def _new_debugger(self) -> PrecisionDebugger:
-        self._debugger = made = _Changed.of(self._source)
-        made.change = self._perturbation  # type: ignore[attr-defined]
-        return made
 
-    def _served_classes(self) -> dict[str, type]:
-        return {"PrecisionDebugger": PrecisionDebugger, "TrainerMon": _Silent}
-
-    def _refuse(
-        self, original: Callable[..., Any], debugger: PrecisionDebugger, *args: Any, **kwargs: Any
-    ) -> None:
-        debugger._session = _Silent()  # type: ignore[assignment]
+def _take_nothing(made: debugger.PrecisionDebugger, *args: Any, **kwargs: Any) -> None:
+    """Stand in the place of ``PrecisionDebugger.__init__``."""
 
 
 def begin(text: str) -> Launcher:
@@ -101,11 +70,25 @@ def begin(text: str) -> Launcher:
         _log.warning(
             "THIS TRAINING IS CHANGED: %s. Its losses are not those of the training.", said
         )
-    launcher = _Launcher(
-        Program(*given["program"]), source, given["at_model"], True, Perturbation("", source)
-    )
-    launcher.begin(given, f"from probe.intervention.child import begin; begin({text!r})")
+    program = Program(*given["program"])
+    new_change = functools.partial(_new_change, given)
+    launcher = Launcher(program, source, given["at_model"], SilentDebuggers(), new_change)
+    joining = f"from probe.intervention.child import begin; begin({text!r})"
+    launcher.install(given["as_msprobe"], joining)
     return launcher
+
+
+def _new_change(given: dict[str, Any], hooks: HookGroup) -> TrainingChange:
+    """Return the change of the run, once the program has imported MindSpore."""
+    from probe.intervention.changing import Intervention
+    from probe.intervention.faults import Planted
+
+    change = Change(**{key: _tuples(value) for key, value in given["change"].items()})
+    if change.seed is not None:
+        _reseed(hooks, change.seed)
+    return (
+        Planted(change) if change.fault else Intervention(change, given["calls"], given["folder"])
+    )
 
 
 def _tuples(value: Any) -> Any:

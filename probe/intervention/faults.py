@@ -13,8 +13,8 @@ from probe.capture.patches import HookGroup, Patch, around
 from probe.capture.training.events import updates
 from probe.executor import pynative_executor
 from probe.intervention.change import Change
-from probe.intervention.changing import Planting
 from probe.intervention.values import write
+from probe.launch.training_change import TrainingChange
 from probe.measure.tensor_reader import to_numpy
 from probe.process.rank import RankResolver
 from probe.pytree import leaves
@@ -26,10 +26,10 @@ SIZES: dict[str, tuple[float, ...]] = {
 }  # fmt: skip
 
 
-class Planted(Planting):
+class Planted(TrainingChange):
     """Plants one fault; the clean run has the fault "clean"."""
 
-    def __init__(self, change: Change, *places: str) -> None:
+    def __init__(self, change: Change) -> None:
         from mindspore import Parameter, Tensor
 
         self._kind, self._size, self._at = change.fault
@@ -44,10 +44,10 @@ class Planted(Planting):
         )  # whoever ends the run removes them
         self.hooks.install()  # before those of the monitor, which sees the fault then
 
-    def close(self) -> bool:
-        """End the step; return whether the next one gets the fault: it is recorded, and one more."""
+    def end(self) -> int:
+        """End the step. If the next one gets the fault, it is recorded, and one more."""
         self._step += 1
-        return bool(self._step == self._at)
+        return 2 if self._step == self._at else 0
 
     def parameters(self, parameters: Iterable[Any]) -> None:
         """Take the parameters."""
@@ -55,7 +55,7 @@ class Planted(Planting):
             (id(parameter), parameter) for parameter in parameters if parameter.requires_grad
         )
 
-    def open(self, models: Any) -> None:
+    def begin(self, models: Any) -> None:
         """Transpose a weight at the beginning of its step."""
         if self._is_due("transposed"):
             square = [one for one in self._by_size() if one.ndim > 1 and min(one.shape) > 1]

@@ -164,7 +164,7 @@ class Runs:
             command = [msrun, *counts, f"--log_dir={run.folder}/ranks", "--join=True", *command]
         with open(os.path.join(run.folder, "log.txt"), "wb") as log:
             streams = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": log}
-            return subprocess.Popen(command, env=variables, start_new_session=True, **streams)  # type: ignore[call-overload, no-any-return]
+            return subprocess.Popen(command, env=variables, start_new_session=True, **streams)  # type: ignore[call-overload, no-any-return]  # by their names
 
     def _follow(self, run: Run, process: subprocess.Popen[bytes], decide: Decide | None) -> None:
         tails: dict[str, SeriesTail] = {}

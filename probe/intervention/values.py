@@ -56,14 +56,14 @@ class Treatment:
         """Return the arguments that a call gets; ``cell`` is None where it is an API."""
         return value
 
-    def nothing(self, *given: Any, **named: Any) -> Any:
-        """Do nothing.
+    def instead(self, call: Call, inputs: Any) -> Any:
+        """Return the result of a Cell that does not run; None lets it run."""
 
-        ``instead`` returns the result of a Cell that does not run, ``updated`` gets the parameters and states of an
-        optimizer after its update, ``end_step`` ends a step.
-        """
+    def updated(self, call: Call, held: Mapping[str, Any]) -> None:
+        """See the parameters and the states of an optimizer after its update."""
 
-    instead = updated = end_step = nothing
+    def end_step(self) -> None:
+        """End a step."""
 
     def after(self, call: Call, result: Any, inputs: Any) -> Any:
         """Return the result in place of a call's own."""
@@ -345,7 +345,7 @@ def _pass(tensor: Any, golden: Any) -> Any:
     """Return a tensor with the same values, whose gradient is the golden's."""
     from mindspore import nn, ops
 
-    class Passed(nn.Cell):  # type: ignore[misc]
+    class Passed(nn.Cell):  # type: ignore[misc]  # MindSpore has no types
         """Gives its second input as the gradient of its first."""
 
         def construct(self, x: Any, gradient: Any) -> Any:

@@ -114,13 +114,14 @@ def join(
     """Begin to watch this process: the one of the command, or one that the program spawns."""
     from probe.launch.launcher import Launcher
     from probe.launch.perturb import Perturbation
+    from probe.launch.program_debuggers import RefusedDebuggers
 
     has_settings = bool(config) or len(settings) > 1 or bool(perturb)
     source = ConfigFile(config or None, **settings)
-    changes = Perturbation(perturb, source)
-    launcher = Launcher(
-        Program(path, module, rest), source, at_model, has_settings, changes, first_step
-    )
+    change = Perturbation(perturb, source)
+    program = Program(path, module, rest)
+    own = RefusedDebuggers(program, has_settings)
+    launcher = Launcher(program, source, at_model, own, lambda _: change, first_step)
     given = (path, module, rest, config, settings, at_model, as_msprobe, perturb, first_step)
     launcher.install(as_msprobe, f"from probe.launch.command import join; join(*{given!r})")
     return launcher

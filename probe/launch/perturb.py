@@ -16,6 +16,7 @@ import ml_dtypes
 import numpy as np
 
 from probe.config.settings import ConfigFile
+from probe.launch.training_change import TrainingChange
 from probe.measure.tensor_reader import Array, local_tensor, to_numpy
 from probe.pytree import leaves
 from probe.store.error_log import ErrorGuard
@@ -41,7 +42,7 @@ def moved(array: Array, generator: np.random.Generator) -> Array:
     )
 
 
-class Perturbation:
+class Perturbation(TrainingChange):
     """Moves each tensor of the target once, before its first use. It draws from generators of its own.
 
     The target is "parameters", "batch", or "" for nothing; the headers of ``source`` tell it. A seed gives directions.

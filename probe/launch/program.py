@@ -49,13 +49,13 @@ class Program:
             sys.path[0] = where
         # the program's globals live until the process ends, as with Python
         main = sys.modules["__main__"] = ModuleType("__main__")
-        main.__builtins__ = __builtins__  # type: ignore[attr-defined]
+        main.__builtins__ = __builtins__  # type: ignore[attr-defined]  # Python's own way
         if self.path:
             show_runpy()
         if is_file:
             self._run_file(main)
         else:
-            runpy._run_module_as_main(self.module or "__main__", alter_argv=not self.path)  # type: ignore[attr-defined]
+            runpy._run_module_as_main(self.module or "__main__", alter_argv=not self.path)  # type: ignore[attr-defined]  # Python's own way
 
     def _is_zip(self) -> bool:
         import zipfile

@@ -19,39 +19,39 @@ from probe.capture.patches import HookGroup, Patch, around, holding
 from probe.capture.training.events import optimizer_kinds, updates
 from probe.executor import found_in
 from probe.launch.models import CellRole, ModelFinder, Rounds, reached
-from probe.launch.perturb import Perturbation
+from probe.launch.training_change import TrainingChange
 
 if TYPE_CHECKING:
-    from probe.debugger import PrecisionDebugger
+    from probe.session.session import Session
 
 _FORWARD_RUN = "_pynative_forward_run"
 
 
 class Steps:
-    """The steps of a program that has no debugger of its own: it is made when the first step begins."""
+    """The steps of a program that has no debugger of its own: the session is made when the first step begins."""
 
     def __init__(
         self,
-        new_debugger: Callable[[], PrecisionDebugger],
+        new_session: Callable[[], Session],
         models: ModelFinder,
-        perturbation: Perturbation,
+        change: TrainingChange,
         ended: Callable[[], None],
     ) -> None:
-        self._new_debugger = new_debugger
+        self._new_session = new_session
         self._finder = models
-        self.perturbation = perturbation
+        self.change = change
         self._ended = ended  # is called after each step
-        self._debugger: PrecisionDebugger | None = None
+        self._session: Session | None = None
         self._models: list[Any] = []
         self._has_called = False
         self.is_open = self.is_due = False  # due: it ends when the Cell ends that made the update
 
     @property
-    def debugger(self) -> PrecisionDebugger:
-        """The debugger of this process."""
-        if self._debugger is None:
-            self._debugger = self._new_debugger()
-        return self._debugger
+    def session(self) -> Session:
+        """The session of this process."""
+        if self._session is None:
+            self._session = self._new_session()
+        return self._session
 
     def begin(self, models: list[Any] | None = None) -> None:
         """Begin a step, unless one is open. Its model is known from earlier steps, or found by ``adopt``.
@@ -78,7 +78,7 @@ class Steps:
         else:
             self._models = self._finder.with_partners(model) if not self._models else [model]
         self._has_called = True
-        self.debugger.stop()
+        self.session.stop()
         self._start()
         return True
 
@@ -86,16 +86,16 @@ class Steps:
         """End the step, if one is open."""
         if self.is_open:
             self.is_open = self.is_due = self._has_called = False
-            self.debugger.stop()
-            self.debugger.step()
+            self.session.stop()
+            self.session.step()
             self._ended()
 
-    def perturb(self, models: list[Any]) -> None:
-        """Move the parameters of models and optimizers that were not moved yet, if the user wants it."""
+    def tell_parameters(self, models: list[Any]) -> None:
+        """Tell the change the parameters of models and optimizers."""
         held = [
             getattr(optimizer, "parameters", ()) for optimizer in self._finder.rounds.optimizers()
         ]
-        self.perturbation.parameters(
+        self.change.parameters(
             itertools.chain(*(model.get_parameters() for model in models), *held)
         )
 
@@ -103,8 +103,8 @@ class Steps:
         from mindspore import nn
 
         models = self._models
-        self.perturb(models)
-        self.debugger.start(models[0] if len(models) == 1 else models or nn.Cell())
+        self.tell_parameters(models)
+        self.session.start(models[0] if len(models) == 1 else models or nn.Cell())
 
 
 class _InTraining(threading.local):
@@ -162,7 +162,7 @@ class Watch(HookGroup):
             return original(cell, *args, **kwargs)
         role = self._models.role(cell)
         if role in (CellRole.MODEL, CellRole.TRAINER):
-            self._steps.perturbation.batch(args, kwargs)
+            self._steps.change.batch(args, kwargs)
         if self._is_paused:
             with holding(self._here, "in_model", True):
                 return original(cell, *args, **kwargs)
@@ -217,7 +217,7 @@ class Watch(HookGroup):
             return original(*args, **kwargs)
         if self._rounds.has_begun and self._steps.is_open and self._rounds.repeats(weights):
             self._end()
-        self._steps.perturbation.batch(
+        self._steps.change.batch(
             args, kwargs
         )  # later they are inputs of the graph, which are not written
         self._steps.begin()
@@ -312,7 +312,7 @@ class Watch(HookGroup):
             ):
                 return original(executor, *args, **kwargs)
             self._end_if_repeated(cells)
-            self._steps.perturbation.batch(args, kwargs)
+            self._steps.change.batch(args, kwargs)
             with holding(self._here, "in_trainer", True):
                 self._steps.begin(self._models.below(cells))
                 result = type(executor).__call__(executor, *args, **kwargs)
@@ -323,7 +323,7 @@ class Watch(HookGroup):
     def _train(self, original: Callable[..., Any], model: Any, *args: Any, **kwargs: Any) -> Any:
         if self._is_paused:
             return original(model, *args, **kwargs)
-        from probe.callbacks import MsprobeStep
+        from probe.callbacks import SessionStep
 
         given = inspect.signature(original).bind(model, *args, **kwargs)
         callbacks = given.arguments.get("callbacks")
@@ -334,8 +334,8 @@ class Watch(HookGroup):
             if callbacks is None
             else [callbacks]
         )
-        self._steps.perturb(self._models.below([model.train_network]))
-        given.arguments["callbacks"] = [MsprobeStep(self._steps.debugger), *further]
+        self._steps.tell_parameters(self._models.below([model.train_network]))
+        given.arguments["callbacks"] = [SessionStep(lambda: self._steps.session), *further]
         with holding(self, "_is_paused", True):
             return original(*given.args, **given.kwargs)
 

@@ -58,7 +58,8 @@ class ValueDescriber:
         if scalar is not None:
             return scalar(value)
         if isinstance(value, self._tensor):
-            return self._measure(value, name, sink, role)  # type: ignore[no-any-return]
+            measured: Shape = self._measure(value, name, sink, role)
+            return measured
         if (
             type(value) in _LISTS
             and len(value) <= MAX_ITEMS
@@ -68,15 +69,16 @@ class ValueDescriber:
                 self._measure(item, f"{name}.{place}", sink, role)
                 for place, item in enumerate(value)
             ]
-        return tree_map(
+        described: Shape = tree_map(
             lambda leaf, place: self._leaf(leaf, place, sink, role), value, name, self._tensor
-        )  # type: ignore[no-any-return]
+        )
+        return described
 
     def _number(self, value: bool | float) -> ScalarRecord:
         """Return the record of a Python number. Loops give the same numbers again and again: they are cached."""
         kind = type(value)
-        if kind is int and value.bit_length() > _MAX_BITS:  # type: ignore[union-attr]
-            return ScalarRecord("int", f"a number of {value.bit_length()} bits")  # type: ignore[union-attr]
+        if isinstance(value, int) and value.bit_length() > _MAX_BITS:
+            return ScalarRecord("int", f"a number of {value.bit_length()} bits")
         known = self._numbers.get((kind, value)) if value else None  # 0.0 and -0.0 are equal
         if known is None:
             known = ScalarRecord(kind.__name__, value)
@@ -95,7 +97,8 @@ class ValueDescriber:
 
     def _leaf(self, value: Any, name: str, sink: ArraySink | None, role: Role) -> Shape:  # noqa: PLR0911
         if isinstance(value, self._tensor) or getattr(value, "is_tensor_value", False):
-            return self._measure(value, name, sink, role)  # type: ignore[no-any-return]
+            measured: Shape = self._measure(value, name, sink, role)
+            return measured
         if type(value) in self._scalars:
             return self.value(value, name, sink, role)
         if isinstance(value, np.ndarray):

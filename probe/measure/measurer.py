@@ -81,7 +81,7 @@ class FiniteRecord(TensorRecord):
         self._numbers = numbers
 
     @property
-    def _here(self) -> str:  # type: ignore[override]
+    def _here(self) -> str:  # type: ignore[override]  # read-only here
         largest, smallest, mean, norm = self._numbers
         return (
             f'{_head(self._dtype, self._shape)},\n{ITEM} "Max": {largest!r},\n{ITEM} "Min": {smallest!r}'

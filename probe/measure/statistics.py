@@ -30,7 +30,8 @@ try:
         moments as _moments,
     )
 except ImportError:
-    _moments = _ends = None  # type: ignore[assignment]
+    _moments = None  # type: ignore[assignment]  # where the extra is not installed
+    _ends = None  # type: ignore[assignment]  # the same
 
 Number = Union[int, float, bool, None]
 Numbers = dict[str, Number]
@@ -386,7 +387,7 @@ def _end(name: str, own: OwnStatistic, kind: Any, error: BaseException | None, t
     if is_ended and not own.has_failed:
         own.has_failed = True
         told = "the statistic %s failed, its number is null; further failures are not told"
-        _log.error(told, name, exc_info=(kind, error, trace))  # type: ignore[arg-type]
+        _log.error(told, name, exc_info=(kind, error, trace))  # type: ignore[arg-type]  # as __exit__ has them
     return is_ended
 
 

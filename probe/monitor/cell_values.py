@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from probe.capture.pynative.context import CallChange
 from probe.capture.pynative.pynative_capture import PyNativeCapture
 from probe.config.settings import Settings
 from probe.findings.sentence import Sentence
@@ -30,7 +31,6 @@ class CellTask(Task):
 
     has_values = True
     records_updates = False
-    change: Any = None  # runs around each call, and changes it
 
     def __init__(
         self, modes: frozenset[str], note: Note, functions: frozenset[str] | None = None
@@ -78,9 +78,10 @@ class NoEntries(Sink):
         self.errors = errors
 
     def accept(self, entry: object) -> None:
-        """Keep nothing of an entry, finished or not."""
+        """Keep nothing of a finished entry."""
 
-    draft = accept
+    def draft(self, entry: object) -> None:
+        """Keep nothing of an entry that is not finished."""
 
     def tell(self, said: Sentence) -> None:
         """Keep nothing of a finding."""
@@ -89,11 +90,17 @@ class NoEntries(Sink):
 class CellValues:
     """Watches the Cells that the setting ``list`` names; at level mix functions too."""
 
-    def __init__(self, settings: Settings, errors: ErrorLog, task: CellTask) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        errors: ErrorLog,
+        task: CellTask,
+        change: CallChange | None = None,
+    ) -> None:
         self._settings = settings
         self._errors = errors
         self._task = task
-        self._capture = PyNativeCapture(settings, functions=task.functions, change=task.change)
+        self._capture = PyNativeCapture(settings, functions=task.functions, change=change)
         self._measurers = select_measurers(settings)
         self._recorder: StepRecorder | None = None
 

@@ -213,6 +213,10 @@ class MonitorRecording(Recording):
         """Discard earlier calls; see ``Recording``."""
         return self._dump.begin_training(network, loss)
 
+    def record_next(self, steps: int) -> None:
+        """Record so many of the next steps as a whole."""
+        self.steps = steps
+
     def log(self, name: Any, number: Any) -> None:
         """Add a number to the row of this step."""
         if not isinstance(name, str) or not name:

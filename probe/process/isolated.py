@@ -108,7 +108,7 @@ class Isolated:
         self._process.wait()
         for file in (self._process.stdin, self._stream, self._output):
             with contextlib.suppress(OSError):
-                file.close()  # type: ignore[union-attr]
+                file.close()  # type: ignore[union-attr]  # all three are pipes
 
 
 def run() -> None:

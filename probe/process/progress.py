@@ -22,7 +22,7 @@ def progress(items: Iterable[Item], operation: str, count: int | None = None) ->
     except ImportError:
         return items
 
-    class Line(tqdm):  # type: ignore[type-arg]
+    class Line(tqdm):  # type: ignore[type-arg]  # of no type of items
         """A bar that shares nothing with others: neither a thread, nor a lock that a killed child may hold."""
 
         monitor_interval = 0

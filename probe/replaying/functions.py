@@ -89,7 +89,7 @@ def _primitive(call: CallDescription) -> Function:
 def _instance(kind: type, attributes: dict[str, Any]) -> tuple[Any, str]:
     """Return a Primitive with recorded attributes, and the code that makes it."""
     plain = {name: _plain(value) for name, value in attributes.items() if name.isidentifier()}
-    initial: Any = kind.__init__  # type: ignore[misc]
+    initial: Any = kind.__init__  # type: ignore[misc]  # a class of MindSpore
     initial = getattr(initial, "decorated_func", initial)
     parameters = list(inspect.signature(initial).parameters)[1:]
     given = {name: plain[name] for name in parameters if name in plain}

@@ -395,6 +395,9 @@ class Recording:
     def log(self, name: Any, number: Any) -> None:
         """Add a number to the row of a step."""
 
+    def record_next(self, steps: int) -> None:
+        """Record so many of the next steps as a whole, as after an alarm of the monitor."""
+
     def held_bytes(self) -> int | None:
         """Return the bytes of memory that the last step has held besides; None where nothing is held."""
         return None

@@ -33,6 +33,20 @@ from probe.store import file_io, file_names
 _log = logging.getLogger("probe")
 
 
+class StepObserver:
+    """Is told the steps of a session, as they happen. This one does nothing."""
+
+    def begin(self, models: Any) -> None:
+        """A step of these models begins, or goes on."""
+
+    def pause(self) -> None:
+        """The recording ends, the step may go on."""
+
+    def end(self) -> int:
+        """Return how many of the next steps the monitor is to record as a whole; the step ends."""
+        return 0
+
+
 class Session:
     """Implements start, stop and step for one set of settings, as the session ``before`` did. Thread-safe."""
 
@@ -42,8 +56,10 @@ class Session:
         source: ConfigFile,
         kind: type[Recording],
         before: Session | None = None,
+        observer: StepObserver | None = None,
     ) -> None:
         self.source = source  # reads new settings, if their file is edited while the training runs
+        self._observer = observer or StepObserver()
         self._lock = threading.RLock()
         self.busy = Busy()
         #: DETACHED or CLOSED; None while there is a recording
@@ -109,7 +125,7 @@ class Session:
     # -- start, stop, step ----------------------------------------------------------------------------------------
 
     @serialized
-    def start(self, model: Any, token_range: Any, rank_id: Any) -> None:
+    def start(self, model: Any, token_range: Any = None, rank_id: Any = None) -> None:
         """Begin to record, if the settings select this step and rank."""
         check_start(model, token_range, rank_id)
         parts = self._parts
@@ -125,10 +141,12 @@ class Session:
         except ProbeError:
             report.said = True  # the error tells it
             raise
+        self._observer.begin(parts.models)
 
     @serialized
     def stop(self) -> None:
         """Stop recording and write the documents."""
+        self._observer.pause()
         self._recording.stop()
 
     @serialized
@@ -136,6 +154,9 @@ class Session:
         """End the step: write its documents, reset the counters, begin the next step."""
         report = self._parts.report
         report.steps += 1
+        further = self._observer.end()
+        if further:
+            self._recording.record_next(further)
         try:
             self.stop()
         finally:

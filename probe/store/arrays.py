@@ -93,7 +93,7 @@ class ArrayWriter:
         self._names.add(found)
         return found
 
-    def _link_or_write(self, path: str, array: np.ndarray) -> WrittenFile | None:  # type: ignore[type-arg]
+    def _link_or_write(self, path: str, array: np.ndarray) -> WrittenFile | None:  # type: ignore[type-arg]  # numpy has no types for it
         header = _header(array.dtype, array.shape)
         content = array.reshape(-1).view(np.uint8)
         if not self.budget.allows_file(self.folder):
@@ -115,10 +115,9 @@ def _short(name: str) -> str:
 def _header(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
     """Return the first bytes of a file, which arrays of one dtype and shape share."""
     text = io.BytesIO()
-    descr = np.lib.format.dtype_to_descr(dtype)  # type: ignore[no-untyped-call]
-    np.lib.format.write_array_header_1_0(
-        text, {"descr": descr, "fortran_order": False, "shape": shape}
-    )  # type: ignore[no-untyped-call]
+    descr = np.lib.format.dtype_to_descr(dtype)  # type: ignore[no-untyped-call]  # numpy has no types for it
+    fields = {"descr": descr, "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(text, fields)  # type: ignore[no-untyped-call]  # numpy has no types for it
     return text.getvalue()
 
 

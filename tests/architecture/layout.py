@@ -88,9 +88,10 @@ def aliases(module: Module) -> Iterator[str]:
     for owner in module.classes:
         methods = {node.name for node in owner.body if isinstance(node, FUNCTIONS)}
         for node in owner.body:
-            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Name):
-                if node.value.id in methods or len(node.targets) > 1:
-                    yield f"{module.path}:{node.lineno}: {owner.name}: {ast.unparse(node)}"
+            if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Name):
+                continue
+            if node.value.id in methods or len(node.targets) > 1:
+                yield f"{module.path}:{node.lineno}: {owner.name}: {ast.unparse(node)}"
 
 
 def nested_comprehensions(module: Module) -> Iterator[str]:

@@ -64,12 +64,12 @@ class Bench:
     def run(self, intervention):
         """Return loss and gradient of a step."""
         intervention.parameters([])
-        intervention.open(self.net)
+        intervention.begin(self.net)
         try:
             loss, gradients = self.gradient(X)
         finally:
             intervention.pause()
-            intervention.close()
+            intervention.end()
         return float(loss.asnumpy()), gradients[0].asnumpy()
 
 
@@ -173,11 +173,11 @@ def train(kind, size, steps=4, at=2):
             x = Tensor(np.full((2, 3), 0.1 * (step + 1), np.float32))
             planted.parameters(net.get_parameters())
             planted.batch(x)
-            planted.open(net)
+            planted.begin(net)
             loss, gradients = function(x)
             optimizer(gradients)
             planted.pause()
-            assert planted.close() is (step + 1 == at)
+            assert planted.end() == (2 if step + 1 == at else 0)
             found.append(
                 (float(loss.asnumpy()), gradients[0].asnumpy().copy(), net.weight.asnumpy().copy())
             )

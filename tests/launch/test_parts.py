@@ -16,11 +16,12 @@ import pytest
 from mindspore import Tensor, nn, ops
 
 from probe.config.settings import ConfigFile, Settings, meanings
+from probe.launch.awaited_import import AwaitedImport
 from probe.launch.command import _parser
-from probe.launch.launcher import AwaitedImport, ServedMsprobe
 from probe.launch.models import CellRole as Role, ModelFinder as Models, Rounds, reached
 from probe.launch.perturb import Perturbation
 from probe.launch.program import TOOL, _show, _trimmed
+from probe.launch.served_msprobe import ServedMsprobe
 from probe.launch.watch import Steps, Watch
 
 

@@ -55,7 +55,6 @@ def test_the_list_of_methods_is_complete():
         *METHODS,
         "close",
         "recording",
-        "of",
     }
 
 

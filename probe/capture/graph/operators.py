@@ -150,7 +150,7 @@ class CallbackOperators:
         names = [
             inspect.Parameter(f"array{i}", inspect.Parameter.POSITIONAL_ONLY) for i in range(count)
         ]
-        report.__signature__ = inspect.Signature(names)  # type: ignore[attr-defined]
+        report.__signature__ = inspect.Signature(names)  # type: ignore[attr-defined]  # functions take attributes
         operator = ops.Custom(
             report, lambda *_: (1,), lambda *_: mindspore.int32, func_type="pyfunc"
         )

@@ -15,6 +15,7 @@ from probe.capture.patches import HookGroup, Patch, around
 from probe.capture.pynative.context import CaptureContext
 from probe.capture.pynative.jit import RECOMPUTE_MODULE
 from probe.capture.pynative.outside import OutsideCells
+from probe.capture.pynative.saved_tensors import SavedTensors
 from probe.capture.pynative.thread_state import OpenCall
 from probe.capture.training.computed_numbers import ComputedNumbers
 from probe.capture.training.events import KnownOptimizers, optimizer_kinds, updates
@@ -256,7 +257,7 @@ def is_cell_or_cells(value: Any) -> bool:
 class OptimizerHooks(HookGroup):
     """Records the updates of all optimizers. Nothing inside an optimizer is recorded."""
 
-    def __init__(self, context: CaptureContext, mode: str) -> None:
+    def __init__(self, context: CaptureContext, mode: str, saved: SavedTensors | None) -> None:
         from mindspore import get_context, nn
 
         super().__init__([Listener(updates(), self._run)])
@@ -264,6 +265,7 @@ class OptimizerHooks(HookGroup):
         self._watch_methods(nn.Optimizer)
         self._context = context
         self._mode = mode  # the setting ``optimizer``
+        self._saved = saved  # the guard of saved tensors
         self._below: list[
             tuple[str, Any]
         ] = []  # those below the models; held: identities stay unique
@@ -337,10 +339,8 @@ class OptimizerHooks(HookGroup):
             return result
         finally:
             self._computing.pop(id(optimizer), None)
-            if self._context.saved_tensors is not None and values is not None:
-                self._context.saved_tensors.note_update(
-                    call.forward if call else key, values.parameters.values()
-                )
+            if self._saved is not None and values is not None:
+                self._saved.note_update(call.forward if call else key, values.parameters.values())
             state.in_recorded_call = False
 
     def _noted(

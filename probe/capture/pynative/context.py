@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from probe.capture.autograd.gradient_hooks import GradientHooks
 from probe.capture.code_patches import CodePatches
@@ -17,11 +17,28 @@ from probe.capture.patches import HookGroup
 from probe.capture.pynative.comm_handles import CommHandleTracker
 from probe.capture.pynative.thread_state import OpenCall, ReplayLog, ThreadState
 from probe.entry import Kind
+from probe.recording.call import Call
 from probe.recording.step_recorder import StepRecorder
 
 #: on Ascend it returns the part that was written, and Python drops that: its outcome is the tensor
 _CHANGES_FIRST = "Tensor.__setitem__"
 _WATCHING = "watching the gradients of a call"
+
+
+#: a call of an API, its original, its inputs by place and by name -> the function that runs in place of the original
+AroundCalls = Callable[[Call, Callable[..., Any], Any, Any], Callable[..., Any]]
+
+
+class CallChange(Protocol):
+    """Changes calls of a training."""
+
+    def around(
+        self, call: Call, original: Callable[..., Any], inputs: Any, named: Any
+    ) -> Callable[..., Any]:
+        """Return the function that runs in place of the original of an API."""
+
+    def hooks(self, state: ThreadState) -> HookGroup:
+        """Return the hooks of Cells and updates; ``state`` has the Cells that run."""
 
 
 class CaptureContext:
@@ -37,9 +54,8 @@ class CaptureContext:
         #: the logs of each recomputed Cell by its identity, the newest last
         self.replay_logs: defaultdict[int, list[ReplayLog]] = defaultdict(list)
         self.handles = CommHandleTracker()  # follows the handles of asynchronous communication
-        self.saved_tensors: Any = (
-            None  # runs around each call: ``SavedTensors``, or what changes the training
-        )
+        #: runs around each call of an API; None where nothing does
+        self.around_calls: AroundCalls | None = None
         self._gradients = gradients
 
     def begin(
@@ -148,8 +164,8 @@ class ApiHooks:
             return original(*args, **kwargs)
         if primitive is not None and not opened.is_repeated:
             opened.recorder.note_attributes(opened.call, primitive)
-        saved = context.saved_tensors
-        run = original if saved is None else saved.around(opened.call, original, inputs, kwargs)
+        around = context.around_calls
+        run = original if around is None else around(opened.call, original, inputs, kwargs)
         try:
             result = run(*args, **kwargs)
             self._synchronize(

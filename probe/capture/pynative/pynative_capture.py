@@ -14,7 +14,7 @@ from probe.capture.autograd.nodes import AutogradNodes
 from probe.capture.autograd.parameter_hooks import DebugValueHooks, ParameterHooks
 from probe.capture.patches import HookGroup, Hooks, Patch, around, holding
 from probe.capture.pynative.cells import CellHooks, OptimizerHooks, iter_cells
-from probe.capture.pynative.context import CaptureContext
+from probe.capture.pynative.context import CallChange, CaptureContext
 from probe.capture.pynative.jit import jit_patches, recompute_patches
 from probe.capture.pynative.listed import ListedFunctions
 from probe.capture.pynative.operations import OperationHooks, PrimitiveHooks, find_primitives
@@ -43,7 +43,7 @@ class PyNativeCapture:
         settings: Settings,
         companion: Any = None,
         functions: frozenset[str] | None = None,
-        change: Any = None,
+        change: CallChange | None = None,
     ) -> None:
         self._settings = settings
         self.companion = companion
@@ -70,15 +70,16 @@ class PyNativeCapture:
             self._context.hooks.add(make("operations", lambda: OperationHooks(context), nothing))
         self._custom: dict[tuple[int, str], ListedFunctions] = {}
         self._watched: list[tuple[str, Any]] = []
+        self._saved: SavedTensors | None = None
         if settings.guards_saved_tensors and nodes.works:
             new_guard = lambda: SavedTensors(nodes, select_checksums(settings), context.state)  # noqa: E731
-            context.saved_tensors = make("saved tensors", new_guard, None)
-        if (
-            change is not None
-        ):  # it runs around each call, in place of that guard; of Cells below the hooks of names
-            context.saved_tensors = change
-            self._context.hooks.add(change.hooks(context))
-        self._optimizers = OptimizerHooks(self._context, settings.optimizer)
+            self._saved = make("saved tensors", new_guard, None)
+            context.around_calls = None if self._saved is None else self._saved.around
+        if change is not None:  # in place of that guard; of Cells below the hooks of names
+            self._saved = None
+            context.around_calls = change.around
+            self._context.hooks.add(change.hooks(context.state))
+        self._optimizers = OptimizerHooks(self._context, settings.optimizer, self._saved)
         self._model_hooks = HookGroup([self._optimizers])
         self._context.hooks.add(self._model_hooks)
         self._tokens: TokenRange | None = None
@@ -141,8 +142,8 @@ class PyNativeCapture:
             self._tokens = TokenRange(self._context, model, *token_range)
             self._context.hooks.add(self._tokens)
         self._context.hooks.install()
-        if self._context.saved_tensors is not None:
-            self._context.saved_tensors.begin(recorder)
+        if self._saved is not None:
+            self._saved.begin(recorder)
 
     def remove(self) -> None:
         """Remove everything but the hooks that a backward may still need. It may be called twice."""
@@ -161,8 +162,8 @@ class PyNativeCapture:
 
     def _remove_all(self) -> None:
         self._context.recorder = None
-        if self._context.saved_tensors is not None:
-            self._context.saved_tensors.remove()
+        if self._saved is not None:
+            self._saved.remove()
         self._context.hooks.remove()
         self._context.hooks.discard(self._tokens)
         self._tokens = None
@@ -173,8 +174,8 @@ class PyNativeCapture:
         self._uninstall()
         self._gradients.flush()
         self._gradients.release()
-        if self._context.saved_tensors is not None:
-            self._context.saved_tensors.end_step()
+        if self._saved is not None:
+            self._saved.end_step()
         self._parameters.remove()
         self._debug_values.remove()
         self._context.handles.end_step()

@@ -16,7 +16,7 @@ class _Outlet(io.FileIO):
 
     is_cut = False
 
-    def write(self, content: bytes) -> int:  # type: ignore[override]
+    def write(self, content: bytes) -> int:  # type: ignore[override]  # text is bytes by now
         """Write bytes, or drop them."""
         if not self.is_cut:
             try:

@@ -175,7 +175,7 @@ def real(value: Any) -> float | None:
     """
     kind = type(value)
     if kind is float:
-        return value  # type: ignore[no-any-return]
+        return value  # type: ignore[no-any-return]  # a value of JSON
     if kind is int or kind is bool:
         try:
             return float(value)
@@ -327,7 +327,7 @@ def record_sharer(odd: list[str]) -> Callable[[dict[str, Any]], dict[str, Any]]:
             odd.append("record")
             return record
         if other == record:
-            return other  # type: ignore[no-any-return]
+            return other  # type: ignore[no-any-return]  # a value of JSON
         names = [*record]
         kinds = [*map(type, record.values())]
         if kinds != last[1] or names != last[0]:

@@ -50,8 +50,8 @@ def record(job):
 
     ms.set_context(mode=ms.PYNATIVE_MODE)
     ms.set_device(job["device"])
-    from probe import PrecisionDebugger
     from probe.config.settings import ConfigFile
+    from probe.debugger import open_session
     from probe.launch.perturb import Perturbation
     from tests.programs.origins.orders import train
 
@@ -69,13 +69,13 @@ def record(job):
         settings.write_text(json.dumps(content))
         source = ConfigFile(str(settings))
         perturbation = Perturbation("parameters" if seed >= 0 else "", source, max(seed, 0))
-        debugger = PrecisionDebugger.of(source)
+        session = open_session(source)
         dtype = getattr(ms, job["dtype"])
         train(
             name,
             change,
             dtype,
-            debugger,
+            session,
             lambda net, found=perturbation: found.parameters(net.get_parameters()),
         )
 

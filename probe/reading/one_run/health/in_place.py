@@ -261,15 +261,17 @@ def over_steps(steps: Sequence[Kept]) -> Iterator[HealthFinding]:
             after = b.records.get(name)
             if after is None or name.endswith(_MOVING) or content_key(after) in a.made:
                 continue
-            lengths = norm(record), norm(after)
+            before = norm(record)
+            behind = norm(after)
             limit = a.bounds.get(name)
             if name not in held and content_key(record) != content_key(after):
                 buffers.setdefault(name, a.step)
             elif (
                 limit is not None
-                and None not in lengths
-                and abs(lengths[0] - lengths[1]) > limit + 1e-6 * lengths[0]
-            ):  # type: ignore[operator]
+                and before is not None
+                and behind is not None
+                and abs(before - behind) > limit + 1e-6 * before
+            ):
                 found.setdefault(name, a.step)
     weight = SUSPICIOUS if len(buffers) <= _FEW else NOTE
     for key, of, names in (

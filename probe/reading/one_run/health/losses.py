@@ -121,8 +121,13 @@ def _entropy(
     shape = logits.get("shape") or [0]
     classes = shape[1] if len(shape) > 1 else shape[0]
     low, high, mean = (real(logits.get(key)) for key in ("Min", "Max", "Mean"))
-    is_share = None not in (low, high, mean) and low >= 0 and 0 < high <= 1 and classes > 1  # type: ignore[operator]
-    if is_share and abs(mean * classes - 1) < 1e-3 and high > low:  # type: ignore[operator]
+    if low is None or high is None or mean is None:
+        is_share = False
+        is_softmax = False
+    else:
+        is_share = low >= 0 and 0 < high <= 1 and classes > 1
+        is_softmax = is_share and abs(mean * classes - 1) < 1e-3 and high > low
+    if is_softmax:
         yield step.found(FAULT, "loss", say("health.softmax_twice", name=name), place)
     elif is_share and _is_made_by(step, links[0], ("sigmoid", "softmax")):
         yield step.found(SUSPICIOUS, "loss", say("health.probabilities", name=name), place)
