@@ -134,7 +134,11 @@ class PrecisionDebugger:
         """
         session_of_process().stop()
 
-    forward_backward_dump_end = stop  # its name in older versions of msprobe
+    @classmethod
+    @raised_at_caller
+    def forward_backward_dump_end(cls) -> None:
+        """Do the same as ``stop``: its name in older versions of msprobe."""
+        session_of_process().stop()
 
     @classmethod
     @raised_at_caller

@@ -201,7 +201,8 @@ class Replays(Sequence[Replayed]):
     def __str__(self) -> str:
         return self.text(ENGLISH)
 
-    __repr__ = __str__
+    def __repr__(self) -> str:
+        return self.text(ENGLISH)
 
 
 def replay(

@@ -133,10 +133,17 @@ class CompiledGraphs:
         """Stop recording for good, in a forked child."""
         self.calls.detach()
 
-    def save(self, *_: Any) -> None:
-        """Do nothing: no API is seen inside a graph, its Cells are watched already, and ``save`` is refused before."""
+    def add(self, api: Any) -> None:
+        """Do nothing: no API is seen inside a graph."""
 
-    add = drop = watch = save
+    def drop(self, owner: Any, name: str) -> None:
+        """Do nothing: no API is seen inside a graph."""
+
+    def watch(self, models: Any) -> None:
+        """Do nothing: the Cells of a graph are watched already."""
+
+    def save(self, *_: Any) -> None:
+        """Do nothing: ``save`` is refused before."""
 
 
 def device_target() -> str:

@@ -91,9 +91,16 @@ class CallbackOperators:
         return templates.optimizer_construct(inner, describe, self.update)
 
     def begin(self) -> None:
-        """Do nothing at the begin and end of a recorded step: the values arrive while the graph runs."""
+        """Do nothing when a recorded step begins: the values arrive while the graph runs."""
 
-    replay = end = close = begin
+    def replay(self) -> None:
+        """Do nothing: no value waits in a file."""
+
+    def end(self) -> None:
+        """Do nothing when a recorded step ends."""
+
+    def close(self) -> None:
+        """Do nothing: there are no files."""
 
     def _watching_cells(self) -> list[tuple[tuple[Any, ...], ...]]:
         make = functools.partial(templates.watching_cell, self._report)

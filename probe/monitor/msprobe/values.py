@@ -240,16 +240,23 @@ class TrainerValues:
 
     # -- the hooks ------------------------------------------------------------------------------------------------
 
+    def differentiated(self, output: Any) -> None:
+        """Note nothing of a loss; see ``Observer``."""
+
+    def scaled(self, scale: Any) -> None:
+        """Note nothing of a loss scale; see ``Observer``."""
+
+    def scales(self, scale: Any) -> None:
+        """Note nothing of a loss scale; see ``Observer``."""
+
+    def before_adjust(self) -> None:
+        """Note nothing of a loss scaler; see ``Observer``."""
+
     def note_cell(self, slot: Slot, tensor: Any) -> None:
         """Measure a tensor of a Cell or of a collective, or the gradient of one."""
         if self.is_on:
             for kind, name, part, row in self.cells.rows(slot, tensor, self._measured):
                 self._tables[kind][name, part] = row
-
-    def differentiated(self, *_: Any, **__: Any) -> None:
-        """Note nothing; see ``Observer``."""
-
-    scaled = scales = before_adjust = differentiated
 
     def gradients(self, arrived: Sequence[tuple[str, Any]]) -> None:
         """Measure gradients that arrived: the last one of the step, or each."""
