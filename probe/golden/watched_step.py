@@ -69,15 +69,16 @@ class Agreement:
             return False
         near = self._near
         for place in range(1, len(left), _STRIDE):
-            numbers = left[place : place + 4], right[place : place + 4]
-            if numbers[0] == numbers[1]:
+            golden_numbers = left[place : place + 4]
+            own_numbers = right[place : place + 4]
+            if golden_numbers == own_numbers:
                 continue
             form = _form(left[place - 1])
             if form is None:
                 return False
-            key = (*numbers[0], *numbers[1], form[0])
+            key = (*golden_numbers, *own_numbers, form[0])
             if key not in near:
-                if not _are_near(form, *numbers):
+                if not _are_near(form, golden_numbers, own_numbers):
                     return False
                 if len(near) >= _REMEMBERED:
                     near.clear()

@@ -101,7 +101,8 @@ class Monitor:
     def __init__(self, dump_path: str, rank: str, settings: Settings) -> None:
         self.folder = os.path.join(dump_path, MONITOR, rank)
         self.errors = ErrorLog(self.folder, set())
-        self.file, self.alarms = SeriesFile(self.folder), Alarms(self.folder, self.errors)
+        self.file = SeriesFile(self.folder)
+        self.alarms = Alarms(self.folder, self.errors)
         numbers = new_numbers(settings.measure)
         self._settings = settings
         numbers.own = OwnNumbers(
@@ -116,8 +117,14 @@ class Monitor:
         if settings.on_alarm == "again":
             new_held = functools.partial(HeldCalls, numbers.on_cpu, self.errors)
             self.held = installed_parts().make("the step once more", new_held, None)
-        takes = self._mechanisms.add_ratios, self.file.write, self.alarms.look
-        self.watch = Watch(values, numbers, self.errors, *takes)
+        self.watch = Watch(
+            values,
+            numbers,
+            self.errors,
+            self._mechanisms.add_ratios,
+            self.file.write,
+            self.alarms.look,
+        )
         self.watch.is_prompt = self.held is not None
         self._models = None
         self._is_open = False

@@ -322,8 +322,10 @@ class StepRecorder:
         outputs: list[Any],
     ) -> None:
         """End the backward entry with the records of the gradients of the call's outputs, then of its inputs."""
-        filled = in_layout.fill(inputs), out_layout.fill(outputs), out_layout.fill_keywords(outputs)
-        self._emit(call, self.task.backward(*filled), backward=True)
+        parts = self.task.backward(
+            in_layout.fill(inputs), out_layout.fill(outputs), out_layout.fill_keywords(outputs)
+        )
+        self._emit(call, parts, backward=True)
         if self._filter.is_active:
             self._filter.end(call.backward)
 

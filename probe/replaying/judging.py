@@ -290,10 +290,10 @@ def _judge_exact(place: str, outcome: ReplayedOutput) -> Judged:
     count_here = int(np.sum(here != outcome.golden))
     total = max(recorded.size, 1)
     element = [int(i) for i in np.argwhere(wrong)[0]] if count else []
-    counts = float(count), float(count_here)
-    return Judged(
-        place, WRONG if count else OK, count / total, count_here / total, *counts, element
-    )
+    verdict = WRONG if count else OK
+    share = count / total
+    share_here = count_here / total
+    return Judged(place, verdict, share, share_here, float(count), float(count_here), element)
 
 
 def _wide(array: Array) -> Array:

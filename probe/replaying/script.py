@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import pprint
@@ -102,15 +103,17 @@ def _text(name: str, code: str, description: CallDescription, folder: str, dtype
 
 def _without_head(text: str) -> str:
     """Return the text of a module without its license, its docstring and the imports of its neighbours."""
-    text = text.removeprefix(_LICENSE)
-    body = (
-        text.partition('"""')[2]
-        .partition('"""')[2]
-        .replace("from __future__ import annotations\n", "")
-    )
-    lines = body.splitlines()
-    return (
-        "\n".join(line for line in lines if not line.startswith("from probe."))
-        .strip("\n")
-        .join(("\n\n", "\n"))
-    )
+    lines = text.splitlines()
+    for node in reversed(ast.parse(text).body):
+        is_docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        if is_docstring or _is_of_neighbour(node):
+            del lines[node.lineno - 1 : node.end_lineno]
+    body = "\n".join(line for line in lines if not line.startswith("# Copyright"))
+    return "\n\n" + body.strip("\n") + "\n"
+
+
+def _is_of_neighbour(node: ast.stmt) -> bool:
+    """Return whether a statement imports from probe, or changes how annotations are read."""
+    if not isinstance(node, ast.ImportFrom) or node.module is None:
+        return False
+    return node.module == "__future__" or node.module.split(".")[0] == "probe"

@@ -56,8 +56,9 @@ class RankPair:
         links = self._linked.get(name, 0)
         if not gradient or gradient not in others or links >= _LEAST_LINKS:
             return False
-        sides = own[gradient], others[gradient]
-        is_same = _is_same(*sides) and min(sides) > 0  # zeros are equal by themselves
+        left = own[gradient]
+        right = others[gradient]
+        is_same = _is_same(left, right) and min(left, right) > 0  # zeros are equal by themselves
         held: dict[Rank, Held] = {
             side: Held(side, gradient=0 if is_same else side + 1) for side in (0, 1)
         }

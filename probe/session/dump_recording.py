@@ -329,8 +329,16 @@ class DumpRecording(Recording):
         )
         writer = DumpWriter(documents, arrays, errors)
         name_filter = NameFilter(settings)
-        shared = self._stacks, self._hits, self.queues(writer)
-        parts = StepParts(settings, measurers, capture.wait, writer, name_filter, *shared)
+        parts = StepParts(
+            settings=settings,
+            measurers=measurers,
+            wait=capture.wait,
+            writer=writer,
+            name_filter=name_filter,
+            stacks=self._stacks,
+            hits=self._hits,
+            make_queue=self.queues(writer),
+        )
         build = _BUILDERS["debug" if settings.level == "debug" else settings.task]
         return StepRecorder(settings, *build(parts), writer, self._stacks, name_filter), writer
 
@@ -341,8 +349,14 @@ class DumpRecording(Recording):
             cells = iter_cells(parts.models) if parts.models is not None else ()
             with opened.recorder.guard("writing run.json"):
                 read = self._measurers[capture.select_measurers].measurer.read
-                place = opened.recorder.queue, opened.writer.folder, parts.window.step
-                parts.snapshot.begin(*place, read, lambda: run_header(parts.ranks), cells)
+                parts.snapshot.begin(
+                    opened.recorder.queue,
+                    opened.writer.folder,
+                    parts.window.step,
+                    read,
+                    lambda: run_header(parts.ranks),
+                    cells,
+                )
                 opened.recorder.snapshot = parts.snapshot
                 if parts.has_other_model():
                     parts.snapshot.other_model(type(parts.models).__name__)

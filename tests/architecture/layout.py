@@ -61,18 +61,26 @@ def _is_swap(target: ast.Tuple, value: ast.Tuple) -> bool:
 
 
 def bundles(module: Module) -> Iterator[str]:
-    """Yield each call with a local bundle of arguments: ``f(*parts)``, where ``parts`` is no argument passed on."""
+    """Yield each call with a bundle of arguments that the function has made itself: ``f(*parts)``.
+
+    Arguments that are passed on, and constants, are no bundles.
+    """
     for function in ast.walk(module.tree):
         if not isinstance(function, FUNCTIONS):
             continue
-        variadic = {it.arg for it in (function.args.vararg, function.args.kwarg) if it}
-        for node in _own(function):
-            if not isinstance(node, ast.Call):
-                continue
-            for part in node.args:
-                is_bundle = isinstance(part, ast.Starred) and isinstance(part.value, ast.Name)
-                if is_bundle and part.value.id not in variadic:  # type: ignore[attr-defined]  # of Starred
-                    yield f"{module.path}:{node.lineno}: {ast.unparse(node.func)}({ast.unparse(part)})"
+        own = list(_own(function))
+        passed_on = {function.args.vararg.arg} if function.args.vararg else set()
+        made = {name for node in own for name in _made_bundles(node)} - passed_on
+        for node in own:
+            for part in node.args if isinstance(node, ast.Call) else ():
+                if isinstance(part, ast.Starred) and ast.unparse(part.value) in made:
+                    yield f"{module.path}:{node.lineno}: {ast.unparse(node)[:80]}"
+
+
+def _made_bundles(node: ast.AST) -> Iterator[str]:
+    """Yield the names that a statement gives to a tuple or a list which it writes out."""
+    if isinstance(node, ast.Assign) and isinstance(node.value, (ast.Tuple, ast.List)):
+        yield from (target.id for target in node.targets if isinstance(target, ast.Name))
 
 
 def _own(function: ast.AST) -> Iterator[ast.AST]:

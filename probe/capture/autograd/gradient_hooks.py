@@ -103,9 +103,9 @@ class GradientHooks:
         made = [node for node in nodes if node is not None]
         if not made:
             return
-        one = recorder, call, inputs
         if inputs is self._no_inputs:
-            hook = _one_node(*one, inputs.tree, [], (), lambda number: None, 0)
+            nothing = inputs.tree
+            hook = _one_node(recorder, call, inputs, nothing, [], (), lambda number: None, 0)
             made[0].register_prehook(lambda go: hook((), go))
             return
         if len(nodes) == 1 or len({self._nodes.identify(node) for node in made}) == 1:
@@ -118,8 +118,10 @@ class GradientHooks:
             places = self._places(made[0], inputs, first)
             if places is not None:
                 arrivals = [(leaf, index) for index, leaf in first.items()]
-                follow = self._open_entries.advance, made[0]._sequence_nr()
-                made[0].register_hook(_one_node(*one, outputs, arrivals, places, *follow))
+                advance = self._open_entries.advance
+                number = made[0]._sequence_nr()
+                hook = _one_node(recorder, call, inputs, outputs, arrivals, places, advance, number)
+                made[0].register_hook(hook)
                 return
         entry = BackwardEntry(recorder, call, inputs, outputs, self._open_entries)
         entry.attach(CallGraph(self._nodes, inputs, outputs.tensors, nodes), self._compiled)

@@ -116,8 +116,10 @@ class GraphCall:
 
     def _write_draft(self) -> None:
         in_layout, inputs, out_layout, outputs = self._slots()
-        filled = in_layout.fill(inputs), out_layout.fill(outputs), out_layout.fill_keywords(outputs)
-        self.recorder.draft(self.call, self.recorder.task.backward(*filled), backward=True)
+        parts = self.recorder.task.backward(
+            in_layout.fill(inputs), out_layout.fill(outputs), out_layout.fill_keywords(outputs)
+        )
+        self.recorder.draft(self.call, parts, backward=True)
 
     def end_backward(self) -> None:
         """Write the backward entry; slots without a gradient are null."""

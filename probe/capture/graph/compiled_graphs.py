@@ -285,8 +285,12 @@ class Constructs:
         def outputs(output: _Inferred, own: _Inferred) -> tuple[Any, ...]:
             return operators.graph_plan(plans.outputs(key, names, output, own), key, LEAVE)
 
-        descriptions = _description(inputs, self._events), _description(outputs, self._events)
-        construct = operators.cell_construct(inner, *descriptions, tuple(parameters.values()))
+        construct = operators.cell_construct(
+            inner,
+            _description(inputs, self._events),
+            _description(outputs, self._events),
+            tuple(parameters.values()),
+        )
         return {"construct": types.MethodType(construct, cell), **hidden}
 
     def _optimizer(self, optimizer: Any) -> dict[str, Any]:

@@ -34,8 +34,11 @@ def jit_patches(context: CaptureContext) -> HookGroup:
     executor = found_in("_JitExecutor")
     if executor is not None:
         hooks.append(Patch(executor, "__call__", functools.partial(_wrap_executor, context)))
-    modules = ("mindspore.graph._utils.pijit_context", "mindspore.common._pijit_context")
-    capture = found_in("PIJitCaptureContext", *modules)
+    capture = found_in(
+        "PIJitCaptureContext",
+        "mindspore.graph._utils.pijit_context",
+        "mindspore.common._pijit_context",
+    )
     if capture is not None:  # it neither begins nor ends
         hooks += [
             Patch(capture, name, around(lambda *_: None)) for name in ("__enter__", "__exit__")

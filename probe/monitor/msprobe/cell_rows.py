@@ -128,43 +128,49 @@ class CellRows:
     def _features(
         self, hook: str, name: str, slot: Slot, tensor: Any, part: int
     ) -> Iterator[Found]:
-        given: tuple[Any, ...] = ()
-        if hook == ATTENTION and slot.in_cell in ("input_0", "input_1"):
-            query = self._kept.pop((slot.cell, slot.call), None)
-            if tensor.ndim != 4:
-                self._errors.note(
-                    name, f"{hook} needs queries and keys of 4 dimensions: {name} has none"
-                )
-            elif slot.in_cell == "input_0":
-                self._kept[slot.cell, slot.call] = tensor
-            elif query is not None:
-                given = (
-                    query,
-                    tensor,
-                    self._config.sa_order.upper().replace(",", "").replace("H", "N"),
-                )
-        elif hook != ATTENTION and slot.in_cell == "output_0":
-            weight = (
-                features.matrix_of(self._all[slot.cell][1])
-                if part == self._accumulated - 1
-                else None
-            )
-            source = tensor if hook == ROUTER_LOGIT else weight
-            given = (source,) if getattr(source, "ndim", 0) > 1 else ()
-        if given:
-            end, function = _HOOKS[hook]
-            row = f"{name}.{end}"
-            found = self._numbers.computed(function, *given)
-            own_part = "" if hook == ROUTER_WEIGHT else str(part)
-            yield (
-                hook,
-                row,
-                own_part,
-                {key: number for key, number in found.items() if key in FEATURES},
-            )
-            counts = self._numbers.computed(features.tokens, *given) if hook == ROUTER_LOGIT else {}
-            for expert, count in counts.items():
+        """Yield the rows of one feature; none where the tensor is not the last that it needs."""
+        if hook == ATTENTION:
+            given = self._of_attention(name, slot, tensor)
+        else:
+            given = self._of_weight(hook, slot, tensor, part)
+        if not given:
+            return
+        end, function = _HOOKS[hook]
+        row = f"{name}.{end}"
+        own_part = "" if hook == ROUTER_WEIGHT else str(part)
+        computed = self._numbers.computed(function, *given)
+        numbers = {key: number for key, number in computed.items() if key in FEATURES}
+        yield hook, row, own_part, numbers
+        if hook == ROUTER_LOGIT:
+            for expert, count in self._numbers.computed(features.tokens, *given).items():
                 yield "tokens_per_expert", f"{row}.{expert}", own_part, {"tokens": count}
+
+    def _of_attention(self, name: str, slot: Slot, tensor: Any) -> tuple[Any, ...]:
+        """Return queries, keys and their layout, once both have come; else ()."""
+        if slot.in_cell not in ("input_0", "input_1"):
+            return ()
+        query = self._kept.pop((slot.cell, slot.call), None)
+        if tensor.ndim != 4:
+            told = f"{ATTENTION} needs queries and keys of 4 dimensions: {name} has none"
+            self._errors.note(name, told)
+            return ()
+        if slot.in_cell == "input_0":
+            self._kept[slot.cell, slot.call] = tensor
+            return ()
+        if query is None:
+            return ()
+        layout = self._config.sa_order.upper().replace(",", "").replace("H", "N")
+        return query, tensor, layout
+
+    def _of_weight(self, hook: str, slot: Slot, tensor: Any, part: int) -> tuple[Any, ...]:
+        """Return the logits of a router, or the weight of a Cell in the last part of a step; else ()."""
+        if slot.in_cell != "output_0":
+            return ()
+        source = tensor
+        if hook != ROUTER_LOGIT:
+            is_last = part == self._accumulated - 1
+            source = features.matrix_of(self._all[slot.cell][1]) if is_last else None
+        return (source,) if getattr(source, "ndim", 0) > 1 else ()
 
     def _is_wanted(self, slot: Slot, api: str) -> bool:
         """Return whether a tensor of a collective is measured, by the keys of ``cc_distribution``."""

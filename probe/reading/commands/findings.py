@@ -233,15 +233,16 @@ def run_trend(given: argparse.Namespace) -> int:
 
     has_series = bool(find_series(given.path))
     thresholds = arguments.read_thresholds(given.rules, RULES if has_series else IN_DUMPS)
-    choice = arguments.names(given, LIKE), given.stat
-    samples = read_all(open(given.path).folders, *choice, arguments.workers(given))
+    asked = arguments.names(given, LIKE)
+    choice = asked, given.stat
+    samples = read_all(open(given.path).folders, asked, given.stat, arguments.workers(given))
     others = _others(given, lambda item: isinstance(item, SeriesFinding))
     if not has_series:
         return show_trend(samples, given, choice, thresholds, others=others)
     from probe.reading.one_run.trend import trend_of
     from probe.series.series import open_series
 
-    monitored = trend_of(open_series(given.path), *choice, thresholds)
+    monitored = trend_of(open_series(given.path), asked, given.stat, thresholds)
     return show_trend(samples, given, choice, thresholds, monitored, others)
 
 

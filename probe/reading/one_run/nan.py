@@ -285,10 +285,11 @@ def in_order(units: Sequence[Found]) -> list[Origin]:
 
 def look_at(folder: DumpFolder) -> Found:
     """Return the calls that make NaN or Inf in one step of one rank."""
-    where = folder.step, folder.rank
-    return look_into_dump(
-        folder, look_into, lambda reason: Found(*where, [], [], reason, told=folder.told())
-    )
+
+    def unread(reason: str) -> Found:
+        return Found(folder.step, folder.rank, [], [], reason, told=folder.told())
+
+    return look_into_dump(folder, look_into, unread)
 
 
 def look_into(dump: Dump) -> Found:
