@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from probe.door import function_of
 from probe.errors import UsageError
 from probe.findings.sentence import NOTHING, Sentence, say
-from probe.reading.compare.distances.tolerance import APART, Distance, of_dtype
+from probe.reading.compare.distances.distance import APART, Distance
+from probe.reading.compare.distances.tolerance import of_dtype
 from probe.reading.compare.judging.judge import SAME_BITS
 from probe.reading.dumps.values import array_name, grouped
 from probe.store import file_names

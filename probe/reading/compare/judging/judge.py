@@ -11,15 +11,9 @@ from collections.abc import Callable
 from typing import Any
 
 from probe.naming import written_outputs
-from probe.reading.compare.distances.tolerance import (
-    APART,
-    SAME,
-    UNKNOWN,
-    Distance,
-    Tolerances,
-    distance,
-    of_dtype,
-)
+from probe.reading.compare.distances.distance import APART, SAME, UNKNOWN, Distance, distance
+from probe.reading.compare.distances.tolerance import of_dtype
+from probe.reading.compare.distances.tolerances import Tolerances
 from probe.reading.compare.judging.verdicts import HARD, Rounding, Slot, Verdict, is_state
 from probe.reading.dumps.entry_name import API, BACKWARD, CELL, FORWARD, GRADIENT, EntryName
 from probe.reading.dumps.entry_view import OUTPUTS, WORDS

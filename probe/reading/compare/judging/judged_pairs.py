@@ -14,7 +14,9 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from probe.findings.sentence import NOTHING, Sentence, say
-from probe.reading.compare.distances.tolerance import Distance, Tolerances, of_dtype
+from probe.reading.compare.distances.distance import Distance
+from probe.reading.compare.distances.tolerance import of_dtype
+from probe.reading.compare.distances.tolerances import Tolerances
 from probe.reading.compare.judging.arrays import Arrays
 from probe.reading.compare.judging.judge import NO_FLOOR, Judge
 from probe.reading.compare.judging.verdicts import HARD, Slot, Verdict, is_state

@@ -12,7 +12,8 @@ import functools
 import re
 from typing import Any, NamedTuple
 
-from probe.reading.compare.distances.tolerance import Distance, of_dtype
+from probe.reading.compare.distances.distance import Distance
+from probe.reading.compare.distances.tolerance import of_dtype
 from probe.reading.dumps.entry_name import API, BACKWARD, EntryName
 from probe.reading.dumps.flow import content_key
 from probe.reading.dumps.values import element_count, is_tensor, plain, real

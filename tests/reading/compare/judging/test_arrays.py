@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 
-from probe.reading.compare.distances.tolerance import UNKNOWN
+from probe.reading.compare.distances.distance import UNKNOWN
 from probe.reading.compare.judging import arrays
 from probe.reading.compare.judging.arrays import (
     Arrays,

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from probe.reading.compare.distances.tolerance import APART, UNKNOWN
+from probe.reading.compare.distances.distance import APART, UNKNOWN
 from probe.reading.compare.judging.judged_pairs import (
     batches,
     enters_equal,
