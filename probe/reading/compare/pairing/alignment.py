@@ -55,6 +55,11 @@ class Pair(NamedTuple):
         """Its places in A and in B."""
         return self.a, self.b
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether it has an entry on both sides."""
+        return NONE not in self.places
+
 
 class Alignment:
     """Pairs two dumps.
