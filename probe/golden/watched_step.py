@@ -21,7 +21,9 @@ from probe.entry import Entry
 from probe.errors import UsageError
 from probe.golden.kept_tensors import KeepingMeasurer, KeptTensors
 from probe.measure.measurer import Measurer
-from probe.reading.compare.distances.tolerance import Tolerances, distance, of_dtype
+from probe.reading.compare.distances.distance import distance
+from probe.reading.compare.distances.tolerance import of_dtype
+from probe.reading.compare.distances.tolerances import Tolerances
 from probe.reading.compare.judging.judge import Judge
 from probe.reading.compare.judging.verdicts import HARD, Slot
 from probe.reading.dumps.entry_name import parse

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from typing import Any, Union
 
 from probe.findings.sentence import Sentence, clauses, say
-from probe.reading.compare.distances.tolerance import UNKNOWN as UNKNOWN_DISTANCE
+from probe.reading.compare.distances.distance import UNKNOWN as UNKNOWN_DISTANCE
 from probe.reading.compare.judging.verdicts import Slot
 from probe.reading.compare.origins.across_ranks import UnitSummary
 from probe.reading.compare.pairing.alignment import NONE

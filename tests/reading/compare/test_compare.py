@@ -16,7 +16,7 @@ import pytest
 import probe
 from probe import UsageError
 from probe.__main__ import main
-from probe.reading.compare.distances.tolerance import ToleranceRule
+from probe.reading.compare.distances.rule import ToleranceRule
 from tests.reading.builders import forward, tensor, value, write
 
 

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from probe.findings.sentence import say
-from probe.reading.compare.distances.tolerance import Distance
+from probe.reading.compare.distances.distance import Distance
 from probe.reading.compare.judging.judged_pairs import JudgedPairs, Options
 from probe.reading.compare.judging.verdicts import Slot
 from probe.reading.compare.pairing.alignment import Pair

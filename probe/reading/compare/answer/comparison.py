@@ -20,7 +20,7 @@ from probe.reading.compare.answer.summary import (
     summary_text,
 )
 from probe.reading.compare.answer.unit import compare_unit, noise_unit, part_path
-from probe.reading.compare.distances.tolerance import ToleranceRule
+from probe.reading.compare.distances.rule import ToleranceRule
 from probe.reading.compare.judging.judged_pairs import JudgedPairs, Options
 from probe.reading.compare.layouts.groups import layout_pairs
 from probe.reading.compare.origins.across_ranks import UnitSummary, link_steps

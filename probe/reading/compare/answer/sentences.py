@@ -9,7 +9,8 @@ from typing import Union
 
 from probe.findings.sentence import NOTHING, Sentence, clauses, say
 from probe.reading.compare.dataflow.graph import Graph
-from probe.reading.compare.judging.arrays import Arrays, elements, relation
+from probe.reading.compare.judging.arrays import Arrays
+from probe.reading.compare.judging.relation import elements, relation
 from probe.reading.compare.judging.verdicts import (
     FAINT,
     HARD,

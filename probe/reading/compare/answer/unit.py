@@ -12,7 +12,8 @@ from probe.findings.sentence import Sentence, say
 from probe.reading.compare.answer.sentences import Describer
 from probe.reading.compare.dataflow.carried import Carried, Rejoined
 from probe.reading.compare.dataflow.graph import Graph
-from probe.reading.compare.distances.tolerance import NetNoise, distance
+from probe.reading.compare.distances.distance import distance
+from probe.reading.compare.distances.net_noise import NetNoise
 from probe.reading.compare.judging.judged_pairs import JudgedPairs, Options
 from probe.reading.compare.judging.verdicts import FAINT, HARD, Verdict, sharpened
 from probe.reading.compare.origins.across_ranks import (

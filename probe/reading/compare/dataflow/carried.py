@@ -17,7 +17,9 @@ from statistics import median
 
 from probe.reading.compare.dataflow.graph import Graph
 from probe.reading.compare.dataflow.nodes import Nodes
-from probe.reading.compare.distances.tolerance import NET_FACTOR, distance, of_dtype
+from probe.reading.compare.distances.distance import distance
+from probe.reading.compare.distances.tolerance import of_dtype
+from probe.reading.compare.distances.tolerances import NET_FACTOR
 from probe.reading.compare.judging.judged_pairs import JudgedPairs
 from probe.reading.compare.judging.verdicts import FAINT, HARD, Slot, Verdict
 from probe.reading.compare.pairing.alignment import NONE

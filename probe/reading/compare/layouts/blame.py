@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from probe.errors import UsageError
 from probe.findings.sentence import NOTHING, Sentence, clauses, say
 from probe.reading.compare.distances.tolerance import of_dtype
-from probe.reading.compare.judging.arrays import UNREADABLE, best_order, joined, like_parts, rel_l2
+from probe.reading.compare.judging.arrays import UNREADABLE
+from probe.reading.compare.judging.exact import rel_l2
+from probe.reading.compare.judging.parts import best_order, joined, like_parts
 from probe.reading.compare.judging.verdicts import HARD, Slot
 from probe.reading.compare.layouts import shards
 from probe.reading.compare.layouts.groups import LayoutPair, LayoutSource

@@ -13,7 +13,7 @@ from typing import Any
 
 from probe.errors import UsageError
 from probe.findings.sentence import Sentence, say
-from probe.reading.compare.judging.arrays import Stored
+from probe.reading.compare.judging.parts import Stored
 from probe.reading.compare.layouts.shards import (
     ALONE,
     GRID,

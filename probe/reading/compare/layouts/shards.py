@@ -16,8 +16,9 @@ from typing import Any
 from probe.door import open_text
 from probe.errors import UsageError
 from probe.findings.sentence import Sentence, say
-from probe.reading.compare.distances.tolerance import distance, of_dtype
-from probe.reading.compare.judging.arrays import Stored, fold_grid, joined_grid
+from probe.reading.compare.distances.distance import distance
+from probe.reading.compare.distances.tolerance import of_dtype
+from probe.reading.compare.judging.parts import Stored, fold_grid, joined_grid
 from probe.reading.dumps.flow import content_key
 from probe.reading.dumps.folders import DumpFolder
 from probe.reading.dumps.values import Record, array_name, element_count

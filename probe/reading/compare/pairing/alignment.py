@@ -4,27 +4,40 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from probe.reading.compare.distances.tolerance import distance
+from probe.reading.compare.distances.distance import distance
 from probe.reading.compare.frameworks.words import Vocabulary
-from probe.reading.compare.pairing import between
+from probe.reading.compare.pairing import side as keys
+from probe.reading.compare.pairing.between import match_between
+from probe.reading.compare.pairing.call_content import equal_calls
+from probe.reading.compare.pairing.crossed import crossed_cells
+from probe.reading.compare.pairing.sequence import Keys, Pairs, Places, match_values
+from probe.reading.compare.pairing.side import Homes, Side
 from probe.reading.dumps.dump import Dump
 from probe.reading.dumps.entry_name import API, CELL, FORWARD, GRADIENT
-from probe.reading.dumps.flow import Flow, Link, user_frame
-from probe.reading.dumps.values import element_count, tensors_in
+from probe.reading.dumps.flow import Flow, Link
+from probe.reading.dumps.values import grouped
 
 #: how a pair was found
-EXACT, COUNTED, MOVED, RENAMED, MAPPED, STATISTICS, REPLACED = (
-    "exact", "counted", "moved", "renamed", "mapped", "statistics", "replaced"
-)  # fmt: skip
+EXACT = "exact"
+COUNTED = "counted"
+MOVED = "moved"
+RENAMED = "renamed"
+MAPPED = "mapped"
+STATISTICS = "statistics"
+REPLACED = "replaced"
 NONE = -1
-#: the keys by which the calls of a Cell are paired, one after another
-CONTENT, LINE = -2, -1
-_LEVELS = (CONTENT, LINE, 0, 1, 2, 3)
-#: the ways in which Cells are paired: by attribute and class, by class, by place alone, by attribute alone
-_WAYS, _BY_PLACE = 4, 2
+_WAYS = (keys.BY_BOTH, keys.BY_CLASS, keys.BY_PLACE, keys.BY_ATTRIBUTE)
+_LEVELS = (keys.ARGUMENTS, keys.SHAPES, keys.NAME, keys.OUTPUTS)
+#: those of two runs of one code, in which lines and inputs tell more
+_LEVELS_WITH_LINES = (keys.CONTENT, keys.LINE, *_LEVELS)
+#: so many levels of Cells are paired, one below another
+_DEEPEST = 64
+
+#: two places that are partners -> how that was found
+Found = dict[tuple[int, int], str]
 
 
 class Pair(NamedTuple):
@@ -37,6 +50,16 @@ class Pair(NamedTuple):
     #: one without a partner
     how: str
 
+    @property
+    def places(self) -> tuple[int, int]:
+        """Its places in A and in B."""
+        return self.a, self.b
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it has an entry on both sides."""
+        return NONE not in self.places
+
 
 class Alignment:
     """Pairs two dumps.
@@ -48,370 +71,310 @@ class Alignment:
     def __init__(
         self, a: Dump, b: Dump, mapping: Mapping[str, str] | None = None, by_lines: bool = True
     ) -> None:
-        self._dumps = a, b
-        self._by_lines = by_lines
-        self.flows: tuple[Flow, Flow] = a.flow, b.flow_like(a.flow)
-        self.b_of: dict[int, int] = {}  # place in A -> place in B
-        self.a_of: dict[int, int] = {}  # place in B -> place in A
-        self.how: dict[int, str] = {}  # place in A -> how its partner was found
-        self._homes: tuple[list[str | None], list[str | None]] = ([], [])
+        flow_a = a.flow
+        flow_b = b.flow_like(flow_a)
+        self.flows: tuple[Flow, Flow] = (flow_a, flow_b)
         self.vocabulary = Vocabulary((a.header, b.header), mapping)
-        self._positions = self.vocabulary.positions(self.flows[1])
-        crossed = [] if self.vocabulary.is_foreign else between.crossed_cells(self.flows, (a, b))
-        if self.flows[0].names == self.flows[1].names and not mapping and not crossed:
-            every = range(len(self.flows[0].names))
-            self.b_of, self.a_of = dict(zip(every, every)), dict(zip(every, every))
-            self.how = dict.fromkeys(every, EXACT)
+        self._sides = (Side(0, a, flow_a, self.vocabulary), Side(1, b, flow_b, self.vocabulary))
+        self.b_of = self._sides[0].partners  # place in A -> place in B
+        self.a_of = self._sides[1].partners  # place in B -> place in A
+        self.how: dict[int, str] = {}  # place in A -> how its partner was found
+        self._homes: tuple[Homes, Homes] = (flow_a.cells, flow_b.cells)
+        is_foreign = self.vocabulary.is_foreign
+        self._levels = _LEVELS_WITH_LINES if by_lines and not is_foreign else _LEVELS
+        self._positions = self.vocabulary.positions(flow_b)
+        crossed = [] if is_foreign else crossed_cells(self.flows, (a, b))
+        if flow_a.names == flow_b.names and not mapping and not crossed:
+            every = range(len(flow_a.names))
+            self.b_of.update(zip(every, every))
+            self.a_of.update(zip(every, every))
+            self.how.update(dict.fromkeys(every, EXACT))
         else:
-            for pair in crossed:
-                self.pair(*pair, MOVED)
-            self._pair_cells()
-            self._homes = self._find_homes(0), self._find_homes(1)
-            calls_a, calls_b = self.calls_by_home(0), self.calls_by_home(1)
-            for home, places in calls_a.items():
-                self.pair_sequences(places, calls_b.get(home, []))
-            self._pair_rest()
+            self._pair_all(crossed)
+
+    def partners(self, side: int) -> dict[int, int]:
+        """Return place -> its partner's place, for the places of a side: 0 for A, 1 for B."""
+        return self._sides[side].partners
+
+    def entry(self, side: int, place: int) -> Any:
+        """Return the entry of a place."""
+        return self._sides[side].entry(place)
 
     def pair(self, a: int, b: int, how: str) -> bool:
         """Pair two places unless one of them has a partner."""
         if a in self.b_of or b in self.a_of:
             return False
-        self.b_of[a], self.a_of[b], self.how[a] = b, a, how
+        self.b_of[a] = b
+        self.a_of[b] = a
+        self.how[a] = how
         return True
+
+    def found(self, places: Iterable[int]) -> Found:
+        """Return the pairs that these places of A have, each with how it was found."""
+        found: Found = {}
+        for a in places:
+            b = self.b_of.get(a)
+            if b is not None:
+                found[a, b] = self.how[a]
+        return found
+
+    def pair_anew(self, keys_a: Keys, keys_b: Keys, before: Found) -> None:
+        """Pair calls without partners: those with equal keys, wherever they stand, then the rest in their order.
+
+        ``before`` are the pairs that were taken apart: one that is found again keeps how it was found.
+        """
+        side_a, side_b = self._sides
+        others = grouped((keys_b[b], b) for b in side_b.free(keys_b))
+        for a in side_a.free(keys_a):
+            equal = others.get(keys_a[a])
+            if equal:
+                b = equal.pop(0)
+                self.pair(a, b, before.get((a, b), MOVED))
+        self._pair_sequences(side_a.free(keys_a), side_b.free(keys_b))
 
     def separate(self, a: int) -> None:
         """Take a pair apart."""
-        del self.a_of[self.b_of.pop(a)], self.how[a]
+        b = self.b_of.pop(a)
+        del self.a_of[b]
+        del self.how[a]
 
     def separate_calls(self, places: Iterable[int]) -> None:
         """Take pairs apart, by their places in A, with their backwards."""
+        flow_a = self.flows[0]
         for a in dict.fromkeys(places):
             self.separate(a)
-            backward = self.flows[0].backward_of(a)
+            backward = flow_a.backward_of(a)
             if backward is not None and backward in self.b_of:
                 self.separate(backward)
 
     def is_one_loosely(self, left: Link, right: Link) -> bool:
         """Return whether an input comes from partners after all, if views and permutations are looked through."""
-        return self.b_of.get(self.flows[0].loose_root(left)) == self.flows[1].loose_root(right)
+        flow_a, flow_b = self.flows
+        root_a = flow_a.loose_root(left)
+        root_b = flow_b.loose_root(right)
+        return self.b_of.get(root_a) == root_b
+
+    def is_one_call(self, a: int, b: int) -> bool:
+        """Return whether one word stands for the APIs of two places."""
+        side_a, side_b = self._sides
+        return side_a.word(a) == side_b.word(b)
 
     def pairs(self) -> list[Pair]:
         """Return all pairs in the order of B; those only in A stand where they are in A."""
+        flow_a, flow_b = self.flows
         found: list[Pair] = []
-        waiting = iter(range(len(self.flows[0].names)))
+        waiting = iter(range(len(flow_a.names)))
         done = NONE
-        for b in range(len(self.flows[1].names)):
+        for b in range(len(flow_b.names)):
             a = self.a_of.get(b, NONE)
             while done < a:
                 done = next(waiting)
                 if done not in self.b_of:
                     found.append(Pair(done, NONE, ""))
-            found.append(Pair(a, b, self.how.get(a, "")))
-        found += [Pair(place, NONE, "") for place in waiting if place not in self.b_of]
+            how = self.how.get(a, "")
+            found.append(Pair(a, b, how))
+        found += [Pair(a, NONE, "") for a in self._sides[0].free(waiting)]
         return found
 
-    def _pair_cells(self) -> None:
-        """Pair the Cells' forwards: by name, then below paired Cells by attribute and class, class, and place."""
-        flow_a = self.flows[0]
-        for places_a, places_b in self._called_more_often():
-            lines = (
-                [self._line(0, place) for place in places_a],
-                [self._line(1, place) for place in places_b],
-            )
-            for i, j in between.match(*lines):
-                self.pair(places_a[i], places_b[j], COUNTED)
-        for place, name in enumerate(flow_a.names):
-            parts = flow_a.parts[place]
-            if parts.kind == CELL and parts.direction == FORWARD and place not in self.b_of:
-                mapped = self.vocabulary.name(0, name)
-                other = self._positions.get(mapped)
-                if other is not None:
-                    self.pair(place, other, EXACT if mapped == name else MAPPED)
-        for _ in range(64):  # one level of Cells each time
-            children_a, children_b = self._unpaired_cells(0), self._unpaired_cells(1)
-            if not sum(
-                [
-                    self._pair_children(children_a[home], children_b.get(home, []))
-                    for home in children_a
-                ]
-            ):
-                return
-
-    def _called_more_often(self) -> list[tuple[list[int], list[int]]]:
-        """Return the calls of each Cell that the sides call so many times: the lines tell which call is more."""
-        found: list[dict[str, list[int]]] = [{}, {}]
-        for side, by_key in (
-            enumerate(found) if self._by_lines and not self.vocabulary.is_foreign else ()
-        ):
-            for place in self._forwards(side, CELL):
-                by_key.setdefault(self.flows[side].parts[place].key, []).append(place)
-        both = [(places, found[1][key]) for key, places in found[0].items() if key in found[1]]
-        return [(places, others) for places, others in both if len(places) != len(others)]
-
-    def _unpaired_cells(self, side: int) -> dict[Hashable, list[int]]:
-        """Return the Cells without a partner, by the nearest Cell around them that has one; the outermost only."""
-        partner = (self.b_of, self.a_of)[side]
-        cells = [place for place in self._forwards(side, CELL) if place not in partner]
-        return self._by_home(side, cells, self._find_homes(side))
-
-    def _forwards(self, side: int, kind: str) -> list[int]:
-        parsed = enumerate(self.flows[side].parts)
-        return [
-            place for place, parts in parsed if parts.kind == kind and parts.direction == FORWARD
-        ]
-
-    def _by_home(
-        self, side: int, places: list[int], homes: list[str | None]
-    ) -> dict[Hashable, list[int]]:
-        """Return places by the innermost Cell around them that has a partner; Cells of B are named by those in A."""
-        found: dict[Hashable, list[int]] = {}
-        for place in places:
-            home = homes[place]
-            own = self.flows[side].position.get(home) if home else None
-            key = None if own is None else own if side == 0 else self.a_of.get(own, (own,))
-            found.setdefault(key, []).append(place)
-        return found
-
-    def _pair_children(self, cells_a: list[int], cells_b: list[int]) -> int:
-        count, keys = (
-            0,
-            [{part.key for part in flow.parts if part.kind == CELL} for flow in self.flows],
-        )
-        for way in range(_WAYS):
-            # a Cell that the other side has too is none that was renamed: it is called once more
-            left_a = [
-                p
-                for p in cells_a
-                if p not in self.b_of and self.flows[0].parts[p].key not in keys[1]
-            ]
-            left_b = [
-                p
-                for p in cells_b
-                if p not in self.a_of and self.flows[1].parts[p].key not in keys[0]
-            ]
-            if way == _BY_PLACE and len(left_a) != len(left_b):
-                continue
-            keys_a = [self._cell_key(0, place, way) for place in left_a]
-            keys_b = [self._cell_key(1, place, way) for place in left_b]
-            count += sum(
-                self.pair(left_a[i], left_b[j], RENAMED) for i, j in between.match(keys_a, keys_b)
-            )
-        return count
-
-    def _find_homes(self, side: int) -> list[str | None]:
-        flow, partner = self.flows[side], (self.b_of, self.a_of)[side]
-        construct = self._dumps[side].construct
-        known: dict[str | None, str | None] = {None: None}
-
-        def home(cell: str | None) -> str | None:
-            chain: list[str | None] = []
-            while cell not in known and len(chain) < 200:
-                chain.append(cell)
-                if cell is not None and flow.position.get(cell, NONE) in partner:
-                    known[cell] = cell
-                    break
-                cell = construct.get(cell) if cell is not None else None
-            result = known.get(cell)
-            known.update(dict.fromkeys(chain, result))
-            return result
-
-        return [home(cell) for cell in flow.cells]
-
-    def calls_by_home(self, side: int) -> dict[Hashable, list[int]]:
+    def calls_by_home(self, side: int) -> dict[Hashable, Places]:
         """Return the APIs' forwards by the Cell they are in; Cells of B are named by their partners in A."""
-        return self._by_home(
-            side, self._forwards(side, API), self._homes[side] or self.flows[side].cells
-        )
-
-    def pair_sequences(self, places_a: list[int], places_b: list[int]) -> None:
-        """Pair the calls of one Cell in their order: by their full keys first, then by shorter keys."""
-        flow_a, flow_b = self.flows
-        for level in _LEVELS:
-            if level < 0 and (self.vocabulary.is_foreign or not self._by_lines):
-                continue
-            if level == 2 and self.vocabulary.is_foreign:
-                pairs = between.match_between(
-                    places_a, places_b, self.b_of, self._name_and_size, self._misfit
-                )
-                for a, b in list(
-                    pairs
-                ):  # calls whose outputs differ, between those whose outputs agree
-                    self.pair(a, b, self._how(a, b, 2 if self.is_one_call(a, b) else 3))
-                return
-            left_a = [place for place in places_a if place not in self.b_of]
-            left_b = [place for place in places_b if place not in self.a_of]
-            if not left_a or not left_b:
-                return
-            names_a = [self.vocabulary.call(0, flow_a.parts[place]) for place in left_a]
-            names_b = [self.vocabulary.call(1, flow_b.parts[place]) for place in left_b]
-            if level == CONTENT:
-                found: Iterable[tuple[int, int]] = between.equal_calls(
-                    self.flows, self.entry, (left_a, left_b)
-                )
-            elif names_a == names_b:
-                found = ((i, i) for i in range(len(left_a)))
-            elif level == 3:
-                shapes = [
-                    self.shapes(0, place, "output") for place in left_a
-                ]  # other APIs may give the same shapes
-                found = between.match(shapes, [self.shapes(1, place, "output") for place in left_b])
-            else:
-                keys_a = [
-                    self._call_key(0, place, names_a[i], level) for i, place in enumerate(left_a)
-                ]
-                keys_b = [
-                    self._call_key(1, place, names_b[i], level) for i, place in enumerate(left_b)
-                ]
-                found = between.match(keys_a, keys_b)
-            for i, j in found:
-                if (
-                    level < 3
-                    or names_a == names_b
-                    or self._between(left_a[i], left_b[j], places_a, places_b)
-                ):
-                    self.pair(left_a[i], left_b[j], self._how(left_a[i], left_b[j], level))
-
-    def _line(self, side: int, place: int) -> Hashable:
-        """Return the line of the user's code that made a call: its text and function; the place where none is known."""
-        dump = self._dumps[side]
-        frame = user_frame(dump.stacks.get(self.flows[side].names[place]) or ())
-        return (
-            (frame.source, frame.function) if frame is not None and frame.source else (side, place)
-        )
-
-    def _how(self, a: int, b: int, level: int) -> str:
-        if self.flows[0].names[a] == self.flows[1].names[b]:
-            return EXACT
-        same = self.flows[0].parts[a].key == self.flows[1].parts[b].key
-        if same or level == 3:
-            return COUNTED if same else REPLACED
-        return STATISTICS if self.vocabulary.is_foreign and not self.is_one_call(a, b) else MAPPED
-
-    def is_one_call(self, a: int, b: int) -> bool:
-        """Return whether one word stands for the APIs of two places."""
-        vocabulary, (flow_a, flow_b) = self.vocabulary, self.flows
-        return vocabulary.call(0, flow_a.parts[a]) == vocabulary.call(1, flow_b.parts[b])
-
-    def _name_and_size(self, side: int, place: int) -> Hashable:
-        return self.vocabulary.call(side, self.flows[side].parts[place]), self.shapes(
-            side, place, "output"
-        )
-
-    def _misfit(self, a: int, b: int) -> float:
-        """Return how little two calls fit: how far apart their outputs are, and one more for other words."""
-        records = [
-            between.first_output(self.entry(side, place)) for side, place in enumerate((a, b))
-        ]
-        if None in records or self.shapes(0, a, "output") != self.shapes(1, b, "output"):
-            return math.inf
-        return min(distance(*records).rel_l2 or 0.0, 1.0) + (not self.is_one_call(a, b))
-
-    def _between(self, a: int, b: int, places_a: list[int], places_b: list[int]) -> bool:
-        i, j = places_a.index(a), places_b.index(b)
-        before_a = next((place for place in reversed(places_a[:i]) if place in self.b_of), None)
-        before_b = next((place for place in reversed(places_b[:j]) if place in self.a_of), None)
-        return (before_a is None and before_b is None) or (
-            before_a is not None and self.b_of[before_a] == before_b
-        )
-
-    def _pair_rest(self) -> None:
-        """Pair backwards and gradients by their forwards, and all else by name."""
-        flow_a, flow_b = self.flows
-        self.pair_backwards()
-        cells = {
-            flow_a.parts[a].key: flow_b.parts[b].key
-            for a, b in self.b_of.items()
-            if flow_a.parts[a].kind == CELL
-        }
-        for place, parts in enumerate(flow_a.parts):
-            if place in self.b_of:
-                continue
-            name = flow_a.names[place]
-            if parts.kind == GRADIENT and parts.key in cells:
-                name = f"{cells[parts.key]}{name[len(parts.key) :]}"
-            other = self._positions.get(self.vocabulary.name(0, name))
-            is_orphan = (
-                other is not None
-                and flow_a.forward_of(place) is None
-                and flow_b.forward_of(other) is None
-            )
-            if other is not None and (
-                parts.kind not in (API, CELL) or is_orphan
-            ):  # the forwards were not recorded
-                changed = MAPPED if self.vocabulary.is_foreign else RENAMED
-                self.pair(place, other, EXACT if name == flow_a.names[place] else changed)
-        self._pair_gradients(cells)
-
-    def _pair_gradients(self, cells: Mapping[str, str]) -> None:
-        """Pair the gradients of Cells in their order: recorders number them in several ways, or not at all."""
-        found: list[dict[str, list[int]]] = [{}, {}]
-        for side, flow in enumerate(self.flows):
-            for place, parts in enumerate(flow.parts):
-                if parts.kind == GRADIENT and place not in (self.b_of, self.a_of)[side]:
-                    key = (
-                        cells.get(parts.key, self.vocabulary.name(0, parts.key))
-                        if side == 0
-                        else parts.key
-                    )
-                    found[side].setdefault(key, []).append(place)
-        for key, places in found[0].items():
-            others = found[1].get(key, [])
-            if len(places) == len(others):
-                for a, b in zip(places, others):
-                    self.pair(a, b, COUNTED)
+        own = self._sides[side]
+        return own.by_home(own.forwards(API), self._homes[side])
 
     def pair_backwards(self) -> None:
         """Pair the backwards of paired forwards."""
         flow_a, flow_b = self.flows
         for a, b in list(self.b_of.items()):
-            if flow_a.parts[a].direction == FORWARD and flow_a.parts[a].kind in (API, CELL):
-                back_a, back_b = flow_a.backward_of(a), flow_b.backward_of(b)
-                if back_a is not None and back_b is not None:
-                    self.pair(back_a, back_b, self.how[a])
+            parts = flow_a.parts[a]
+            if parts.direction != FORWARD or parts.kind not in (API, CELL):
+                continue
+            backward_a = flow_a.backward_of(a)
+            backward_b = flow_b.backward_of(b)
+            if backward_a is not None and backward_b is not None:
+                self.pair(backward_a, backward_b, self.how[a])
 
-    def entry(self, side: int, place: int) -> Any:
-        """Return the entry of a place."""
-        return self._dumps[side].data[self.flows[side].names[place]]
+    def _pair_every(self, pairs: Iterable[tuple[int, int]], how: str) -> int:
+        """Pair places, and return how many pairs were made."""
+        return sum(self.pair(a, b, how) for a, b in pairs)
 
-    def shapes(self, side: int, place: int, key: str) -> Hashable:
-        """Return the shapes of the tensors in a part of an entry."""
-        shapes = [between.shape_of(record) for record in tensors_in(self.entry(side, place), key)]
-        if not self.vocabulary.is_foreign:
-            return tuple(shapes)
-        # two frameworks agree in sizes alone: of the first output, and of parameters in any order
-        return (
-            frozenset(map(element_count, shapes))
-            if key == "parameters"
-            else tuple(map(element_count, shapes[:1]))
-        )
+    def _pair_all(self, crossed: Pairs) -> None:
+        side_a, side_b = self._sides
+        self._pair_every(crossed, MOVED)
+        self._pair_cells()
+        self._homes = (side_a.homes(), side_b.homes())
+        calls_a = self.calls_by_home(0)
+        calls_b = self.calls_by_home(1)
+        for home, places in calls_a.items():
+            self._pair_sequences(places, calls_b.get(home, []))
+        self._pair_rest()
 
-    def _call_key(self, side: int, place: int, name: str, level: int) -> Hashable:
-        """Return the key of a call: API and line; at level 0 API, shapes and arguments, at 1 no arguments, at 2 API.
+    def _pair_cells(self) -> None:
+        """Pair the Cells' forwards: by name, then below paired Cells by attribute and class, class, and place."""
+        side_a, side_b = self._sides
+        if keys.LINE in self._levels:
+            self._pair_other_counts(side_a, side_b)
+        for a in side_a.forwards(CELL):
+            name = side_a.flow.names[a]
+            mapped = self.vocabulary.name(0, name)
+            b = self._positions.get(mapped)
+            if b is not None:
+                self.pair(a, b, EXACT if mapped == name else MAPPED)
+        # a Cell that the other side has too is none that was renamed: it is called once more
+        only_a = _only_here(side_a, side_b)
+        only_b = _only_here(side_b, side_a)
+        for _ in range(_DEEPEST):  # one level of Cells each time
+            children_a = side_a.by_home(side_a.free(only_a), side_a.homes())
+            children_b = side_b.by_home(side_b.free(only_b), side_b.homes())
+            count = 0
+            for home, places in children_a.items():
+                count += self._pair_children(places, children_b.get(home, []))
+            if not count:
+                return
 
-        Two frameworks make other calls with other arguments for one thing. Their outputs have the same numbers: the key
-        is API and output, at level 1 the output alone.
-        """
-        if level == LINE:
-            return name, self._line(side, place)
-        entry = self.entry(side, place)
-        if self.vocabulary.is_foreign and isinstance(entry, dict):
-            size = self.shapes(side, place, "output")
-            output = between.first_numbers(entry) or (side, place)
-            return (size, output) if level == 1 else (name, size, output)
-        if level == 2 or not isinstance(entry, dict):
-            return name
-        shapes = tuple(map(between.shape_of, tensors_in(entry, "input_args")))
-        return (name, shapes) if level == 1 else (name, shapes, between.plain_arguments(entry))
+    def _pair_other_counts(self, side_a: Side, side_b: Side) -> None:
+        """Pair the calls of Cells that one side calls more often: the lines tell which call is more."""
+        calls_b = side_b.cells()
+        for key, places in side_a.cells().items():
+            others = calls_b.get(key, [])
+            if others and len(places) != len(others):
+                lines_a = side_a.lines(places)
+                lines_b = side_b.lines(others)
+                self._pair_every(match_values(lines_a, lines_b), COUNTED)
 
-    def _cell_key(self, side: int, place: int, way: int) -> Hashable:
-        """Return the key of a Cell for one of the ways in which Cells are paired."""
-        parts, shapes = self.flows[side].parts[place], self.shapes(side, place, "parameters")
-        attribute, word = parts.path.rpartition(".")[2], self.vocabulary.class_name(parts)
-        if way == _BY_PLACE:
-            return shapes, self.shapes(side, place, "output")
-        return (
-            (attribute, word, parts.number, shapes),
-            (word, shapes),
-            (),
-            (attribute, parts.number),
-        )[way]
+    def _pair_children(self, cells_a: Places, cells_b: Places) -> int:
+        """Pair Cells that are in paired ones, and return how many."""
+        side_a, side_b = self._sides
+        count = 0
+        for way in _WAYS:
+            left_a = side_a.free(cells_a)
+            left_b = side_b.free(cells_b)
+            if way == keys.BY_PLACE and len(left_a) != len(left_b):
+                continue
+            keys_a = side_a.cell_keys(left_a, way)
+            keys_b = side_b.cell_keys(left_b, way)
+            count += self._pair_every(match_values(keys_a, keys_b), RENAMED)
+        return count
+
+    def _pair_sequences(self, places_a: Places, places_b: Places) -> None:
+        """Pair the calls of one Cell in their order: by their full keys first, then by shorter keys."""
+        side_a, side_b = self._sides
+        for level in self._levels:
+            if level == keys.NAME and self.vocabulary.is_foreign:
+                self._pair_between(places_a, places_b)
+                return
+            words_a = side_a.words(side_a.free(places_a))
+            words_b = side_b.words(side_b.free(places_b))
+            if not words_a or not words_b:
+                return
+            has_equal_words = list(words_a.values()) == list(words_b.values())
+            if level == keys.CONTENT:
+                pairs = equal_calls(self.flows, self.entry, words_a, words_b)
+            elif has_equal_words:
+                pairs = list(zip(words_a, words_b))
+            else:
+                keys_a = side_a.call_keys(words_a, level)
+                keys_b = side_b.call_keys(words_b, level)
+                pairs = match_values(keys_a, keys_b)
+            is_open = level == keys.OUTPUTS and not has_equal_words
+            for a, b in pairs:
+                if not is_open or self._follow_partners(a, b, places_a, places_b):
+                    self.pair(a, b, self._how(a, b, level))
+
+    def _follow_partners(self, a: int, b: int, places_a: Places, places_b: Places) -> bool:
+        """Return whether the last calls before two that have partners are partners, or there are none."""
+        side_a, side_b = self._sides
+        before_a = side_a.latest_partner(places_a, a)
+        before_b = side_b.latest_partner(places_b, b)
+        if before_a is None:
+            return before_b is None
+        return self.b_of[before_a] == before_b
+
+    def _pair_between(self, places_a: Places, places_b: Places) -> None:
+        """Pair calls whose outputs differ, between those whose outputs agree."""
+        pairs = match_between(places_a, places_b, self.b_of, self._word_and_size, self._misfit)
+        for a, b in list(pairs):
+            level = keys.NAME if self.is_one_call(a, b) else keys.OUTPUTS
+            self.pair(a, b, self._how(a, b, level))
+
+    def _word_and_size(self, side: int, place: int) -> Hashable:
+        return self._sides[side].word_and_size(place)
+
+    def _misfit(self, a: int, b: int) -> float:
+        """Return how little two calls fit: how far apart their outputs are, and one more for other words."""
+        side_a, side_b = self._sides
+        output_a = side_a.first_output(a)
+        output_b = side_b.first_output(b)
+        if output_a is None or output_b is None:
+            return math.inf
+        if side_a.shapes(a, "output") != side_b.shapes(b, "output"):
+            return math.inf
+        apart = distance(output_a, output_b).rel_l2 or 0.0
+        return min(apart, 1.0) + (not self.is_one_call(a, b))
+
+    def _how(self, a: int, b: int, level: int) -> str:
+        flow_a, flow_b = self.flows
+        if flow_a.names[a] == flow_b.names[b]:
+            return EXACT
+        if flow_a.parts[a].key == flow_b.parts[b].key:
+            return COUNTED
+        if level == keys.OUTPUTS:
+            return REPLACED
+        is_other = self.vocabulary.is_foreign and not self.is_one_call(a, b)
+        return STATISTICS if is_other else MAPPED
+
+    def _pair_rest(self) -> None:
+        """Pair backwards and gradients by their forwards, and all else by name."""
+        self.pair_backwards()
+        cells = self._cells_of_b()
+        changed = MAPPED if self.vocabulary.is_foreign else RENAMED
+        flow_a, flow_b = self.flows
+        for a in self._sides[0].free(range(len(flow_a.names))):
+            parts = flow_a.parts[a]
+            name = flow_a.names[a]
+            other = name
+            if parts.kind == GRADIENT and parts.key in cells:
+                other = cells[parts.key] + name.removeprefix(parts.key)
+            b = self._positions.get(self.vocabulary.name(0, other))
+            if b is None:
+                continue
+            # of a call whose forward was not recorded
+            is_orphan = flow_a.forward_of(a) is None and flow_b.forward_of(b) is None
+            if is_orphan or parts.kind not in (API, CELL):
+                self.pair(a, b, EXACT if name == other else changed)
+        self._pair_gradients(cells)
+
+    def _cells_of_b(self) -> dict[str, str]:
+        """Return the key of a Cell of A -> that of its partner."""
+        flow_a, flow_b = self.flows
+        found: dict[str, str] = {}
+        for a, b in self.b_of.items():
+            parts = flow_a.parts[a]
+            if parts.kind == CELL:
+                found[parts.key] = flow_b.parts[b].key
+        return found
+
+    def _pair_gradients(self, cells: Mapping[str, str]) -> None:
+        """Pair the gradients of Cells in their order: recorders number them in several ways, or not at all."""
+        gradients_a: dict[str, Places] = {}
+        for key, place in self._free_gradients(0):
+            other = cells.get(key) or self.vocabulary.name(0, key)
+            gradients_a.setdefault(other, []).append(place)
+        gradients_b = grouped(self._free_gradients(1))
+        for key, places in gradients_a.items():
+            others = gradients_b.get(key, [])
+            if len(places) == len(others):
+                self._pair_every(zip(places, others), COUNTED)
+
+    def _free_gradients(self, side: int) -> Iterator[tuple[str, int]]:
+        """Yield the Cell and the place of each that has no partner."""
+        own = self._sides[side]
+        for place in own.free(range(len(own.parts))):
+            parts = own.parts[place]
+            if parts.kind == GRADIENT:
+                yield parts.key, place
+
+
+def _only_here(side: Side, other: Side) -> Places:
+    """Return the forwards of the Cells that only one side has."""
+    there = other.keys_of_cells()
+    return [place for place in side.forwards(CELL) if side.parts[place].key not in there]

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from probe.reading.compare.answer.unit import compare_unit
-from probe.reading.compare.distances.tolerance import NetNoise
+from probe.reading.compare.distances.net_noise import NetNoise
 from probe.reading.compare.judging.judged_pairs import Options
 from tests.reading.builders import dump, forward, record
 

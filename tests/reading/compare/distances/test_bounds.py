@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from probe.reading.compare.distances.tolerance import distance
+from probe.reading.compare.distances.distance import distance
 from tests.reading.builders import record, tensor
 
 

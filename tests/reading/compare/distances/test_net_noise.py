@@ -5,13 +5,10 @@ from __future__ import annotations
 
 import pytest
 
-from probe.reading.compare.distances.tolerance import (
-    NET_FACTOR,
-    Distance,
-    NetNoise,
-    Tolerances,
-    of_dtype,
-)
+from probe.reading.compare.distances.distance import Distance
+from probe.reading.compare.distances.net_noise import NetNoise
+from probe.reading.compare.distances.tolerance import of_dtype
+from probe.reading.compare.distances.tolerances import NET_FACTOR, Tolerances
 
 
 def samples(*sizes, group=None, dtype="Float32"):

@@ -7,13 +7,9 @@ import math
 
 import pytest
 
-from probe.reading.compare.distances.tolerance import (
-    NOISE_FACTOR,
-    UNKNOWN,
-    Distance,
-    ToleranceRule,
-    Tolerances,
-)
+from probe.reading.compare.distances.distance import UNKNOWN, Distance
+from probe.reading.compare.distances.rule import ToleranceRule
+from probe.reading.compare.distances.tolerances import NOISE_FACTOR, Tolerances
 
 FAR = Distance(1e-3, 1e-3)
 

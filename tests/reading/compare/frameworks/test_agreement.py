@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import pytest
 
-from probe.reading.compare.distances.tolerance import UNKNOWN, Distance
-from probe.reading.compare.judging.judge import is_certain, is_noise, is_told, may_be_transposed
+from probe.reading.compare.distances.distance import UNKNOWN, Distance
+from probe.reading.compare.judging.foreign import is_certain, is_noise, is_told, may_be_transposed
 from probe.reading.dumps.entry_name import parse
 from tests.reading.builders import tensor, value
 

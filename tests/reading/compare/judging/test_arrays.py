@@ -8,17 +8,11 @@ import math
 import numpy as np
 import pytest
 
-from probe.reading.compare.distances.tolerance import UNKNOWN
-from probe.reading.compare.judging import arrays
-from probe.reading.compare.judging.arrays import (
-    Arrays,
-    Stored,
-    best_order,
-    exact_distance,
-    joined,
-    joined_grid,
-    like_parts,
-)
+from probe.reading.compare.distances.distance import UNKNOWN
+from probe.reading.compare.judging import exact
+from probe.reading.compare.judging.arrays import Arrays
+from probe.reading.compare.judging.exact import exact_distance
+from probe.reading.compare.judging.parts import Stored, best_order, joined, joined_grid, like_parts
 from tests.reading.builders import tensor
 
 
@@ -29,7 +23,7 @@ def apart(a, b):
 @pytest.mark.parametrize("place", [0, 5, 9])
 @pytest.mark.parametrize("block", [4, 100])
 def test_the_greatest_difference_is_that_of_all_blocks(monkeypatch, place, block):
-    monkeypatch.setattr(arrays, "_BLOCK", block)
+    monkeypatch.setattr(exact, "_BLOCK", block)
     a = np.ones(10, np.float32)
     b = a.copy()
     b[place] = 3.0

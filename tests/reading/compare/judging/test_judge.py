@@ -7,7 +7,7 @@ import math
 
 import pytest
 
-from probe.reading.compare.distances.tolerance import Tolerances
+from probe.reading.compare.distances.tolerances import Tolerances
 from probe.reading.compare.judging.judge import SAME_BITS, Judge, is_unwritten
 from probe.reading.dumps.entry_name import parse
 from tests.reading.builders import forward, named, tensor, value

@@ -5,13 +5,9 @@ from __future__ import annotations
 
 import pytest
 
-from probe.reading.compare.distances.tolerance import APART, UNKNOWN
-from probe.reading.compare.judging.judged_pairs import (
-    batches,
-    enters_equal,
-    judge_numbers,
-    of_other_batch,
-)
+from probe.reading.compare.distances.distance import APART, UNKNOWN
+from probe.reading.compare.judging.divided_batches import batches, of_other_batch
+from probe.reading.compare.judging.updates import enters_equal, judge_numbers
 from probe.reading.compare.judging.verdicts import Slot
 from tests.reading.builders import tensor, value
 

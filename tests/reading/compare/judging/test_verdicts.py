@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from probe.reading.compare.distances.tolerance import SAME
+from probe.reading.compare.distances.distance import SAME
 from probe.reading.compare.judging.verdicts import Slot, is_permuted, is_state, sharpened
 from tests.reading.builders import tensor
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from probe.reading.compare.distances.tolerance import APART
+from probe.reading.compare.distances.distance import APART
 from probe.reading.compare.judging.verdicts import Slot
 from probe.reading.compare.origins.finder import OriginFinder
 from probe.reading.compare.origins.updates import first_of_kinds, is_missing

@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from probe.reading.compare.pairing.alignment import Alignment
-from probe.reading.compare.pairing.between import crossed_cells
+from probe.reading.compare.pairing.crossed import crossed_cells
 from tests.reading.builders import calls, dump
 
 LINE = ["File /me/net.py, line 7, in construct, \n y = self.block(x)"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import pytest
 
-from probe.reading.compare.pairing.normal_form import leave_out_unrecorded
-from probe.reading.compare.pairing.reductions import NormalDump
+from probe.reading.compare.pairing.levels import leave_out_unrecorded
+from probe.reading.compare.pairing.normal_dump import NormalDump
 from tests.reading.builders import calls, dump
 
 CELLS = "Cell.fc.Dense x -> y"

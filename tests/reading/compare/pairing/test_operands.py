@@ -6,8 +6,8 @@ from __future__ import annotations
 import pytest
 
 from probe.reading.compare.pairing.alignment import Alignment
-from probe.reading.compare.pairing.normal_form import order_operands
-from probe.reading.compare.pairing.reductions import NormalDump
+from probe.reading.compare.pairing.normal_dump import NormalDump
+from probe.reading.compare.pairing.operands import order_operands
 from tests.reading.builders import calls, dump
 
 

@@ -8,7 +8,8 @@ import itertools
 import pytest
 
 from probe.reading.compare.pairing.alignment import Alignment
-from probe.reading.compare.pairing.reductions import NormalDump, pair_reductions
+from probe.reading.compare.pairing.normal_dump import NormalDump
+from probe.reading.compare.pairing.reductions import pair_reductions
 from tests.reading.builders import calls, dump, forward, named, value
 
 NAMES = ("a", "b", "c")

@@ -8,7 +8,7 @@ import copy
 import pytest
 
 from probe.reading.compare.pairing.alignment import Alignment
-from probe.reading.compare.pairing.reductions import Rewiring
+from probe.reading.compare.pairing.rewiring import Rewiring
 from tests.reading.builders import calls, dump, value
 
 A = ("proj x -> q", "proj x -> k", "norm q -> nq", "norm k -> nk", "matmul nq nk -> s")

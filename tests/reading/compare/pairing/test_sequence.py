@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from probe.reading.compare.pairing.between import match
+from probe.reading.compare.pairing.sequence import match
 
 KEYS = st.lists(st.integers(0, 5), max_size=30)
 

@@ -6,8 +6,8 @@ from __future__ import annotations
 import pytest
 
 from probe.reading.compare.pairing.alignment import Alignment
-from probe.reading.compare.pairing.normal_form import fit, spell_dtypes
-from probe.reading.compare.pairing.reductions import NormalDump
+from probe.reading.compare.pairing.normal_dump import NormalDump
+from probe.reading.compare.pairing.torch_arguments import fit, spell_dtypes
 from tests.reading.builders import dump, forward, named, value
 
 NAME = "Functional.linear.0.forward"

@@ -6,8 +6,8 @@ from __future__ import annotations
 import pytest
 
 from probe.reading.compare.pairing.alignment import Alignment
-from probe.reading.compare.pairing.normal_form import fit_updates
-from probe.reading.compare.pairing.reductions import NormalDump
+from probe.reading.compare.pairing.normal_dump import NormalDump
+from probe.reading.compare.pairing.updates import fit_updates
 from tests.reading.builders import dump, named, value
 
 NAME = "Cell.optimizer.AdamW.forward.0"

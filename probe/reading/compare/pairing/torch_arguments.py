@@ -1,0 +1,125 @@
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
+"""Gives a dump of PyTorch the dtypes, names of parameters and places of arguments that those of MindSpore have."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+from probe.reading.compare.distances.distance import distance
+from probe.reading.compare.frameworks.words import PYTORCH, dtype_word, parameter_word
+from probe.reading.compare.pairing.alignment import Alignment
+from probe.reading.compare.pairing.normal_dump import NormalDump, move_links
+from probe.reading.dumps.entry_name import API, CELL, FORWARD, GRADIENT
+from probe.reading.dumps.values import Record, element_count, is_tensor, leaves
+
+
+class _Argument(NamedTuple):
+    place: str
+    value: Any
+
+
+def spell_dtypes(dump: NormalDump) -> None:
+    """Let the records of a dump of PyTorch have MindSpore's dtypes; a norm is never negative."""
+    # equal records of a dump are one object, which the opened dump keeps
+    spelled: dict[int, Record] = {}
+    for name in dump.data:
+        dump.replace_records(name, lambda record: spelled.setdefault(id(record), _spelled(record)))
+
+
+def _spelled(record: Record) -> Record:
+    spelled = {**record, "dtype": dtype_word(record.get("dtype"))}
+    norm = record.get("Norm")
+    # msprobe for PyTorch records the element of a 0-d tensor as its norm
+    if isinstance(norm, (int, float)) and record.get("shape") == []:
+        spelled["Norm"] = abs(norm)
+    return spelled
+
+
+def fit(alignment: Alignment, a: NormalDump, b: NormalDump) -> None:
+    """Give the entries of PyTorch the places that those of MindSpore have."""
+    torch = int(b.header.get("framework") == PYTORCH)
+    dump, other_dump = (b, a) if torch else (a, b)
+    flow = alignment.flows[torch]
+    other_flow = alignment.flows[1 - torch]
+    for place_a, place_b in alignment.b_of.items():
+        own, other = (place_b, place_a) if torch else (place_a, place_b)
+        name = flow.names[own]
+        parts = flow.parts[own]
+        entry = dump.own(name)
+        partner = other_dump.data[other_flow.names[other]]
+        if not isinstance(entry, dict) or not isinstance(partner, dict):
+            continue
+        if parts.kind == GRADIENT:
+            _rename_like(entry, partner)
+        elif parts.kind == CELL:
+            _rename_like(entry.get("parameters"), partner.get("parameters"))
+        elif parts.kind == API and parts.direction == FORWARD:
+            is_one = alignment.is_one_call(place_a, place_b)
+            wanted = partner.get("input_args") if is_one else []
+            if isinstance(wanted, list) and not any(map(_is_nested, wanted)):
+                moved = _fit_inputs(entry, wanted)
+                dump.note_moves(name, moved)
+                behind = {link.place: f"kwargs.{link.place}" for link in flow.links[own]}
+                move_links(flow, own, {**behind, **moved})
+
+
+def _rename_like(own: Any, other: Any) -> None:
+    if not isinstance(own, dict) or not isinstance(other, dict):
+        return
+    others = set(other)
+    renamed = {parameter_word(str(name), others): value for name, value in own.items()}
+    if len(renamed) == len(own):
+        own.clear()
+        own.update(renamed)
+
+
+def _is_nested(argument: Any) -> bool:
+    """Return whether an argument holds others."""
+    return isinstance(argument, (list, dict)) and "type" not in argument
+
+
+def _fit_inputs(entry: dict[str, Any], wanted: list[Any]) -> dict[str, str]:
+    """Put tensors of an API where the other side has their sizes, the rest behind; return place on disk -> new one."""
+    given = _arguments(entry)
+    moved: dict[str, str] = {}
+    fitted: list[Any] = []
+    for number, argument in enumerate(wanted):
+        place = f"input.{number}"
+        nearest = _nearest(given, argument, place)
+        if nearest is None:
+            fitted.append(None)
+        else:
+            given.remove(nearest)
+            moved[nearest.place] = place
+            fitted.append(nearest.value)
+    entry["input_args"] = fitted
+    entry["input_kwargs"] = {place: value for place, value in given if is_tensor(value)}
+    return moved
+
+
+def _arguments(entry: dict[str, Any]) -> list[_Argument]:
+    given: list[_Argument] = []
+    for word, part in (("input", "input_args"), ("kwargs", "input_kwargs")):
+        for key, value in leaves(entry.get(part)):
+            given.append(_Argument(f"{word}.{key}", value))
+    return given
+
+
+def _nearest(given: list[_Argument], wanted: Any, place: str) -> _Argument | None:
+    """Return the argument that may stand at a place: of several of one size the nearest; None where none may."""
+    if not is_tensor(wanted):
+        return next((own for own in given if own.place == place and not is_tensor(own.value)), None)
+    size = element_count(wanted.get("shape"))
+    fitting: list[_Argument] = []
+    for argument in given:
+        value = argument.value
+        if is_tensor(value) and element_count(value.get("shape")) == size:
+            fitting.append(argument)
+    return min(fitting, key=lambda argument: _gap(argument.value, wanted), default=None)
+
+
+def _gap(value: Record, wanted: Record) -> float:
+    """Return how far apart an argument is from the one at a place."""
+    apart = distance(value, wanted).rel_l2
+    return math.inf if apart is None else apart
