@@ -14,6 +14,7 @@ from typing import Any
 
 from probe.errors import ProbeError, UsageError
 from probe.findings.sentence import NOTHING, Sentence, said_of, say
+from probe.findings.system import reason_of
 from probe.intervention import SHORT
 from probe.intervention.bisection import CLOSENESS, add_bisect, agreement, golden_losses
 from probe.intervention.change import KINDS, Change
@@ -58,9 +59,9 @@ def main(words: Sequence[str]) -> int:
             f"probe: {said.text(language) if isinstance(said, Sentence) else said}", file=sys.stderr
         )
     except OSError as error:
-        unwritten = say("error.no_output", reason=error.strerror)
+        unwritten = say("error.no_output", reason=reason_of(error))
         if error.filename:
-            unwritten = say("error.unwritable", path=error.filename, reason=error.strerror)
+            unwritten = say("error.unwritable", path=error.filename, reason=reason_of(error))
         print(f"probe: {unwritten.text(language)}", file=sys.stderr)
     except KeyboardInterrupt:
         return 130

@@ -121,7 +121,7 @@ def show_nan(
         print(text.safe(said.text(given.lang)))
     if len(guards) > arguments.ROWS and not given.json:
         print(say("trend.more", count=len(guards) - arguments.ROWS).text(given.lang))
-    is_unread = _show_errors(units) or bool(gaps)
+    is_unread = _show_errors(units, given.lang) or bool(gaps)
     for gap in gaps if not given.json else []:
         print(text.safe(gap.text(given.lang)))
     if origins or guards:
@@ -167,11 +167,11 @@ def _where(finding: Origin | HealthFinding) -> list[Sentence]:
     return found if finding.rank is None else [*found, say("nan.rank", rank=finding.rank)]
 
 
-def _show_errors(units: Sequence[Found | Digest | Samples]) -> bool:
+def _show_errors(units: Sequence[Found | Digest | Samples], language: str) -> bool:
     """Tell which dumps, or parts of them, could not be read; return whether there is one: it may hold something."""
     errors = [unit.error or unit.lost for unit in units if unit.error or unit.lost]
-    for line in errors:
-        print(f"probe: {text.safe(line)}", file=sys.stderr)
+    for reason in errors:
+        print(f"probe: {text.safe(reason.text(language))}", file=sys.stderr)
     return bool(errors)
 
 
@@ -222,7 +222,7 @@ def show_ranks(
         print(text.safe(_ranks_summary(checks, digests).text(given.lang)))
     if checks.findings:
         print_behind(others, given.path, given.lang)
-    is_unread = _show_errors(digests)
+    is_unread = _show_errors(digests, given.lang)
     return checks.status or 2 * is_unread
 
 
@@ -293,7 +293,7 @@ def show_trend(
             write_csv(file, ("tensor", "rank", "step", choice[1]), rows)
         return 0
     if given.json:
-        return _print_trend(trend, found, 1 if found else 2 * _show_errors(samples))
+        return _print_trend(trend, found, 1 if found else 2 * _show_errors(samples, given.lang))
     own = [
         say("report.in_series", name=item.name, step=item.step, said=item.said) for item in found
     ]
@@ -314,7 +314,7 @@ def show_trend(
     for item in found[: arguments.ROWS]:
         look = say("trend.look", step=item.step, name=item.name, said=item.said)
         print(text.safe(look.text(given.lang)))
-    is_unread = _show_errors(samples)
+    is_unread = _show_errors(samples, given.lang)
     return 1 if found else 2 * is_unread
 
 

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from probe.door import open_text
 from probe.errors import UsageError
 from probe.findings.sentence import LANGUAGES, Sentence, clauses, say
+from probe.findings.system import reason_of
 from probe.reading.compare.origins.across_ranks import (
     Collective,
     UnitCounts,
@@ -194,9 +195,7 @@ def write_summaries(output: str, head: Head, summaries: Sequence[Any]) -> None:
         with create_whole(output) as file:
             file.writelines(lines)
     except OSError as error:
-        raise UsageError(
-            say("error.unwritable", path=output, reason=str(error.strerror or error))
-        ) from error
+        raise UsageError(say("error.unwritable", path=output, reason=reason_of(error))) from error
 
 
 def read_summaries(paths: Sequence[str]) -> tuple[Head, list[Any]]:
@@ -248,9 +247,7 @@ def _read(path: str) -> tuple[Head, list[Any]]:
             head._replace(alone=decode(head.alone)), [decode(line) for line in lines[1:]]
         )
     except OSError as error:
-        raise UsageError(
-            say("error.unreadable", path=path, reason=str(error.strerror or error))
-        ) from error
+        raise UsageError(say("error.unreadable", path=path, reason=reason_of(error))) from error
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError, zlib.error):
         raise UsageError(say("error.no_summaries", path=path)) from None
 

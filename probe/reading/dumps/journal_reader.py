@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from probe.door import open_file, open_text
 from probe.errors import UsageError
 from probe.findings.sentence import NOTHING, Sentence, clauses, say
+from probe.findings.system import reason_of
 from probe.process.progress import progress
 from probe.reading.dumps.kernels.step import unmeasured
 from probe.reading.dumps.shapes import JOURNAL_ENTRY, JOURNAL_HEAD, wrong_fields
@@ -36,9 +37,7 @@ def read(path: str, strict: bool = False) -> tuple[list[Mapping[str, Any]], Sent
                 raise UsageError(say("error.living", path=path))
             data = file.read()
     except OSError as error:
-        raise UsageError(
-            say("error.unreadable", path=path, reason=str(error.strerror or error))
-        ) from error
+        raise UsageError(say("error.unreadable", path=path, reason=reason_of(error))) from error
     except MemoryError:
         raise UsageError(say("error.no_memory_for", path=path)) from None
     if MAGIC.startswith(data):  # its process died while it began

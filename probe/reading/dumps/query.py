@@ -20,6 +20,7 @@ from typing import IO, Any
 from probe.door import open_file
 from probe.errors import UsageError
 from probe.findings.sentence import NOTHING, Sentence, said_of, say
+from probe.findings.system import reason_of
 from probe.process.progress import progress
 from probe.reading.dumps import entry_name, text
 from probe.reading.dumps.dump import Call, Dump, Tensor
@@ -105,7 +106,7 @@ def _damage(path: str) -> Sentence:
             file.seek(max(os.path.getsize(path) - 64, 0))
             return NOTHING if file.read().rstrip().endswith(b"}") else say("show.no_end")
     except OSError as error:
-        return say("show.broken_because", reason=str(error.strerror))
+        return say("show.broken_because", reason=reason_of(error))
 
 
 def _kinds(dump: Dump, base: str, width: int, language: str) -> str:

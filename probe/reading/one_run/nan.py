@@ -239,8 +239,8 @@ class Found(NamedTuple):
     rank: Rank
     origins: list[Origin]  # calls that make NaN or Inf, in order
     near: list[Sentence]  # tensors close to the largest number of their dtype
-    error: str = ""  # the reason why the dump could not be read
-    lost: str = ""  # what could not be read of it
+    error: Sentence = NOTHING  # the reason why the dump could not be read
+    lost: Sentence = NOTHING  # what could not be read of it
     told: Sequence[Sentence] = ()  # what guards have told while the training ran
     coverage: Coverage = Coverage()  # how much was looked at
 
@@ -298,7 +298,14 @@ def look_into(dump: Dump) -> Found:
     finder = Finder(dump)
     origins, told = list(finder.origins())[:20], dump.folder.told()
     return Found(
-        dump.step, dump.rank, origins, finder.near, "", dump.document.lost, told, coverage(dump)
+        dump.step,
+        dump.rank,
+        origins,
+        finder.near,
+        NOTHING,
+        dump.document.lost,
+        told,
+        coverage(dump),
     )
 
 

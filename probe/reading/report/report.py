@@ -17,6 +17,7 @@ from typing import IO, Any, NamedTuple
 
 from probe.errors import UsageError
 from probe.findings.sentence import NOTHING, Sentence, say
+from probe.findings.system import reason_of
 from probe.reading.check.snapshot import RunSnapshot, Snapshots
 from probe.reading.compare.answer.comparison import Request, pair_folders
 from probe.reading.compare.answer.unit import compare_unit
@@ -73,7 +74,7 @@ def run_part(folder: DumpFolder, snapshots: Snapshots | None = None) -> Part:
             _read_run(part, dump)
             add_numbers(part.series, "b", dump)
     except (UsageError, RecursionError) as error:
-        part.found = Found(folder.step, folder.rank, [], [], str(error) or "nested too deeply")
+        part.found = Found(folder.step, folder.rank, [], [], reason_of(error))
     finally:
         dump.release()
     return part
@@ -275,7 +276,7 @@ class Outcome(NamedTuple):
     size: int  # the size of the page in bytes
     calls: int  # how many calls it tells about
     dropped: int  # how many of them others stand for
-    unread: Sequence[str] = ()  # why dumps could not be read, a line for each
+    unread: Sequence[Sentence] = ()  # why dumps could not be read
     headline: Sentence = NOTHING  # the heaviest finding, or what was looked at
 
 
@@ -390,7 +391,7 @@ def save(
         size = os.path.getsize(output)
     except OSError as error:
         raise UsageError(
-            say("error.unwritable", path=os.fspath(output), reason=str(error.strerror or error))
+            say("error.unwritable", path=os.fspath(output), reason=reason_of(error))
         ) from error
     calls = content.description["counts"]["calls"]
     return Outcome(

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, Union
 from probe.door import function_of
 from probe.errors import UsageError
 from probe.findings.sentence import Sentence, clauses, say
+from probe.findings.system import reason_of
 from probe.reading.compare.answer.summary import (
     RANK_ALONE,
     ComparisonResult,
@@ -259,7 +260,7 @@ def _scratch(stack: contextlib.ExitStack, path: str | os.PathLike[str], workers:
         return stack.enter_context(tempfile.TemporaryDirectory(prefix=".probe-", dir=beside))
     except OSError as error:
         raise UsageError(
-            say("error.unwritable", path=os.fspath(path), reason=str(error.strerror or error))
+            say("error.unwritable", path=os.fspath(path), reason=reason_of(error))
         ) from error
 
 

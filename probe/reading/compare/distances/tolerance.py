@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 from probe.errors import UsageError
 from probe.findings.sentence import Sentence, say
+from probe.findings.system import reason_of
 from probe.reading.dumps.values import Record, grouped, real
 
 _INF = math.inf
@@ -219,7 +220,9 @@ class ToleranceRule:
         try:
             self._pattern = re.compile(pattern)
         except re.error as error:
-            raise UsageError(say("error.rule_regex", text=pattern, reason=str(error))) from error
+            raise UsageError(
+                say("error.rule_regex", text=pattern, reason=reason_of(error))
+            ) from error
         try:
             self._tree = ast.parse(condition, mode="eval").body
         except (SyntaxError, ValueError, RecursionError, MemoryError):

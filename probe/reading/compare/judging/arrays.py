@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from probe.door import function_of
 from probe.errors import UsageError
 from probe.findings.sentence import NOTHING, Sentence, say
+from probe.findings.system import reason_of
 from probe.reading.compare.distances.tolerance import APART, Distance, of_dtype
 from probe.reading.compare.judging.judge import SAME_BITS
 from probe.reading.dumps.values import array_name, grouped
@@ -74,7 +75,12 @@ class Arrays:
             ValueError,
         ) as error:
             raise UsageError(
-                say("error.distance", text=self._own, kind=type(error).__name__, reason=str(error))
+                say(
+                    "error.distance",
+                    text=self._own,
+                    kind=type(error).__name__,
+                    reason=reason_of(error),
+                )
             ) from error
 
     def turned(self, a: Any, b: Any, found: Distance) -> Distance:
