@@ -18,7 +18,7 @@ from probe.capture.patches import HookGroup, Patch, around
 from probe.config.settings import ConfigFile
 from probe.debugger import PrecisionDebugger
 from probe.errors import UsageError, raised_at_caller
-from probe.findings.sentence import NOTHING, Sentence, say
+from probe.findings.sentence import ENGLISH, NOTHING, Sentence, say
 from probe.launch.perturb import Perturbation
 from probe.launch.program import TOOL, Program
 from probe.process.signals import LastWords
@@ -37,7 +37,9 @@ class Launcher:
         has_settings: bool,
         perturbation: Perturbation,
         first_step: int | None = None,
+        language: str = ENGLISH,
     ) -> None:
+        self._language = language  # of the line that nothing was recorded
         self._program, self._source, self._perturbation = program, source, perturbation
         self._at_model, self._has_settings = at_model, has_settings
         self._first_step = first_step  # the number of the first step, of a resumed run
@@ -173,14 +175,11 @@ class Launcher:
         if "mindspore" not in sys.modules and self._has_spawned:
             return  # the training is in a process that was spawned, which tells its own end
         if "mindspore" not in sys.modules:
-            reason = "this process did not import MindSpore"
-        elif self._at_model:
-            reason = "no Cell with parameters was called"
+            reason = say("run.no_mindspore")
         else:
-            reason = (
-                "no optimizer of MindSpore made an update. For inference there is --step-at model"
-            )
-        _log.warning("nothing was recorded: %s", reason)
+            reason = say("run.no_cell") if self._at_model else say("run.no_update")
+        told = say("run.nothing", reason=reason).text(self._language)
+        _log.warning("%s", told)
 
 
 class _Living(PrecisionDebugger):

@@ -66,6 +66,7 @@ def run_replay(given: argparse.Namespace) -> int:
         gradients=is_gradients,
         repeat=given.repeat,
         names=asked,
+        lang=given.lang,
     )
     if given.json == "-":
         json.dump([call.to_dict() for call in calls], sys.stdout, indent=1)

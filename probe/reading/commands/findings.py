@@ -124,7 +124,7 @@ def show_nan(
     is_unread = _show_errors(units, given.lang) or bool(gaps)
     for gap in gaps if not given.json else []:
         print(text.safe(gap.text(given.lang)))
-    if origins or guards:
+    if others and (origins or guards):
         print_behind(others, given.path, given.lang)
     for near in [near for unit in units for near in unit.near][:3]:
         print(f"probe: {text.safe(say('nan.close', near=near).text(given.lang))}", file=sys.stderr)
@@ -220,7 +220,7 @@ def show_ranks(
                 )
             )
         print(text.safe(_ranks_summary(checks, digests).text(given.lang)))
-    if checks.findings:
+    if others and checks.findings:
         print_behind(others, given.path, given.lang)
     is_unread = _show_errors(digests, given.lang)
     return checks.status or 2 * is_unread

@@ -208,11 +208,14 @@ def run_recover(given: argparse.Namespace) -> int:
     """Run ``probe recover``."""
     from probe.reading.dumps.journal_reader import recover
 
-    outcomes = recover(given.path)
+    outcomes = recover(given.path, given.lang)
     if given.json:
-        print(json.dumps([outcome._asdict() for outcome in outcomes], indent=1))
+        print(json.dumps([outcome.to_dict() for outcome in outcomes], indent=1))
     for outcome in outcomes if not given.json else ():
-        print(outcome.text, file=sys.stdout if outcome.well else sys.stderr)
+        print(
+            text.safe(outcome.said.text(given.lang)),
+            file=sys.stdout if outcome.well else sys.stderr,
+        )
     return int(not all(outcome.well for outcome in outcomes))
 
 

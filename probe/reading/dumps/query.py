@@ -19,7 +19,7 @@ from typing import IO, Any
 
 from probe.door import open_file
 from probe.errors import UsageError
-from probe.findings.sentence import NOTHING, Sentence, said_of, say
+from probe.findings.sentence import ENGLISH, NOTHING, Sentence, said_of, say
 from probe.findings.system import reason_of
 from probe.process.progress import progress
 from probe.reading.dumps import entry_name, text
@@ -46,7 +46,7 @@ def overview(run: Run, rows: int, width: int, language: str) -> tuple[str, int]:
     broken: list[Sentence | str] = []
     base = run.path if os.path.isdir(run.path) else os.path.dirname(run.path)
     notes: list[Sentence] = []
-    for folder in progress(run.folders, "reading"):
+    for folder in progress(run.folders, say("progress.reading").text(language)):
         dump = Dump(folder)
         lines.append(f"  {text.safe(os.path.relpath(folder.path, base))}/")
         try:
@@ -265,10 +265,11 @@ def folders(run: Run, steps: str, ranks: str) -> list[DumpFolder]:
 class Answer:
     """The rows of a query, made while they are iterated."""
 
-    def __init__(self, run: Run, query: Query) -> None:
+    def __init__(self, run: Run, query: Query, language: str = ENGLISH) -> None:
         if query.sort and query.sort.lower() not in _KEYS:
             raise UsageError(say("error.sort", text=query.sort, allowed=list(_KEYS)))
         self._query = query  # which tensors
+        self._label = say("progress.reading").text(language)  # of the progress line
         self._folders = folders(run, query.steps, query.ranks)
         self.broken: list[Sentence | str] = []  # the dumps that could not be read, and why
         self.notes: list[Sentence] = []  # remarks on the dumps that were read
@@ -287,7 +288,7 @@ class Answer:
                 yield row
 
     def _all(self) -> Iterator[dict[str, Any]]:
-        for folder in progress(self._folders, "reading"):
+        for folder in progress(self._folders, self._label):
             dump = Dump(folder)
             try:
                 for call in dump.calls(cell=self._query.names.cell or None):
@@ -411,7 +412,7 @@ def answer_to(
     run: Run, query: Query, form: str, width: int, language: str, file: IO[str]
 ) -> tuple[list[Sentence], int]:
     """Write the answer to a query; return the remarks on the dumps, and the number of broken dumps."""
-    answer = Answer(run, query)
+    answer = Answer(run, query, language)
     if form == "text":
         write_text(answer, file, width, language)
     else:

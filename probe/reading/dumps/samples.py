@@ -139,7 +139,7 @@ def read_all(
     A statistic may be any key of the records. Raise UsageError when no dump can be read.
     """
     units = [(folder, names, STATISTICS.get(stat.lower(), stat)) for folder in folders]
-    found = list(run_units(read_samples, units, workers, "reading"))
+    found = list(run_units(read_samples, units, workers, say("progress.reading")))
     if found and all(sample.error for sample in found):
         raise UsageError(found[0].error)
     return found

@@ -271,7 +271,7 @@ def first_nan(run: Run, jobs: int = 1, scheduler: str = "") -> Origin | None:
 def look_at_all(run: Run, workers: Workers = HERE) -> list[Found]:
     """Return the findings in every step of every rank."""
     return list(
-        run_units(look_at, [(folder,) for folder in run.folders], workers, "looking for NaN/Inf")
+        run_units(look_at, [(folder,) for folder in run.folders], workers, say("progress.nan"))
     )
 
 

@@ -336,7 +336,9 @@ def make_content(path: str, golden: str = "", wishes: Wishes | None = None) -> C
     else:
         read = [] if rows[1].ranks and not run.folders else folders(run, step, rank)
         parts = list(
-            run_units(run_part, [(folder, snapshots) for folder in read], workers, "reading")
+            run_units(
+                run_part, [(folder, snapshots) for folder in read], workers, say("progress.reading")
+            )
         )
     if parts and all(part.error for part in parts):
         raise UsageError(parts[0].error)

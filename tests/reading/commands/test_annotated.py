@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import pytest
 
-from probe.findings.sentence import say
+from probe.findings.sentence import NOTHING, say
 from probe.reading.commands.summary_file import misfit
 from probe.reading.compare.origins.across_ranks import UnitCounts, UnitOrigins, UnitSummary
 from probe.reading.compare.origins.origin import CodeLine, Origin, Site
@@ -34,7 +34,7 @@ def summary(**changes):
     parts = {
         "step": 0,
         "rank": 0,
-        "error": "",
+        "error": NOTHING,
         "notes": [say("compare.transposed")],
         "header": [],
         "counts": counts,
@@ -44,7 +44,7 @@ def summary(**changes):
 
 
 def test_right_summaries_fit():
-    assert misfit([summary(), Found(0, None, [origin()], [], "")]) == ""
+    assert misfit([summary(), Found(0, None, [origin()], [], NOTHING)]) == ""
     assert misfit(summary(step=None)) == ""
 
 

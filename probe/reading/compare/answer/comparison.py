@@ -274,7 +274,7 @@ def _noise(golden: Run, again: Run, request: Request) -> dict[Any, dict[str, flo
     pairs, _ = pair_folders(golden, again, "", "")
     options = Options(arrays="none" if request.options.arrays == "none" else "all")
     units = [(*pair, options) for pair in pairs]
-    found = run_units(noise_unit, units, request.workers, "measuring the noise")
+    found = run_units(noise_unit, units, request.workers, say("progress.noise"))
     return {(folder.step, folder.rank): apart for (folder, _), apart in zip(pairs, found)}
 
 

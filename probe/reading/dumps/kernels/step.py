@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from probe.door import open_text
 from probe.errors import UsageError
-from probe.findings.sentence import Sentence, say
+from probe.findings.sentence import Sentence, locale_language, say
 from probe.findings.system import reason_of
 from probe.naming import clean
 from probe.process.progress import progress
@@ -183,7 +183,8 @@ def _items(folder: str, run: dict[str, Any], notes: list[Sentence]) -> Iterator[
         yield _Item(name, {**record, "data_name": found[0]} if found else record, folder)
     if arrays and run.get("task") == "statistics" and not run.get("keep_arrays"):
         notes.append(say("dump.unmeasured", folder=folder, count=len(arrays)))
-    for file, name in progress(arrays.values(), "measuring"):
+    label = say("progress.measuring").text(locale_language())  # a dump does not know who reads it
+    for file, name in progress(arrays.values(), label):
         try:
             yield _Item(
                 name,

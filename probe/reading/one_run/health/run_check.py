@@ -80,7 +80,7 @@ def look_at_run(run: Run, workers: Workers = HERE) -> RunLook:
     """Return all findings in a run alone."""
     snapshots = Snapshots(run.path)
     units = [(folder, snapshots) for folder in run.folders]
-    facts = list(run_units(look, units, workers, "looking at one run"))
+    facts = list(run_units(look, units, workers, say("progress.run")))
     steps = [item for item in facts if isinstance(item, StepFacts)]
     looked = looked_at((item.step, item.rank, item.coverage) for item in steps)
     gaps = gaps_of(looked, snapshots) if run.folders else [say("gap.no_dump")]
