@@ -18,14 +18,15 @@ from typing import Any, BinaryIO, TextIO
 
 from probe.errors import UsageError
 from probe.findings.sentence import say
+from probe.findings.system import foreign
 
-#: kinds of files that are no regular files
+#: kinds of files that are no regular files, with their sentences
 _KINDS = (
-    (stat.S_ISFIFO, "a FIFO"),
-    (stat.S_ISCHR, "a device"),
-    (stat.S_ISBLK, "a device"),
-    (stat.S_ISSOCK, "a socket"),
-    (stat.S_ISDIR, "a folder"),
+    (stat.S_ISFIFO, "door.fifo"),
+    (stat.S_ISCHR, "door.device"),
+    (stat.S_ISBLK, "door.device"),
+    (stat.S_ISSOCK, "door.socket"),
+    (stat.S_ISDIR, "door.folder"),
 )
 
 
@@ -40,15 +41,15 @@ def open_file(path: str, writable: bool = False) -> BinaryIO:
         handle = _opened(path, flags, writable)
     except FileNotFoundError:
         if os.path.islink(path):
-            raise OSError(errno.ELOOP, "it is a link that leads nowhere", path) from None
+            raise OSError(errno.ELOOP, say("door.dead_link"), path) from None
         raise
     except ValueError:  # a null character
-        raise OSError(errno.EINVAL, "its name cannot be that of a file", path) from None
+        raise OSError(errno.EINVAL, say("error.no_name"), path) from None
     mode = os.fstat(handle).st_mode
     if not stat.S_ISREG(mode):
         os.close(handle)
-        kind = next((name for is_kind, name in _KINDS if is_kind(mode)), "something else")
-        raise OSError(errno.EINVAL, f"it is {kind}, and no regular file", path)
+        key = next((key for is_kind, key in _KINDS if is_kind(mode)), "door.other_kind")
+        raise OSError(errno.EINVAL, say(key), path)
     return os.fdopen(handle, "rb")
 
 
@@ -81,5 +82,5 @@ def function_of(text: str) -> Callable[..., Any]:
         return pkgutil.resolve_name(text)  # type: ignore[no-any-return]  # the user's
     except (ImportError, AttributeError, SyntaxError, ValueError) as error:
         raise UsageError(
-            say("error.function", text=text, kind=type(error).__name__, reason=str(error))
+            say("error.function", text=text, kind=type(error).__name__, reason=foreign(str(error)))
         ) from error

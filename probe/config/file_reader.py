@@ -10,6 +10,7 @@ from probe.config import json_reader
 from probe.config.messages import errors_about, refuse
 from probe.door import open_file
 from probe.errors import SettingsError
+from probe.findings.sentence import say
 
 _LARGEST = 10_000_000  # largest file that is read, in bytes
 
@@ -20,7 +21,7 @@ def read(path: str) -> dict[Any, Any]:
         with open_file(path) as file:
             data = file.read(_LARGEST + 1)
         if len(data) > _LARGEST:
-            raise SettingsError(f"the file is larger than {_LARGEST // 1_000_000} MB")
+            raise SettingsError(say("settings.large", size=_LARGEST // 1_000_000))
         text = _decode(data)
         if path.lower().endswith(".json"):
             content = json_reader.parse(text)
@@ -29,17 +30,15 @@ def read(path: str) -> dict[Any, Any]:
 
             content = yaml_reader.parse(text)
         if not isinstance(content, dict):
-            refuse("content", content, "an object with keys and values")
+            refuse("content", content, say("settings.keys_and_values"))
         return content
 
 
 def _decode(data: bytes) -> str:
     if not json.detect_encoding(data).startswith("utf-8"):
-        raise json_reader.mistake("", "the file is encoded in UTF-16 or UTF-32. Save it as UTF-8.")
+        raise json_reader.mistake("", say("settings.utf16"))
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        problem = (
-            f"byte {error.object[error.start]:#x} is not UTF-8. Save the file as UTF-8, not as GBK."
-        )
+        problem = say("settings.no_utf8", byte=f"{error.object[error.start]:#x}")
         raise json_reader.mistake(error.object[: error.start].decode("utf-8"), problem) from error

@@ -10,10 +10,12 @@ from typing import Any
 
 from probe.config.messages import shorten
 from probe.errors import SettingsError
+from probe.findings.sentence import Sentence, say
+from probe.findings.system import foreign
 
 #: most lists and objects in each other; Python's own limit may be set so high that it crashes
 DEEPEST = 100
-TOO_DEEP = f"nested too deeply, in more than {DEEPEST} levels."
+TOO_DEEP = say("settings.too_deep", count=DEEPEST)
 #: longest whole number, in digits, that stays one: Python refuses 4,301 digits, and no setting needs 20
 _LONGEST_NUMBER = 300
 
@@ -24,13 +26,15 @@ _MISTAKES = re.compile(
     r"(?P<comma>,)\s*[]}]|[,\s]*(?:(?P<comment>//|/\*|\#)|(?P<word>True|False|None)|(?P<backslash>\\)"
     "|(?P<quote>['`\u2018-\u201f\u00ab\u00bb])|(?P<wide>[\uff0c\uff1a\uff3b\uff3d\uff5b\uff5d\uff02]))"
 )
-_REMEDIES = {
-    "comma": "a comma after the last item. Remove the comma.",
-    "comment": "JSON has no comments. Remove it, or use a .yaml file, in which # begins a comment.",
-    "word": "{found} is not JSON. Write true, false or null.",
-    "backslash": "a single backslash. Write two backslashes, or / in a path.",
-    "quote": '{found} is not a quote of JSON. Put texts and keys in double quotes: "task".',
-    "wide": "{found} is a full-width character. Write {ascii} instead.",
+#: the other words of Python's decoder
+_SYNTAX = {
+    "Expecting value": "settings.json_value",
+    "Expecting property name enclosed in double quotes": "settings.json_name",
+    "Expecting ',' delimiter": "settings.json_comma",
+    "Expecting ':' delimiter": "settings.json_colon",
+    "Unterminated string starting at": "settings.json_text",
+    "Invalid control character at": "settings.json_control",
+    "Extra data": "settings.json_extra",
 }
 
 
@@ -48,32 +52,45 @@ def whole_number(digits: str) -> int | float:
     return int(digits) if len(digits) <= _LONGEST_NUMBER else float(digits)
 
 
-def mistake(before: str, problem: str) -> SettingsError:
+def mistake(before: str, problem: Sentence) -> SettingsError:
     """Return the error for a place in a file, given the text before it."""
     line = before.count("\n") + 1
     column = len(before) - before.rfind("\n")
-    return SettingsError(f"line {line}, column {column}: {problem}")
+    return SettingsError(say("settings.line", line=line, column=column, problem=problem))
 
 
-def duplicate(key: object, first_line: int) -> str:
+def duplicate(key: object, first_line: int) -> Sentence:
     """Return the message about a key that one object has twice."""
-    return f"duplicate key {shorten(key)}, first in line {first_line}. Remove one of the two."
+    return say("settings.duplicate", key=shorten(key), line=first_line)
 
 
 def _remedied(text: str, error: json.JSONDecodeError) -> SettingsError:
-    """Return a syntax error with its remedy, or with the decoder's own message."""
+    """Return a syntax error with its remedy."""
     before = text[: error.pos].rstrip()
     after_comma = before.endswith(",") and not error.msg.startswith(
         "Invalid"
     )  # which is inside a text
     match = _MISTAKES.match(text, len(before) - 1 if after_comma else error.pos)
     if match is None or match.lastgroup is None:
-        return mistake(text[: error.pos], error.msg)
+        key = _SYNTAX.get(error.msg)
+        return mistake(text[: error.pos], say(_SYNTAX[error.msg]) if key else foreign(error.msg))
     found = match[match.lastgroup]
-    remedy = _REMEDIES[match.lastgroup].format(
-        found=found, ascii=unicodedata.normalize("NFKC", found)
-    )
-    return mistake(text[: match.start(match.lastgroup)], remedy)
+    return mistake(text[: match.start(match.lastgroup)], _remedy(match.lastgroup, found))
+
+
+def _remedy(kind: str, found: str) -> Sentence:
+    """Return what to write in place of a mistake, whose kind is a group of ``_MISTAKES``."""
+    if kind == "comma":
+        return say("settings.comma")
+    if kind == "comment":
+        return say("settings.comment")
+    if kind == "word":
+        return say("settings.word", found=found)
+    if kind == "backslash":
+        return say("settings.backslash")
+    if kind == "quote":
+        return say("settings.quote", found=found)
+    return say("settings.wide", found=found, ascii=unicodedata.normalize("NFKC", found))
 
 
 def _refuse_deep_and_duplicate(text: str) -> None:

@@ -10,6 +10,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NoReturn
 
 from probe.errors import SettingsError
+from probe.findings.sentence import NOTHING, Sentence, said_of, say
+from probe.findings.system import foreign, reason_of
 
 _LONGEST = 160  # longest text, in characters, that a message shows in full
 #: errors of Python that a file, or a value of a wrong kind or size, can cause
@@ -67,25 +69,31 @@ def nearest(word: object, spellings: Iterable[str]) -> str:
     return found[0] if found else ""
 
 
-def refuse(key: str, value: Any, allowed: str, spellings: Iterable[str] = ()) -> NoReturn:
+def refuse(
+    key: str, value: Any, allowed: Sentence | str, spellings: Iterable[str] = ()
+) -> NoReturn:
     """Raise a SettingsError that names the key, the value, the allowed values and the nearest right spelling."""
     guess = nearest(value, spellings)
-    hint = f" Did you mean {guess!r}?" if guess not in ("", value) else ""
-    raise SettingsError(f"{key}: {shorten(value)} is not allowed. Allowed: {allowed}.{hint}")
+    hint = say("option.hint", word=repr(guess)) if guess not in ("", value) else NOTHING
+    said = say("settings.refused", key=key, value=shorten(value), allowed=allowed, hint=hint)
+    raise SettingsError(said)
 
 
 @contextlib.contextmanager
 def errors_about(place: str) -> Iterator[None]:
     """Put a place in front of every settings error. Errors of Python become one too: no file may end a training."""
-    prefix = f"{printable(place)}: " if place else ""
     try:
         yield
     except SettingsError as error:
-        error.args = (f"{prefix}{error}",)
+        error.args = (_at(place, said_of(error)),)
         raise
     except OSError as error:
-        raise SettingsError(
-            f"{prefix}cannot be read: {error.strerror or printable(str(error))}"
-        ) from error
+        raise SettingsError(_at(place, say("settings.unread", reason=reason_of(error)))) from error
     except _CAUSED as error:
-        raise SettingsError(f"{prefix}cannot be used: {printable(repr(error))}") from error
+        unused = say("settings.unused", reason=foreign(printable(repr(error))))
+        raise SettingsError(_at(place, unused)) from error
+
+
+def _at(place: str, said: Sentence | str) -> Sentence | str:
+    """Return an error with its place in front; "" is no place."""
+    return say("settings.at", place=printable(place), said=said) if place else said

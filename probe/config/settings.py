@@ -24,7 +24,7 @@ from probe.config.validators import (
     StepSelection,
 )
 from probe.errors import SettingsError
-from probe.findings.sentence import ENGLISH, LANGUAGES
+from probe.findings.sentence import ENGLISH, LANGUAGES, NOTHING, Sentence, say
 from probe.naming import is_full_name
 
 _log = logging.getLogger("probe")
@@ -209,7 +209,7 @@ def load(config_path: PathLike | None = None, **arguments: Any) -> Settings:
     given = {key: value for key, value in arguments.items() if value is not None}
     file = "" if config_path is None else validators.path("config_path", config_path)
     if file and not file.lower().endswith((".json", ".yaml", ".yml")):
-        refuse("config_path", file, "a .json, .yaml or .yml file")
+        refuse("config_path", file, say("settings.suffix"))
     content = file_reader.read(file) if file else {}
     with errors_about(file):
         values = _section(
@@ -240,7 +240,7 @@ def _section(given: Any, rows: _Rows, prefix: str = "", task: Any = None) -> dic
     messages.
     """
     if not isinstance(given, (Mapping, type(None))):
-        refuse(prefix[:-1], given, "an object with the keys " + ", ".join(rows))
+        refuse(prefix[:-1], given, say("settings.with_keys", keys=", ".join(rows)))
     values = {}
     for key, value in (given or {}).items():
         if key in rows:
@@ -260,7 +260,7 @@ def _unfolded(content: Mapping[Any, Any]) -> Mapping[Any, Any]:
         refuse(
             "golden",
             golden,
-            'a path, or an object with the keys "path", "on_difference" and "arrays"',
+            say("settings.golden"),
         )
     return {**content, **{_GOLDEN[key]: value for key, value in given.items()}}
 
@@ -299,21 +299,27 @@ def _refuse_key(key: Any, rows: _Rows, prefix: str, task: Any) -> None:
     every = {**TOP_ROWS, **TASK_ROWS, **TASK_ROWS["nan_check"]}
     places = {name: _place(name, task) for name in every if name not in here}
     if key in places:
-        raise SettingsError(f"{prefix}{key}: wrong place. The key {key!r} belongs {places[key]}.")
+        raise SettingsError(
+            say("settings.place", path=f"{prefix}{key}", key=repr(key), place=places[key])
+        )
     guess = nearest(key, [*here, *places])
-    hint = f" Did you mean {guess!r} {places.get(guess, 'here')}?" if guess else ""
-    raise SettingsError(
-        f"unknown key {printable(f'{prefix}{key}')!r}. Allowed: {', '.join(here)}.{hint}"
-    )
+    hint = NOTHING
+    if guess:
+        place = places.get(guess, say("settings.here"))
+        hint = say("settings.hint", word=repr(guess), place=place)
+    path = repr(printable(f"{prefix}{key}"))
+    raise SettingsError(say("settings.key", path=path, allowed=", ".join(here), hint=hint))
 
 
-def _place(key: str, task: Any) -> str:
+def _place(key: str, task: Any) -> Sentence:
     """Return where a setting belongs, for messages; the example has the task of the file."""
     tasks = [task for task, rows in TASK_ROWS.items() if key in rows]
     if not tasks:
-        return "at the top of the file"
-    name = "the name of the task" if len(tasks) > 1 else repr(tasks[0])
-    return f'under {name}, as in {{"{task if task in tasks else tasks[0]}": {{"{key}": ...}}}}'
+        return say("settings.top")
+    chosen = task if task in tasks else tasks[0]
+    if len(tasks) > 1:
+        return say("settings.under_task", task=chosen, key=key)
+    return say("settings.under", task=chosen, key=key)
 
 
 def _combined(settings: Settings) -> Settings:
@@ -325,31 +331,31 @@ def _combined(settings: Settings) -> Settings:
     key = f"{settings.task}.summary_mode"
     modes = {mode} if isinstance(mode, str) else set(mode)
     if settings.level == "L2" and not modes.isdisjoint((*RANGES, *own_statistics())):
-        refuse(key, mode, "no statistics of range at level L2, and none of your own")
+        refuse(key, mode, say("settings.no_ranges"))
     if settings.level != "L2" and not modes.isdisjoint(HASHES):
-        refuse(key, mode, '"hash" at level "L2" alone; "md5" is a checksum')
+        refuse(key, mode, say("settings.hash"))
     if settings.task == "nan_check" and len(settings.data_mode) != len(DATA_MODES) - 1:
         refuse(
             "nan_check.data_mode",
             sorted(settings.data_mode),
-            "['all']: nan_check looks at every input and output",
+            say("settings.all_of_nan_check"),
         )
     if settings.async_dump and settings.checksums:
-        refuse("async_dump", True, 'false where summary_mode is or has "md5"')
+        refuse("async_dump", True, say("settings.no_async"))
     if settings.task == "monitor" and settings.level not in ("L0", "L1"):
-        refuse("level", settings.level, '"L0" and "L1" for task "monitor"')
+        refuse("level", settings.level, say("settings.levels_of_monitor"))
     if settings.level in ("debug", "L2") and settings.task in TASKS[2:]:
-        refuse("task", settings.task, f'"statistics" and "tensor" at level "{settings.level}"')
+        refuse("task", settings.task, say("settings.tasks_of_level", level=settings.level))
     if settings.bench_path and settings.level not in ("debug", "L2"):
         settings = replace(settings, golden=settings.golden or settings.bench_path)
     if settings.golden and (settings.task not in TASKS[:2] or settings.level in ("debug", "L2")):
         refuse(
             "golden",
             settings.golden,
-            'only with task "statistics" or "tensor" at levels L0, L1 and mix',
+            say("settings.golden_with"),
         )
     if settings.level != "L2" and settings.task in KERNEL_TASKS:
-        refuse("level", settings.level, f'"L2" where the task is "{settings.task}"')
+        refuse("level", settings.level, say("settings.level_of_task", task=settings.task))
     return settings
 
 
@@ -358,10 +364,10 @@ def _check_scope(settings: Settings) -> None:
     level = settings.level
     scope = () if level in ("debug", "L2") else settings.scope
     if len(scope) not in (0, 2):
-        refuse(key, scope, "two full names: the first and the last call to record")
+        refuse(key, scope, say("settings.two_names"))
     for name in scope:
         if not is_full_name(name, level):
-            refuse(key, name, f"full names of level {level}, such as {_FULL_NAMES}")
+            refuse(key, name, say("settings.full_names", level=level))
 
 
 class EditedFile:

@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 from probe.config.messages import printable, refuse
 from probe.config.own_statistics import own_statistics, registered
 from probe.errors import SettingsError
+from probe.findings.sentence import NOTHING, Sentence, say
+from probe.findings.system import foreign
 from probe.naming import NARROWER
 
 TASKS = ("statistics", "tensor", "structure", "nan_check", "monitor")
@@ -39,6 +41,8 @@ RANGES = (
 #: further ones of level "L2", by MindSpore's own dump
 HASHES = ("hash", "hash:md5", "hash:sha1")
 
+_LIST_OF_NAMES = say("settings.list_of_names")
+
 #: takes the key and the value of a setting, returns the checked value
 Validator = Callable[[str, Any], Any]
 _Words = Iterable[str]
@@ -51,17 +55,20 @@ _RANGE = re.compile(r"\s*(\d{1,15})\s*(?:-\s*(\d{1,15})\s*)?")
 _MOST_NUMBERS = 1_000_000
 _EVERY = re.compile(r"\s*every\s+0*([1-9]\d{0,8})\s*")
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_NAMES = "a list of names, none empty or with lone surrogates. In YAML, put quotes around names such as on, no and 1.5"
+_NAMES = say("settings.names")
 #: Python compiles nested ones by recursion, under the limit of 10,000 calls that MindSpore sets
 _MOST_PARENTHESES = 200
 _NAME_REGEX = re.compile(r"name-regex\((.*)\)", re.DOTALL)
 _CHOSEN = (*STATISTICS, *RANGES)
-_LIST = f"'statistics', 'md5', or a list of some of {', '.join(map(repr, _CHOSEN))}"
+_LIST = say("settings.summary", names=", ".join(map(repr, _CHOSEN)))
 SIGNS = (">", ">=", "<", "<=", "==", "!=")
 
 
 def rule(
-    accepts: Callable[[Any], bool], allowed: str, spellings: _Words = (), msprobe: _Words = ()
+    accepts: Callable[[Any], bool],
+    allowed: Sentence | str,
+    spellings: _Words = (),
+    msprobe: _Words = (),
 ) -> Validator:
     """Return a validator; ``accepts`` says whether a value is right.
 
@@ -72,7 +79,7 @@ def rule(
     def check(key: str, value: Any) -> Any:
         if isinstance(value, str) and value in msprobe:
             raise SettingsError(
-                f"{key}: {value!r} is a {key} of msprobe that probe does not have. Allowed: {allowed}."
+                say("settings.of_msprobe", key=key, value=repr(value), allowed=allowed)
             )
         if not accepts(value):
             refuse(key, value, allowed, spellings)
@@ -95,7 +102,7 @@ def task(beside: tuple[str, ...], msprobe: _Words) -> Validator:
     )
 
 
-def list_of(check: Validator, allowed: str = "a list of names") -> Validator:
+def list_of(check: Validator, allowed: Sentence | str = _LIST_OF_NAMES) -> Validator:
     """Return a validator for a list of values that pass another validator."""
     check_list = rule(lambda value: isinstance(value, (list, tuple)), allowed)
     return lambda key, value: tuple(check(key, item) for item in check_list(key, value))
@@ -117,13 +124,15 @@ def _items(value: Any) -> Iterable[Any]:
 boolean = rule(lambda value: isinstance(value, bool), "true, false", ("true", "false"))
 mapping = rule(
     lambda value: isinstance(value, Mapping) and all(isinstance(key, str) for key in value),
-    "an object",
+    say("door.object"),
 )
 positive = rule(
-    lambda value: _is_whole(value) and 1 <= value <= 100_000, "a whole number from 1 to 100000"
+    lambda value: _is_whole(value) and 1 <= value <= 100_000,
+    say("settings.whole_from", first=1, last=100_000),
 )
 count = rule(
-    lambda value: _is_whole(value) and 0 <= value <= 100_000, "a whole number from 0 to 100000"
+    lambda value: _is_whole(value) and 0 <= value <= 100_000,
+    say("settings.whole_from", first=0, last=100_000),
 )
 one_or_two = rule(lambda value: _is_whole(value) and value in (1, 2), "1, 2")
 sample_mode = rule(lambda value: _is_whole(value) and value in (0, 1), "0, 1")
@@ -133,7 +142,7 @@ def path(key: str, value: Any) -> str:
     """Validate a path; return it absolute, with ``~`` and ``$VAR`` expanded."""
     given = os.fspath(value) if isinstance(value, os.PathLike) else value
     if not isinstance(given, str) or not given or "\0" in given:
-        refuse(key, value, "a path")
+        refuse(key, value, say("settings.path"))
     try:
         found = os.path.abspath(_expand(key, given))
         os.fsencode(found)
@@ -141,12 +150,10 @@ def path(key: str, value: Any) -> str:
         refuse(
             key,
             value,
-            "a path without lone surrogates and other characters that file names cannot have",
+            say("settings.path_letters"),
         )
     except OSError as error:
-        raise SettingsError(
-            f"{key}: the current folder does not exist; give an absolute path"
-        ) from error
+        raise SettingsError(say("settings.no_current_folder", key=key)) from error
     return found
 
 
@@ -159,14 +166,12 @@ def _expand(key: str, given: str) -> str:
     found = os.path.expanduser(given)
     if found.startswith("~"):
         raise SettingsError(
-            f"{key}: the home folder {printable(found.partition('/')[0])!r} is unknown"
+            say("settings.no_home", key=key, name=repr(printable(found.partition("/")[0])))
         )
     for variable in _VARIABLE.findall(found):
         name = variable.strip("{}")
         if not os.environ.get(name):
-            raise SettingsError(
-                f"{key}: the environment variable {printable(name)!r} is not set, or empty"
-            )
+            raise SettingsError(say("settings.no_variable", key=key, name=repr(printable(name))))
     return os.path.expandvars(found)
 
 
@@ -184,13 +189,13 @@ def size(key: str, value: Any) -> int:
     match = _match(_SIZE, value)
     size = int(float(match[1]) * 1000 ** (" KMGT".index(match[2].upper() or " "))) if match else 0
     if size <= 0:
-        refuse(key, value, 'a number of bytes, or a text like "500MB" or "200GB"')
+        refuse(key, value, say("settings.size"))
     return size
 
 
-def numbers(key: str, value: Any, further: str = "") -> frozenset[int]:
+def numbers(key: str, value: Any, further: Sentence = NOTHING) -> frozenset[int]:
     """Validate ``rank``: numbers from 0, texts like "3" and ranges like "4-6"; ``further`` ends the error message."""
-    allowed = f'a list of numbers from 0, texts like "3", and ranges like "4-6"{further}; at most a million numbers'
+    allowed = say("settings.numbers", further=further)
     found: set[int] = set()
     for item in _items(value):
         match = _match(_RANGE, item)
@@ -220,7 +225,7 @@ def steps(key: str, value: Any) -> frozenset[int] | StepSelection:
     """Validate ``step``: numbers, ranges and "every 100"."""
     matches = [(item, _match(_EVERY, item)) for item in _items(value)]
     every = frozenset(int(match[1]) for _, match in matches if match)
-    some = numbers(key, [item for item, match in matches if not match], ', and "every 100"')
+    some = numbers(key, [item for item, match in matches if not match], say("settings.every"))
     return StepSelection(some, every) if every else some
 
 
@@ -244,7 +249,7 @@ def _pattern(key: str, item: Any) -> str:
         refuse(
             key,
             item,
-            f"texts, and name-regex(...), both parentheses included, at most {_MOST_PARENTHESES} in all",
+            say("settings.parentheses", most=_MOST_PARENTHESES),
         )
     try:
         regex_of(item)
@@ -252,7 +257,7 @@ def _pattern(key: str, item: Any) -> str:
         refuse(
             key,
             item,
-            f"texts, and name-regex(...) with a regular expression ({printable(str(error))})",
+            say("settings.regex", reason=foreign(printable(str(error)))),
         )
     return str(item)
 
@@ -285,7 +290,7 @@ def modes(key: str, value: Any) -> frozenset[str]:
     """Validate ``data_mode``. A pair of which no word is given counts as both: ["forward"] has input and output."""
     modes = set(list_of(choice(*DATA_MODES))(key, value))
     if "all" in modes and len(modes) > 1:
-        refuse(key, value, "'all' alone, or some of 'forward', 'backward', 'input', 'output'")
+        refuse(key, value, say("settings.modes"))
     for pair in (DATA_MODES[1:3], DATA_MODES[3:]):
         if modes.isdisjoint(pair):
             modes.update(pair)
@@ -308,7 +313,7 @@ def condition(key: str, value: Any) -> ArrayCondition:
     """Validate ``when``: "nonfinite", or an object with "stat" and one sign: ``{"stat": "max", ">": 1e4}``."""
     if value == "nonfinite":
         return ArrayCondition()
-    allowed = f'"nonfinite", or an object such as {{"stat": "max", ">": 1e4}}; the signs are {", ".join(SIGNS)}'
+    allowed = say("settings.when", signs=", ".join(SIGNS))
     if not isinstance(value, Mapping) or len(value) != 2 or "stat" not in value:
         refuse(key, value, allowed)
     stat = choice(*STATISTICS[:-1])(f"{key}.stat", value["stat"])
@@ -347,8 +352,7 @@ def _piece(key: str, value: Any) -> DimSlice:
         and all(map(_is_whole, given.values()))
     )
     if not whole or min(given["dim"], given.get("size", 0)) < 0:
-        allowed = 'a list of objects such as {"dim": 0, "begin": 0, "end": 4, "size": 128}, all of them whole numbers'
-        refuse(key, value, f"{allowed}; dim and size from 0")
+        refuse(key, value, say("settings.slice"))
     return DimSlice(**given)
 
 

@@ -13,6 +13,8 @@ from yaml.constructor import ConstructorError
 
 from probe.config.json_reader import DEEPEST, TOO_DEEP, duplicate, mistake, whole_number
 from probe.config.messages import shorten
+from probe.findings.sentence import Sentence, say
+from probe.findings.system import foreign
 
 _TAG = "tag:yaml.org,2002:"
 _EXPONENT = re.compile(
@@ -28,7 +30,7 @@ class _Loader(yaml.SafeLoader):
     def compose_node(self, parent: Any, index: Any) -> Any:
         """Compose a node, at most ``DEEPEST`` levels deep."""
         if self._depth > DEEPEST:  # texts and numbers are nodes too
-            raise ComposerError(None, None, TOO_DEEP, self.peek_event().start_mark)  # type: ignore[no-untyped-call]  # of yaml
+            raise _error(ComposerError, TOO_DEEP, self.peek_event().start_mark)  # type: ignore[no-untyped-call]  # of yaml
         self._depth += 1
         node = super().compose_node(parent, index)
         self._depth -= 1
@@ -41,9 +43,8 @@ class _Loader(yaml.SafeLoader):
         for key, _ in node.value:
             first = keys.setdefault((key.tag, str(key.value)), key)
             if first is not key:
-                raise ComposerError(
-                    None, None, duplicate(key.value, first.start_mark.line + 1), key.start_mark
-                )
+                problem = duplicate(key.value, first.start_mark.line + 1)
+                raise _error(ComposerError, problem, key.start_mark)
         return node
 
     def construct_number(self, node: Any) -> Any:
@@ -51,8 +52,8 @@ class _Loader(yaml.SafeLoader):
         try:
             return json.loads(node.value, parse_int=whole_number)
         except ValueError as error:
-            problem = f"{shorten(node.value)} is no JSON number. Write it in decimal without 0 in front, or in quotes."
-            raise ConstructorError(None, None, problem, node.start_mark) from error
+            problem = say("settings.no_number", value=shorten(node.value))
+            raise _error(ConstructorError, problem, node.start_mark) from error
 
 
 _Loader.add_implicit_resolver(f"{_TAG}float", _EXPONENT, list("-0123456789"))
@@ -66,12 +67,23 @@ def parse(text: str) -> Any:
     try:
         return yaml.load(text, _Loader)
     except yaml.reader.ReaderError as error:
-        problem = f"the character {error.character:#x} is not allowed. Remove it."
-        raise mistake(text[: error.position], problem) from error
+        wrong = say("settings.character", character=f"{error.character:#x}")
+        raise mistake(text[: error.position], wrong) from error
     except yaml.MarkedYAMLError as error:
-        problem = ", ".join(filter(None, (error.context, error.problem)))
-        if r"'\t'" in problem:
-            problem += ". Indent with spaces, not with tabs."
-        raise mistake(
-            text[: error.problem_mark.index if error.problem_mark else 0], problem
-        ) from error
+        place = error.problem_mark.index if error.problem_mark else 0
+        raise mistake(text[:place], _problem(error)) from error
+
+
+def _problem(error: yaml.MarkedYAMLError) -> Sentence:
+    """Return an error of ours, or the words of PyYAML."""
+    own: Any = error.problem
+    if isinstance(own, Sentence):
+        return own
+    words = ", ".join(filter(None, (error.context, error.problem)))
+    return say("settings.tab", reason=foreign(words)) if r"'\t'" in words else foreign(words)
+
+
+def _error(kind: type[yaml.MarkedYAMLError], problem: Sentence, mark: Any) -> yaml.MarkedYAMLError:
+    """Return an error of YAML whose problem is a sentence."""
+    given: Any = problem
+    return kind(None, None, given, mark)

@@ -17,6 +17,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from probe.findings.sentence import Sentence, say
+from probe.findings.system import foreign
+
 if TYPE_CHECKING:
     from probe.debugger import PrecisionDebugger
 
@@ -35,14 +38,16 @@ class CheckResult:
     """The result of a check."""
 
     result: str  # ``OK``, ``WARNING``, ``FAILED`` or ``NOT_RUN``
-    fact: str  # the fact, in one line
+    fact: Sentence  # the fact, in one line
     details: dict[str, Any] = field(default_factory=dict)  # numbers and names for ``--json``
 
 
-def told(error: BaseException) -> str:
+def told(error: BaseException) -> Sentence:
     """Return the kind of an error and the first line of its message, as MindSpore's have many."""
     message = str(error).strip().partition("\n")[0]
-    return f"{type(error).__name__}: {textwrap.shorten(message, _LONGEST, placeholder=' …')}"
+    return foreign(
+        f"{type(error).__name__}: {textwrap.shorten(message, _LONGEST, placeholder=' …')}"
+    )
 
 
 class RecordedDump:
@@ -65,10 +70,13 @@ class RecordedDump:
         """Return the failure where other than so many entries were recorded, or with an error; else None."""
         if not self.error and len(self.data) == count:
             return None
-        return CheckResult(
-            FAILED,
-            f"{len(self.data)} of {count} calls were recorded: {self.error or 'no error told'}",
-        )
+        said = say("doctor.incomplete", count=len(self.data), all=count, reason=self.reason)
+        return CheckResult(FAILED, said)
+
+    @property
+    def reason(self) -> Sentence:
+        """The first error of probe, or that it told none."""
+        return foreign(self.error) if self.error else say("doctor.no_error")
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,8 @@ from typing import Any
 
 from probe.capture.autograd.nodes import AutogradNodes
 from probe.doctor.bench import FAILED, OK, WARNING, Bench, CheckResult, RecordedDump, told
+from probe.findings.sentence import say
+from probe.findings.system import foreign
 from probe.measure.tensor_reader import to_numpy
 
 #: a way to call MindSpore: the forward entry of its call in ``nets.EveryWay``
@@ -44,31 +46,26 @@ _WAITS = frozenset(["sync", "synchronize", "asnumpy", "item"])  # functions of M
 def forward_entries(bench: Bench) -> CheckResult:
     """Record a step that uses every way into MindSpore, and look for the forward entry of each."""
     recorded = _every_way(bench, "calls", data_mode=["forward"])
-    problem = _problem("call", _WAYS, recorded)
+    problem = _problem("doctor.no_call", _WAYS, recorded)
     if problem:
         return problem
     if _REPEATED in recorded.data:
-        return CheckResult(FAILED, "the second run of a recomputed Cell is recorded as a new call")
-    return CheckResult(
-        OK, f"calls in all {len(_WAYS)} ways into MindSpore are recorded", {"ways": list(_WAYS)}
-    )
+        return CheckResult(FAILED, say("doctor.recomputed"))
+    return CheckResult(OK, say("doctor.calls", count=len(_WAYS)), {"ways": list(_WAYS)})
 
 
 def gradients(bench: Bench) -> CheckResult:
     """Test the node API, then compare recorded gradients with those that the training gets."""
     nodes = AutogradNodes()
     if not nodes.works:
-        return CheckResult(
-            FAILED,
-            f"graph nodes cannot be watched, backward entries will be missing: {nodes.reason}",
-        )
+        return CheckResult(FAILED, say("doctor.no_nodes", reason=foreign(nodes.reason)))
     recorded = _every_way(bench, "gradients")
     ways = {way: _backward(entry) for way, entry in _WAYS.items() if entry in recorded.data}
     cells = {
         f"parameters of {name}": f"Cell.{name}.Dense.parameters_grad.0"
         for name in ("hidden", "hooked", "heavy")
     }
-    problem = _problem("gradient", {**ways, **cells}, recorded)
+    problem = _problem("doctor.no_gradient", {**ways, **cells}, recorded)
     if problem:
         return problem
     wrong = []
@@ -79,10 +76,9 @@ def gradients(bench: Bench) -> CheckResult:
         if not _same(record, to_numpy(gradient)):
             wrong.append(name)
     if wrong:
-        return CheckResult(
-            FAILED, f"{len(wrong)} of {count} gradients have wrong numbers: {', '.join(wrong)}"
-        )
-    fact = f"graph nodes pass their self-test; backward entries in {len(ways)} ways, {count} gradients of parameters"
+        said = say("doctor.wrong_gradients", count=len(wrong), all=count, names=wrong)
+        return CheckResult(FAILED, said)
+    fact = say("doctor.gradients", ways=len(ways), count=count)
     return CheckResult(OK, fact, {"ways": list(ways), "parameters": count})
 
 
@@ -91,9 +87,7 @@ def compiled(bench: Bench) -> CheckResult:
     from probe.doctor import nets
 
     if os.environ.get("MS_JIT") == "0":
-        return CheckResult(
-            WARNING, "the variable MS_JIT is 0: MindSpore compiles nothing, and nothing was tried"
-        )
+        return CheckResult(WARNING, say("doctor.no_jit"))
     x = nets.values(7, 2, 4)
     try:
         bare = to_numpy(nets.scaled(x)).tobytes()
@@ -103,14 +97,14 @@ def compiled(bench: Bench) -> CheckResult:
         TypeError,
         ValueError,
     ) as error:  # MindSpore's own: some cannot compile
-        return CheckResult(WARNING, f"MindSpore cannot compile a function here: {told(error)}")
+        return CheckResult(WARNING, say("doctor.cannot_compile", reason=told(error)))
     recorded = bench.record("compiled", lambda: nets.scaled(x), level="L1")
-    problem = _problem("call", {"compiled functions": _COMPILED}, recorded)
+    problem = _problem("doctor.no_call", {"compiled functions": _COMPILED}, recorded)
     if problem:
         return problem
     if to_numpy(recorded.result).tobytes() != bare:
-        return CheckResult(FAILED, "a compiled function gives other bits while it is recorded")
-    return CheckResult(OK, "a compiled function is recorded as one call, with the same bits")
+        return CheckResult(FAILED, say("doctor.compiled_bits"))
+    return CheckResult(OK, say("doctor.compiled"))
 
 
 def _every_way(bench: Bench, name: str, **settings: Any) -> RecordedDump:
@@ -131,17 +125,14 @@ def _every_way(bench: Bench, name: str, **settings: Any) -> RecordedDump:
     return bench.record(name, train, net, early_names=False, statistics=settings)
 
 
-def _problem(noun: str, ways: Mapping[str, str], recorded: RecordedDump) -> CheckResult | None:
+def _problem(key: str, ways: Mapping[str, str], recorded: RecordedDump) -> CheckResult | None:
     missing = {way: entry for way, entry in ways.items() if entry not in recorded.data}
     if recorded.error:
-        return CheckResult(
-            FAILED, f"probe had an error while it recorded: {recorded.error}", {"missing": missing}
-        )
+        said = say("doctor.error", reason=foreign(recorded.error))
+        return CheckResult(FAILED, said, {"missing": missing})
     if not missing:
         return None
-    return CheckResult(
-        FAILED, f"no {noun} is recorded of: {', '.join(missing)}", {"missing": missing}
-    )
+    return CheckResult(FAILED, say(key, names=list(missing)), {"missing": missing})
 
 
 def _backward(forward: str) -> str:
@@ -216,13 +207,9 @@ def launches(bench: Bench) -> CheckResult:
 def _judge(on_cpu: bool, added: dict[str, int], device: dict[str, int]) -> CheckResult:
     each = added["operations"] / _TENSORS
     most = _MOST[on_cpu]
-    counted = ", ".join(f"{count} more {name}" for name, count in sorted(device.items()))
-    fact = f"{each:.1f} operations for each tensor that the device measures (at most {most}), {added['waits']} waits"
-    fact += (
-        f"; the counter of this machine has {counted}"
-        if device
-        else "; nothing counts launches here"
-    )
+    counted = [say("doctor.more", count=count, name=name) for name, count in sorted(device.items())]
+    counter = say("doctor.counter", counted=counted) if device else say("doctor.no_counter")
+    fact = say("doctor.launches", each=each, most=most, waits=added["waits"], counter=counter)
     waits = added["waits"] + device.get("waits", 0)
     is_dear = each > most or waits > 0 or device.get("launches", 0) > most * _TENSORS
     details = {"added": added, "tensors": _TENSORS, "counter": device or None}

@@ -24,13 +24,21 @@ from probe import __version__
 from probe.config.messages import nearest
 from probe.doctor.bench import CHECKS, FAILED, NOT_RUN, OK, WARNING, CheckResult, DoctorCheck
 from probe.errors import UsageError
-from probe.findings.sentence import NOTHING, say
+from probe.findings.sentence import NOTHING, Sentence, say
+from probe.findings.system import foreign
 from probe.process.isolated import EndedError, Isolated
 from probe.reading.commands.arguments import add_shared
+from probe.reading.dumps.text import space
 
 _DEVICES = ("CPU", "GPU", "Ascend")
 _LIMIT = 120.0  # seconds; the first operations on a device may compile for long
 _FORMAT = 1
+_RESULTS = {
+    OK: "doctor.ok",
+    WARNING: "doctor.warning",
+    FAILED: "doctor.failed",
+    NOT_RUN: "doctor.not_run",
+}
 CheckRow = dict[str, Any]
 _PATH = re.compile(r"(?<![\w.:/-])/(?:[^/\s'\",:;()]+/)+([^/\s'\",:;()]*)")
 
@@ -77,14 +85,16 @@ def _run(given: argparse.Namespace) -> int:
     rows = []
     width = max(len(check.name) for check in CHECKS)
     if not given.json:
-        print(
-            f"probe doctor {__version__}, on {given.device or 'the device that MindSpore chooses'}",
-            flush=True,
-        )
+        device = given.device or say("doctor.any_device")
+        print(say("doctor.title", version=__version__, device=device).text(given.lang), flush=True)
     for row in Runner(given.device or "", given.folder, given.limit).rows(CHECKS):
-        rows.append(row)
+        fact: Sentence = row["fact"]
+        rows.append({**row, "fact": scrub(str(fact))})
         if not given.json:
-            print(f"{row['result']:8} {row['name']:{width}}  {row['fact']}", flush=True)
+            result = say(_RESULTS[row["result"]]).text(given.lang)
+            pad = " " * (8 - space(result))
+            told = scrub(fact.text(given.lang))
+            print(f"{result}{pad} {row['name']:{width}}  {told}", flush=True)
     counts = {
         result: sum(row["result"] == result for row in rows)
         for result in (OK, WARNING, FAILED, NOT_RUN)
@@ -108,8 +118,12 @@ def _run(given: argparse.Namespace) -> int:
         )
         print()
     else:
-        told = ", ".join(f"{count} {result}" for result, count in counts.items() if count)
-        print(f"{told}, in {seconds:.0f} s")
+        parts = [
+            say("doctor.count", count=count, result=say(_RESULTS[result]))
+            for result, count in counts.items()
+            if count
+        ]
+        print(say("doctor.end", counts=parts, seconds=seconds).text(given.lang))
     return status
 
 
@@ -132,7 +146,9 @@ class Runner:
                     waiting.remove(row["name"])
                     yield row
                     if row["result"] == FAILED and is_needed[row["name"]]:
-                        left = vars(CheckResult(NOT_RUN, f"it needs the check {row['name']!r}"))
+                        left = vars(
+                            CheckResult(NOT_RUN, say("doctor.needs", name=repr(row["name"])))
+                        )
                         yield from (_row(name, left) for name in waiting)
                         return
 
@@ -162,7 +178,7 @@ class Runner:
                 try:
                     found = process.receive(self._limit)
                 except TimeoutError:
-                    found = vars(CheckResult(FAILED, f"it did not end within {self._limit:g} s"))
+                    found = vars(CheckResult(FAILED, say("doctor.limit", seconds=self._limit)))
                 except EndedError as ended:
                     found = vars(CheckResult(FAILED, _ending(ended)))
                 yield _row(name, found, time.monotonic() - began)
@@ -171,16 +187,23 @@ class Runner:
 
 
 def _row(name: str, found: dict[str, Any], seconds: float = 0.0) -> CheckRow:
-    row: CheckRow = scrub({"name": name, "seconds": round(seconds, 2), "device": "", **found})
-    return row
+    fact = (
+        found["fact"] if isinstance(found["fact"], Sentence) else Sentence.from_dict(found["fact"])
+    )
+    rest = {key: value for key, value in found.items() if key != "fact"}
+    row: CheckRow = scrub({"name": name, "seconds": round(seconds, 2), "device": "", **rest})
+    return {**row, "fact": fact}
 
 
-def _ending(ended: EndedError) -> str:
+def _ending(ended: EndedError) -> Sentence:
     """Return how a process ended before its check did, with the last words of it."""
     if ended.status < 0:
-        place = " in {2} ({0}, line {1})".format(*ended.frame) if ended.frame else ""
-        return f"its process was ended by {signal.Signals(-ended.status).name}{place}"
-    return f"its process ended with exit status {ended.status}: {ended.words[:200]}"
+        place = NOTHING
+        if ended.frame:
+            file, line, function = ended.frame
+            place = say("doctor.place", function=function, file=file, line=line)
+        return say("doctor.signal", name=signal.Signals(-ended.status).name, place=place)
+    return say("doctor.status", status=ended.status, words=foreign(ended.words[:200]))
 
 
 def scrub(value: Any) -> Any:

@@ -25,6 +25,8 @@ from probe.doctor.bench import (
     read_entries,
 )
 from probe.errors import UsageError
+from probe.findings.sentence import NOTHING, say
+from probe.findings.system import foreign, reason_of
 from probe.private_names import PRIVATE_PARTS, TESTED as MINDSPORE, is_between, missing_names
 from probe.process.isolated import EndedError, Isolated
 
@@ -39,6 +41,9 @@ TESTED = {
     "numpy": ("1.25", "2"),
     "ml_dtypes": ("0.3", "0.6"),
 }
+_PLACES = ("CANN", "system")
+_UNKNOWN = "of unknown version"
+_NONE = "none"
 _CANN_FILES = ("version.cfg", "*/version.info", "*/ascend_toolkit_install.info")
 _VERSION = re.compile(r"^\s*\[?version\]?\s*=\s*\[?([\w.]+)", re.IGNORECASE | re.MULTILINE)
 
@@ -56,7 +61,7 @@ def two_processes(bench: Bench) -> CheckResult:
         said = _run_second(bench.settings_file("shared", level="L1"), bench.folder)
         dump.debugger.step()
     if not before:
-        return CheckResult(FAILED, f"nothing was recorded: {dump.error or 'no error told'}")
+        return CheckResult(FAILED, say("doctor.nothing", reason=dump.reason))
     beside = [name for name in os.listdir(bench.folder) if name.startswith("shared-")]
     return _judge(
         said, dump, {name: read_entries(os.path.join(bench.folder, name)) for name in beside}
@@ -65,20 +70,15 @@ def two_processes(bench: Bench) -> CheckResult:
 
 def _judge(said: str, first: RecordedDump, others: dict[str, Entries]) -> CheckResult:
     if first.error or list(first.data) != [_OURS]:
-        found = first.error or f"it holds {', '.join(first.data) or 'nothing'}"
-        return CheckResult(
-            FAILED, f"the dump of the first process was damaged by the second: {found}"
-        )
+        held = say("doctor.holds", names=list(first.data)) if first.data else say("doctor.empty")
+        found = foreign(first.error) if first.error else held
+        return CheckResult(FAILED, say("doctor.damaged", found=found))
     if said == "refused":
-        return CheckResult(
-            OK,
-            "a second process is refused while the first records; the dump of the first is complete",
-        )
+        return CheckResult(OK, say("doctor.refused"))
     if said == "recorded" and any(list(entries) == [_OTHERS] for entries in others.values()):
-        return CheckResult(OK, "a second process writes beside the first; both dumps are complete")
-    return CheckResult(
-        FAILED, f"the second process has no dump, and was not refused: {said or 'it said nothing'}"
-    )
+        return CheckResult(OK, say("doctor.beside"))
+    words = foreign(said) if said else say("doctor.silent")
+    return CheckResult(FAILED, say("doctor.no_second", said=words))
 
 
 def _run_second(settings: str, folder: str) -> str:
@@ -124,13 +124,18 @@ def versions(bench: Bench) -> CheckResult:
     found.update(
         CANN=_cann(), system=f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores"
     )
-    said = ", ".join(f"{name} {version}" for name, version in found.items() if name != "system")
+    packages = [f"{name} {version}" for name, version in found.items() if name not in _PLACES]
+    cann = say("doctor.unknown_version") if found["CANN"] == _UNKNOWN else found["CANN"]
+    cann = say("doctor.none") if found["CANN"] == _NONE else cann
+    machine = f"{platform.system()} {platform.machine()}"
+    facts = {"packages": packages, "cann": cann, "machine": machine, "cores": os.cpu_count()}
     if not untested:
-        return CheckResult(
-            OK, f"{said}; {found['system']}; probe was tested with these, but for CANN", found
-        )
-    ranges = ", ".join("{} from {} and below {}".format(name, *TESTED[name]) for name in untested)
-    return CheckResult(WARNING, f"{said}; {found['system']}; probe was tested with {ranges}", found)
+        return CheckResult(OK, say("doctor.tested", **facts), found)
+    ranges = [
+        say("doctor.range", name=name, first=TESTED[name][0], end=TESTED[name][1])
+        for name in untested
+    ]
+    return CheckResult(WARNING, say("doctor.untested", **facts, ranges=ranges), found)
 
 
 def device(bench: Bench) -> CheckResult:
@@ -145,16 +150,15 @@ def device(bench: Bench) -> CheckResult:
     sums = (mindspore.Tensor([1.0, 2.0], mindspore.float32) + 1.0).asnumpy().tolist()
     said = "" if said == bench.device else said
     if sums != [2.0, 3.0]:
-        return CheckResult(FAILED, f"{bench.device}: [1, 2] + 1 is {sums}")
-    return CheckResult(
-        OK, f"{bench.device} runs operations" + (f"; it is {said}" if said else ""), {"name": said}
-    )
+        return CheckResult(FAILED, say("doctor.sums", device=bench.device, sums=str(sums)))
+    name = say("doctor.device_name", name=said) if said else NOTHING
+    return CheckResult(OK, say("doctor.device", device=bench.device, name=name), {"name": said})
 
 
 def folder(bench: Bench) -> CheckResult:
     """Write, replace, link and lock files, as a dump does."""
     place = bench.chosen or tempfile.gettempdir()
-    kind = "the chosen folder" if bench.chosen else "the folder for temporary files"
+    kind = say("doctor.chosen") if bench.chosen else say("doctor.temporary")
     try:
         with tempfile.TemporaryDirectory(dir=place) as work:
             first, second, link = (os.path.join(work, name) for name in ("first", "second", "link"))
@@ -166,17 +170,16 @@ def folder(bench: Bench) -> CheckResult:
                 fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 with contextlib.suppress(BlockingIOError):
                     fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    return CheckResult(
-                        FAILED, f"{kind} has no locks: two trainings may write into one dump"
-                    )
+                    return CheckResult(FAILED, say("doctor.no_locks", folder=kind))
             try:
                 os.link(first, link)
             except OSError as error:
-                fact = f"{kind} has no hard links ({error.strerror}): equal arrays take space each"
+                fact = say("doctor.no_links", folder=kind, reason=reason_of(error))
                 return CheckResult(WARNING, fact)
     except OSError as error:
-        return CheckResult(FAILED, f"{kind} cannot be written: {error.strerror or error}")
-    return CheckResult(OK, f"files in {kind} can be written, replaced, linked and locked")
+        unwritten = say("error.unwritable", path=kind, reason=reason_of(error))
+        return CheckResult(FAILED, unwritten)
+    return CheckResult(OK, say("doctor.folder", folder=kind))
 
 
 def names(bench: Bench) -> CheckResult:
@@ -184,14 +187,11 @@ def names(bench: Bench) -> CheckResult:
     missing = [(part, name) for part, name in missing_names()]
     count = sum(len(part.names) for part in PRIVATE_PARTS)
     if not missing:
-        return CheckResult(
-            OK,
-            f"all {count} private names of MindSpore that probe uses are there",
-            {"names": count},
-        )
+        return CheckResult(OK, say("doctor.names", count=count), {"names": count})
     losses = {part.part: part.loss for part, _ in missing}
-    told = ", ".join(name for _, name in missing[:5]) + (", …" if len(missing) > 5 else "")
-    fact = f"{len(missing)} of {count} private names of MindSpore are missing ({told}): {'; '.join(losses.values())}"
+    shown = [name for _, name in missing[:5]] + ["…"] * (len(missing) > 5)
+    lost = say("clauses", parts=[foreign(loss) for loss in losses.values()])
+    fact = say("doctor.missing", count=len(missing), all=count, names=shown, losses=lost)
     return CheckResult(FAILED, fact, {"missing": [name for _, name in missing], "losses": losses})
 
 
@@ -207,4 +207,4 @@ def _cann() -> str:
                 match = _VERSION.search(file.read(100_000))
                 if match:
                     return match[1]
-    return "of unknown version" if root else "none"
+    return _UNKNOWN if root else _NONE

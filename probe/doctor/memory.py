@@ -15,20 +15,23 @@ import ml_dtypes
 import numpy as np
 
 from probe.doctor.bench import FAILED, OK, WARNING, Bench, CheckResult
+from probe.findings.sentence import say
+from probe.findings.system import foreign
 from probe.measure.tensor_reader import Array, TensorReader, to_numpy
 
 _DTYPES = "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 complex64 complex128 bfloat16"
-#: kind of fault -> the text about it, the most serious first
+#: kind of fault -> the sentence about it, the most serious first
 _FAILURES = {
-    "wrong": "{number} of {said} are not read as asnumpy reads them",
-    "copied": "{number} of {said}: a copy that the {device} makes has other values on the host",
-    "changed": "{number} of {said}: the host does not see the values that the {device} writes into a tensor",
-    "lost": "MindSpore's own asnumpy loses {number} of {said}",
+    "wrong": "doctor.wrong",
+    "copied": "doctor.copied",
+    "changed": "doctor.changed",
+    "lost": "doctor.lost",
 }
 _MEASURED = "bool int8 int32 int64 uint8 float16 bfloat16 float32 float64 complex64"
 _SIZES = (12, 3000)  # a small tensor is copied to the host, a large one is reduced on the device
 #: the greatest error of Mean, relative to the largest magnitude, and of Norm, relative to itself
 _BOUNDS = {"host": 2e-7, "device": 1e-6}
+_SIDES = {"host": say("doctor.host"), "device": say("doctor.device_side")}
 
 
 def memory(bench: Bench) -> CheckResult:
@@ -43,19 +46,20 @@ def memory(bench: Bench) -> CheckResult:
         for fault in _faults(bench, reader, tensor, expected):
             wrong[fault].append(f"{dtype} {layout}")
     details = {"tensors": count, "dtypes": sorted(dtypes), **wrong, "pointers": reader.is_direct}
-    said = f"{count} tensors of {len(dtypes)} dtypes, also views, transposed and empty ones"
-    for fault, text in _FAILURES.items():
+    said = say("doctor.tensors", count=count, dtypes=len(dtypes))
+    for fault, key in _FAILURES.items():
         if wrong[fault]:
-            told = text.format(number=len(wrong[fault]), said=said, device=bench.device)
+            facts = {"number": len(wrong[fault]), "said": said, "names": wrong[fault][:5]}
+            if fault in ("copied", "changed"):
+                facts["device"] = bench.device
             result = WARNING if fault == "lost" else FAILED
-            return CheckResult(result, f"{told}: {', '.join(wrong[fault][:5])}", details)
+            return CheckResult(result, say(key, **facts), details)
     if bench.device != "CPU":
-        fact = f"{said}: read by the host, copied by the {bench.device} and written by it, all have their values"
+        fact = say("doctor.on_device", said=said, device=bench.device)
         return CheckResult(OK, fact, details)
     if not reader.is_direct:
-        slow = f"{said} are read by asnumpy, as pointers do not show their values: slower"
-        return CheckResult(WARNING, slow, details)
-    return CheckResult(OK, f"{said}: the bytes at the pointer are those of asnumpy", details)
+        return CheckResult(WARNING, say("doctor.slow", said=said), details)
+    return CheckResult(OK, say("doctor.bytes", said=said), details)
 
 
 def _faults(bench: Bench, reader: TensorReader, tensor: Any, expected: Array) -> Iterator[str]:
@@ -119,36 +123,34 @@ def numbers(bench: Bench) -> CheckResult:
         settings = {"level": "debug", "measure": measure, "precision": "low"}
         recorded = bench.record(f"numbers-{measure}", lambda: _save(tensors), **settings)
         if recorded.error:
-            return CheckResult(FAILED, f"measuring on the {measure} fails: {recorded.error}")
+            return CheckResult(
+                FAILED, say("doctor.fails", side=_SIDES[measure], reason=foreign(recorded.error))
+            )
         errors = {}
         for name, tensor in tensors.items():
             record = recorded.data.get(f"{name}.0.debug")
             if not record:
-                return CheckResult(FAILED, f"measuring on the {measure} has no numbers for {name}")
+                return CheckResult(FAILED, say("doctor.lacks", side=_SIDES[measure], name=name))
             errors[name] = _error(record, to_numpy(tensor))
         greatest[measure] = max(errors.values())
         wrong += [
-            f"{name} on the {measure}" for name, error in errors.items() if not error <= bound
+            say("doctor.measured_on", name=name, side=_SIDES[measure])
+            for name, error in errors.items()
+            if not error <= bound
         ]
     details = {"tensors": list(tensors), "greatest error": greatest, "bounds": _BOUNDS}
-    details.update({"wrong": wrong, "not copied": lost})
+    details.update({"wrong": [str(item) for item in wrong], "not copied": lost})
     if wrong:
-        return CheckResult(
-            FAILED, f"wrong numbers of {len(wrong)} tensors: {', '.join(wrong[:6])}", details
-        )
+        said = say("doctor.wrong_numbers", count=len(wrong), names=wrong[:6])
+        return CheckResult(FAILED, said, details)
     if lost:
-        return CheckResult(
-            WARNING,
-            f"MindSpore's own copy of a tensor has other values: {', '.join(lost)}",
-            details,
-        )
-    told = ", ".join(
-        f"{greatest[side]:.1g} on the {side} (allowed {bound:g})" for side, bound in _BOUNDS.items()
-    )
-    fact = (
-        f"{len(tensors)} tensors measured on the {bench.device} and the host; error at most {told}"
-    )
-    return CheckResult(OK, fact, details)
+        return CheckResult(WARNING, say("doctor.copies", names=lost), details)
+    errors_said = [
+        say("doctor.error_on", error=greatest[side], side=_SIDES[side], bound=bound)
+        for side, bound in _BOUNDS.items()
+    ]
+    facts = {"count": len(tensors), "device": bench.device, "errors": errors_said}
+    return CheckResult(OK, say("doctor.numbers", **facts), details)
 
 
 def _save(tensors: dict[str, Any]) -> None:

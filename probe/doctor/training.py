@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from probe.doctor.bench import FAILED, OK, WARNING, Bench, CheckResult
+from probe.findings.sentence import NOTHING, say
 from probe.measure.tensor_reader import to_numpy
 
 if TYPE_CHECKING:
@@ -25,10 +26,7 @@ def bits(bench: Bench) -> CheckResult:
     """Train a net without probe twice, then at each level, and compare all bits."""
     bare = _train()
     if _train() != bare:
-        return CheckResult(
-            WARNING,
-            "a training without probe does not repeat its bits here: nothing can be compared",
-        )
+        return CheckResult(WARNING, say("doctor.no_repeat"))
     differences = {}
     entries = {}
     for level in _LEVELS:
@@ -38,19 +36,15 @@ def bits(bench: Bench) -> CheckResult:
         differences[level] = sum(a != b for a, b in zip(watched, bare))
         entries[level] = len(dump.data)
         if dump.error or not dump.data:
-            fact = (
-                f"level {level} recorded {entries[level]} entries: {dump.error or 'no error told'}"
-            )
-            return CheckResult(FAILED, fact)
+            said = say("doctor.level", level=level, count=entries[level], reason=dump.reason)
+            return CheckResult(FAILED, said)
     different = sum(differences.values())
     count = len(bare) * len(_LEVELS)
-    fact = f"{different} of {count} tensors differ from a training without probe (losses, gradients, parameters)"
+    fact = say("doctor.tensors_differ", count=different, all=count)
     details = {"tensors": count, "different": differences, "entries": entries}
     if different:
-        return CheckResult(FAILED, f"watching changes this training: {fact}", details)
-    return CheckResult(
-        OK, f"watching changes nothing here: {fact} at {', '.join(_LEVELS)}", details
-    )
+        return CheckResult(FAILED, say("doctor.changes", fact=fact), details)
+    return CheckResult(OK, say("doctor.unchanged", fact=fact, levels=list(_LEVELS)), details)
 
 
 def _train(debugger: PrecisionDebugger | None = None) -> list[bytes]:
@@ -105,9 +99,8 @@ def time_per_call(bench: Bench) -> CheckResult:
         min(times) / _CALLS * 1e6 for times in (bare, recorded)
     )  # other programs take time too
     added = after - before
-    fact = f"a recorded call of a small operation takes {after:.0f} µs instead of {before:.0f}: {added:.0f} µs more"
-    if bench.device == "CPU" and added > 500:
-        fact += ' ("synchronize": true makes it less on CPU)'
+    hint = say("doctor.synchronize") if bench.device == "CPU" and added > 500 else NOTHING
+    fact = say("doctor.time", after=after, before=before, added=added, hint=hint)
     result = FAILED if added > _TOO_SLOW else WARNING if added > _SLOW else OK
     return CheckResult(
         result, fact, {"bare": round(before, 1), "recorded": round(after, 1), "unit": "µs"}

@@ -105,7 +105,8 @@ class GoldenRun:
         found = Comparison((self.path, ""), [unit], ([], []), [], Options())
         if not found.is_comparable:
             reason = (
-                unit.error or "fewer than half of the calls are the same: is it of another model?"
+                str(unit.error)
+                or "fewer than half of the calls are the same: is it of another model?"
             )
             raise UsageError(f"golden: {golden.path} cannot be compared: {reason}")
         return bool(unit.origins.first or unit.counts.differs)

@@ -14,7 +14,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from probe.errors import UsageError
-from probe.findings.sentence import say
+from probe.findings.sentence import ENGLISH, NOTHING, Sentence, say
+from probe.findings.system import foreign
 from probe.intervention.change import KINDS, Change
 from probe.intervention.runs import Run, Runs
 from probe.options import OneLineParser
@@ -186,10 +187,12 @@ class Bisection:
         self._kind = kind
         self._by = by
         self._units: dict[str, tuple[str, ...]] = {}
-        self._rows: list[tuple[str, str, str]] = []
+        self._language = ENGLISH  # of the lines about each run
+        self._rows: list[tuple[Sentence, Sentence, Sentence]] = []
 
     def answer(self, language: str) -> tuple[dict[str, Any], int, str]:
         """Return the answer as JSON, the exit status, and the text."""
+        self._language = language
         unchanged = self._runs.run(decide=self._until)
         self._note(unchanged, 0)
         if unchanged.answer:
@@ -212,39 +215,37 @@ class Bisection:
 
     def _holds(self, units: Sequence[str]) -> bool:
         names = tuple(sorted({member for unit in units for member in self._units[unit]}))
-        said = say(
-            KINDS[self._kind], names=list(units) if len(units) < 7 else [f"{len(units)} units"]
-        )
+        shown = list(units) if len(units) < 7 else [say("bisect.units", count=len(units))]
+        said = say(KINDS[self._kind], names=shown)
         run = self._runs.run(Change(**{self._kind: names}, said=str(said)), self._until)  # type: ignore[arg-type]  # of names
         self._note(run, len(units))
         return bool(run.answer)
 
     def _note(self, run: Run, count: int) -> None:
-        last = (
-            f"{run.losses[max(run.losses)]:.6g} at {max(run.losses)}"
-            if run.losses
-            else run.why[:60]
-        )
-        kept = " (kept)" if run.was_kept else ""
-        self._rows.append(
-            (f"{count} of {len(self._units) or '?'}{kept}", last, "yes" if run.answer else "no")
-        )
-        print(
-            f"run {len(self._rows)}: {count} changed, loss {last}: {self._rows[-1][2]}{kept}",
-            file=sys.stderr,
-        )
+        last = foreign(run.why[:60])
+        if run.losses:
+            step = max(run.losses)
+            last = say("bisect.loss_at", loss=run.losses[step], step=step)
+        kept = say("bisect.kept") if run.was_kept else NOTHING
+        answer = say("bisect.yes") if run.answer else say("bisect.no")
+        all_units = str(len(self._units) or "?")
+        self._rows.append((say("bisect.of", count=count, all=all_units, kept=kept), last, answer))
+        facts = {"count": count, "last": last, "answer": answer, "kept": kept}
+        said = say("bisect.run", number=len(self._rows), **facts)
+        print(said.text(self._language), file=sys.stderr)
 
     def _said(self, found: list[str], said: Any, language: str) -> tuple[dict[str, Any], int, str]:
         head = tuple(
             say(key).text(language) for key in ("bisect.changed", "bisect.loss", "bisect.fulfilled")
         )
+        shown = [[cell.text(language) for cell in row] for row in self._rows]
         text = "\n".join(
             [
-                columns([list(row) for row in (head, *self._rows)], terminal_width()),
+                columns([head, *shown], terminal_width()),
                 said.text(language),
             ]
         )
-        rows = [dict(zip(("changed", "loss", "fulfilled"), row)) for row in self._rows]
+        rows = [dict(zip(("changed", "loss", "fulfilled"), map(str, row))) for row in self._rows]
         return (
             {"found": found, "said": str(said), **said.to_dict(), "runs": rows},
             int(not found),

@@ -12,6 +12,7 @@ from probe.config.messages import nearest
 from probe.door import open_file
 from probe.errors import UsageError
 from probe.findings.sentence import NOTHING, Sentence, clauses, say
+from probe.findings.system import reason_of
 from probe.reading.dumps.entry_name import parse
 
 #: the unit of the calls that no Cell holds
@@ -83,7 +84,7 @@ class Calls:
             with open_file(path) as file:
                 self.all: list[dict[str, Any]] = json.load(file)
         except (OSError, ValueError) as error:
-            raise UsageError(say("try.unread", reason=str(error))) from None
+            raise UsageError(say("try.unread", reason=reason_of(error))) from None
         if not self.all:
             raise UsageError(say("try.no_call"))
         self._cells = {

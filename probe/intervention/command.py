@@ -14,6 +14,7 @@ from typing import Any
 
 from probe.errors import ProbeError, UsageError
 from probe.findings.sentence import NOTHING, Sentence, said_of, say
+from probe.findings.system import foreign, reason_of
 from probe.intervention import SHORT
 from probe.intervention.bisection import CLOSENESS, add_bisect, agreement, golden_losses
 from probe.intervention.change import KINDS, Change
@@ -64,9 +65,9 @@ def main(words: Sequence[str]) -> int:
             f"probe: {said.text(language) if isinstance(said, Sentence) else said}", file=sys.stderr
         )
     except OSError as error:
-        unwritten = say("error.no_output", reason=error.strerror)
+        unwritten = say("error.no_output", reason=reason_of(error))
         if error.filename:
-            unwritten = say("error.unwritable", path=error.filename, reason=error.strerror)
+            unwritten = say("error.unwritable", path=error.filename, reason=reason_of(error))
         print(f"probe: {unwritten.text(language)}", file=sys.stderr)
     except KeyboardInterrupt:
         return 130
@@ -147,7 +148,7 @@ def _try(parser: OneLineParser) -> Callable[[argparse.Namespace, Runs], Answer]:
         changed = runs.run(runs.calls.resolve(change))
         print(say("try.changed", change=change.sentence).text(given.lang), file=sys.stderr)
         if changed.status:
-            raise UsageError(say("try.failed", reason=changed.why, folder=changed.folder))
+            raise UsageError(say("try.failed", reason=foreign(changed.why), folder=changed.folder))
         answer = {"change": str(change.sentence), "log": changed.folder, "golden": golden}
         columns = {
             "unchanged": unchanged.losses,
@@ -158,7 +159,7 @@ def _try(parser: OneLineParser) -> Callable[[argparse.Namespace, Runs], Answer]:
         said = say("try.differs", within=given.within) if golden else NOTHING
         if agreed is not None:
             said = say("try.agrees", step=agreed, within=given.within)
-        text = f"{table(columns)}\n{said.text(given.lang)}".rstrip()
+        text = f"{table(columns, given.lang)}\n{said.text(given.lang)}".rstrip()
         return {**answer, **columns, "agrees_from": agreed}, 0, text
 
     return run

@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, Optional
 
 from probe.errors import UsageError
-from probe.findings.sentence import Sentence, say
+from probe.findings.sentence import ENGLISH, NOTHING, Sentence, say
+from probe.findings.system import foreign
 from probe.intervention.change import Change
 from probe.intervention.faults import SIZES
 from probe.intervention.runs import Run, Runs
@@ -48,6 +49,10 @@ def add_drill(
     return run
 
 
+#: who names a fault, after how many steps, and the sentence; nobody is NOTHING
+Named = tuple[Sentence, Optional[int], Sentence]
+
+
 class Drill:
     """The clean run, and what was made of each fault."""
 
@@ -57,16 +62,20 @@ class Drill:
         self._at = 0
         self._clean = Run("")
         self._known: set[Any] = set()
+        self._language = ENGLISH  # of the lines about each run
 
     def answer(self, language: str) -> tuple[dict[str, Any], int, str]:
         """Return the answer as JSON, the exit status, and the text."""
+        self._language = language
         count = len(self._runs.run(interval=1).losses)
         self._at = min(_AT, count * 3 // 4)
         if not self._at:
             raise UsageError(say("drill.steps", count=count))
         self._clean = self._run("clean", 0.0)
         false = _alarms(self._clean)
-        self._known = {(alarm.rule, alarm.series) for alarm in false} | _findings(self._clean)
+        self._known = {(alarm.rule, alarm.series) for alarm in false} | _findings(
+            self._clean
+        ).keys()
         faults = [
             (kind, size)
             for kind, sizes in SIZES.items()
@@ -79,7 +88,7 @@ class Drill:
         finally:
             threads.shutdown(cancel_futures=True)
         rows: list[dict[str, Any]] = [
-            {"fault": kind, "size": size, "by": by, "after": after, "said": said}
+            {"fault": kind, "size": size, "by": str(by), "after": after, "said": str(said)}
             for (kind, size), (by, after, said) in zip(faults, named)
         ]
         missed = [
@@ -96,56 +105,51 @@ class Drill:
             "missed": missed,
             "smallest": smallest,
         }
-        text = self._text(rows, false, [_words(*item) for item in smallest.items()], language)
+        counts = {"at": self._at, "false": len(false), "count": len(rows)}
+        found = sum(bool(row["by"]) for row in rows)
+        summary = say(
+            "drill.summary",
+            **counts,
+            named=found,
+            smallest=[_words(*item) for item in smallest.items()],
+        )
+        text = "\n".join([_table(faults, named, language), summary.text(language)])
         return answer, int(bool(missed or false)), text
 
     def _run(self, kind: str, size: float) -> Run:
-        said = str(_words(kind, size))
-        run = self._runs.run(Change(fault=(kind, size, self._at), said=said), interval=1)
-        print(f"{said}: {len(run.losses)} steps", file=sys.stderr)
+        words = _words(kind, size)
+        run = self._runs.run(Change(fault=(kind, size, self._at), said=str(words)), interval=1)
+        told = say("drill.ran", fault=words, count=len(run.losses))
+        print(told.text(self._language), file=sys.stderr)
         return run
 
-    def _named(self, kind: str, size: float) -> tuple[str, int | None, str]:
+    def _named(self, kind: str, size: float) -> Named:
         """Return the rule or command that names a fault, after how many steps, and its sentence."""
         run = self._run(kind, size)
         alarms = [alarm for alarm in _alarms(run) if (alarm.rule, alarm.series) not in self._known]
         if alarms:
-            return (
-                alarms[0].rule,
-                alarms[0].step - self._at,
-                f"{alarms[0].series}: {alarms[0].said}",
-            )
+            first = alarms[0]
+            said = say("drill.alarm", series=first.series, said=first.said)
+            return say("drill.rule", rule=first.rule), first.step - self._at, said
         if run.status:
-            return "the program", None, run.why
-        for found in sorted(_findings(run) - self._known):
-            return "probe check", 0, found
-        comparison = compare(self._clean.folder, run.folder)
-        first = comparison.first
-        return (
-            ("probe compare", (first.step or self._at) - self._at, str(first.sentence))
-            if first
-            else ("", None, "")
-        )
+            return say("drill.program"), None, foreign(run.why)
+        findings = _findings(run)
+        for found in sorted(findings.keys() - self._known):
+            return say("drill.check"), 0, findings[found]
+        origin = compare(self._clean.folder, run.folder).first
+        if origin is None:
+            return NOTHING, None, NOTHING
+        return say("drill.compare"), (origin.step or self._at) - self._at, origin.said
 
-    def _text(
-        self, rows: list[dict[str, Any]], false: list[Any], smallest: list[Any], language: str
-    ) -> str:
-        lines = [[say(key).text(language) for key in _HEAD]]
-        for row in rows:
-            said = _words(row["fault"], row["size"]).text(language)
-            after = "" if row["after"] is None else str(row["after"])
-            lines.append(
-                [said, row["by"] or say("drill.nobody").text(language), after, row["said"][:90]]
-            )
-        summary = say(
-            "drill.summary",
-            at=self._at,
-            false=len(false),
-            count=len(rows),
-            named=sum(bool(row["by"]) for row in rows),
-            smallest=smallest,
-        )
-        return "\n".join([columns(lines, terminal_width()), summary.text(language)])
+
+def _table(faults: Sequence[tuple[str, float]], named: Sequence[Named], language: str) -> str:
+    """Return a line for each fault: who names it, and with which words."""
+    lines = [[say(key).text(language) for key in _HEAD]]
+    for fault, (by, after, said) in zip(faults, named):
+        who = by or say("drill.nobody")
+        shown = [_words(*fault).text(language), who.text(language)]
+        lines.append([*shown, "" if after is None else str(after), said.text(language)[:90]])
+    return columns(lines, terminal_width())
 
 
 def _words(kind: str, size: float) -> Sentence:
@@ -159,8 +163,10 @@ def _alarms(run: Run) -> list[Any]:
     return [alarm for row in run.rows for alarm in rules.feed(*row)]
 
 
-def _findings(run: Run) -> set[str]:
-    """Return what ``probe check`` finds in the dump of a run."""
+def _findings(run: Run) -> dict[str, Sentence]:
+    """Return what ``probe check`` finds in the dump of a run, by its English words."""
     return {
-        str(item.said) for item in look_at_run(open(run.folder)).findings if item.weight != NOTE
+        str(item.said): item.said
+        for item in look_at_run(open(run.folder)).findings
+        if item.weight != NOTE
     }

@@ -19,8 +19,10 @@ from pathlib import Path
 from typing import Any
 
 from probe.errors import UsageError
-from probe.findings.sentence import say
+from probe.findings.sentence import ENGLISH, say
+from probe.findings.system import foreign
 from probe.intervention.change import Calls, Change
+from probe.reading.dumps.text import space
 from probe.series.file import SeriesTail
 from probe.series.series import find_series
 from probe.store.file_io import make_dirs
@@ -125,7 +127,7 @@ class Runs:
             with open(ended, "w") as kept:
                 json.dump(run.status, kept)
         if not change.said and not run.losses:
-            raise UsageError(say("try.no_loss", reason=run.why, folder=run.folder))
+            raise UsageError(say("try.no_loss", reason=foreign(run.why), folder=run.folder))
         return run
 
     def _answer(self, run: Run, decide: Decide | None, has_ended: bool) -> bool | None:
@@ -203,7 +205,11 @@ def _end(process: subprocess.Popen[bytes], is_msrun: bool) -> None:
     process.wait()
 
 
-def table(columns: Mapping[str, Mapping[int, float]]) -> str:
+#: the heads of the columns of ``probe try``
+_HEADS = {"unchanged": "try.unchanged", "changed": "bisect.changed", "golden": "try.golden"}
+
+
+def table(columns: Mapping[str, Mapping[int, float]], language: str = ENGLISH) -> str:
     """Return series beside each other, a line for each step of the first.
 
     >>> print(table({"unchanged": {0: 2.5, 1: 2.0}, "changed": {0: 2.5}}))
@@ -212,7 +218,11 @@ def table(columns: Mapping[str, Mapping[int, float]]) -> str:
          1          2           -
     """
     first = next(iter(columns.values()))
-    lines = ["  step" + "".join(f"{name:>{11 if name == 'unchanged' else 12}}" for name in columns)]
+    heads = [say(_HEADS[name]).text(language) for name in columns]
+    sizes = [11 if name == "unchanged" else 12 for name in columns]
+    lines = [
+        "  step" + "".join(" " * (size - space(head)) + head for head, size in zip(heads, sizes))
+    ]
     for step in first:
         cells = [
             f"{series[step]:>12.6g}"[-12:] if step in series else f"{'-':>12}"

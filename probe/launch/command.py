@@ -77,8 +77,20 @@ def main(words: Sequence[str]) -> int:
             f"probe: {said.text(language) if isinstance(said, Sentence) else said}", file=sys.stderr
         )
         return 2
-    Program(path, module, rest).check()
-    join(path, module, rest, config, settings, at_model, as_msprobe, perturb, first_step).run()
+    Program(path, module, rest).check(language)
+    launcher = join(
+        path,
+        module,
+        rest,
+        config,
+        settings,
+        at_model,
+        as_msprobe,
+        perturb,
+        first_step,
+        language,
+    )
+    launcher.run()
     return 0
 
 
@@ -110,6 +122,7 @@ def join(
     as_msprobe: bool,
     perturb: str = "",
     first_step: int | None = None,
+    language: str = ENGLISH,
 ) -> Launcher:
     """Begin to watch this process: the one of the command, or one that the program spawns."""
     from probe.launch.launcher import Launcher
@@ -121,8 +134,19 @@ def join(
     change = Perturbation(perturb, source)
     program = Program(path, module, rest)
     own = RefusedDebuggers(program, has_settings)
-    launcher = Launcher(program, source, at_model, own, lambda _: change, first_step)
-    given = (path, module, rest, config, settings, at_model, as_msprobe, perturb, first_step)
+    launcher = Launcher(program, source, at_model, own, lambda _: change, first_step, language)
+    given = (
+        path,
+        module,
+        rest,
+        config,
+        settings,
+        at_model,
+        as_msprobe,
+        perturb,
+        first_step,
+        language,
+    )
     launcher.install(as_msprobe, f"from probe.launch.command import join; join(*{given!r})")
     return launcher
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from probe.capture.patches import HookGroup, Patch, around
 from probe.config.settings import ConfigFile
 from probe.debugger import living_session, open_session
+from probe.findings.sentence import ENGLISH, say
 from probe.launch.awaited_import import AwaitedImport
 from probe.launch.program import Program
 from probe.launch.program_debuggers import OwnDebuggers
@@ -38,7 +39,9 @@ class Launcher:
         own: OwnDebuggers,
         new_change: Callable[[HookGroup], TrainingChange],
         first_step: int | None = None,
+        language: str = ENGLISH,
     ) -> None:
+        self._language = language  # of the line that nothing was recorded
         self._program = program
         self._source = source
         self._own = own
@@ -125,14 +128,11 @@ class Launcher:
         if "mindspore" not in sys.modules and self._has_spawned:
             return  # the training is in a process that was spawned, which tells its own end
         if "mindspore" not in sys.modules:
-            reason = "this process did not import MindSpore"
-        elif self._at_model:
-            reason = "no Cell with parameters was called"
+            reason = say("run.no_mindspore")
         else:
-            reason = (
-                "no optimizer of MindSpore made an update. For inference there is --step-at model"
-            )
-        _log.warning("nothing was recorded: %s", reason)
+            reason = say("run.no_cell") if self._at_model else say("run.no_update")
+        told = say("run.nothing", reason=reason).text(self._language)
+        _log.warning("%s", told)
 
 
 def _wait_for_session(call: Callable[[], None]) -> bool:

@@ -13,6 +13,8 @@ from importlib.machinery import SourceFileLoader, SourcelessFileLoader
 from types import ModuleType, TracebackType
 from typing import Any
 
+from probe.findings.sentence import ENGLISH, say
+
 #: the folder of the package: its frames are no frames of the program
 TOOL = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
@@ -28,11 +30,11 @@ class Program:
     def __str__(self) -> str:
         return self.path or f"-m {self.module}"
 
-    def check(self) -> None:
+    def check(self, language: str = ENGLISH) -> None:
         """End with status 2 where there is no such file, as Python does."""
         if self.path and not os.path.exists(self.path):
-            missing = f"probe run: can't open file {os.path.abspath(self.path)!r}: No such file or directory"
-            print(missing, file=sys.stderr)
+            missing = say("run.missing", path=repr(os.path.abspath(self.path)))
+            print(missing.text(language), file=sys.stderr)
             raise SystemExit(2)
 
     def run(self) -> None:

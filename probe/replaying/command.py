@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from probe.errors import UsageError
 from probe.findings.sentence import ENGLISH, say
+from probe.findings.system import reason_of
 from probe.reading.commands.arguments import add_commands, names
 from probe.reading.dumps.tables import create
 
@@ -65,6 +66,7 @@ def run_replay(given: argparse.Namespace) -> int:
         gradients=is_gradients,
         repeat=given.repeat,
         names=asked,
+        lang=given.lang,
     )
     if given.json == "-":
         json.dump([call.to_dict() for call in calls], sys.stdout, indent=1)
@@ -88,7 +90,7 @@ def write_files(
             with create(as_json) as file:
                 json.dump([call.to_dict() for call in calls], file, indent=1)
     except OSError as error:
-        raise UsageError(say("error.file_unwritten", reason=str(error))) from error
+        raise UsageError(say("error.file_unwritten", reason=reason_of(error))) from error
     for path in filter(None, (csv, as_json)):
         if path != "-":
             _tell_written(path, language)

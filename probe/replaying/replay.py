@@ -218,6 +218,7 @@ def replay(
     gradients: bool = False,
     repeat: int = 0,
     names: Names = ALL_NAMES,
+    lang: str = ENGLISH,
 ) -> Replays:
     """Make recorded calls again in float64, and judge their outputs. The dump needs arrays: task "tensor".
 
@@ -233,6 +234,7 @@ def replay(
         gradients: compare gradients with central differences instead; without ``dtype`` and ``device``.
         repeat: make each call so many times instead, and compare bytes.
         names: only calls whose names it fits.
+        lang: the language of the progress line, "en" or "zh".
 
     Raises:
         UsageError: when there is no such call, or an argument is wrong.
@@ -249,13 +251,14 @@ def replay(
         results = _results(
             [_described(one, program_of) for one in chosen],
             Pool(jobs, options, limit),
-            "differencing",
+            say("progress.differencing"),
+            lang,
         )
     elif repeat:
         options.update(device=device or "CPU", repeat=str(repeat))
-        results = _repeated(chosen, options, 1 if device else jobs, limit)
+        results = _repeated(chosen, options, 1 if device else jobs, limit, lang)
     else:
-        results = _judged(chosen, options, device, jobs, limit)
+        results = _judged(chosen, options, device, jobs, limit, lang)
     return Replays(
         Replayed(one.dump.step, one.dump.rank, one.name, *result)
         for one, result in zip(chosen, results)
@@ -263,23 +266,28 @@ def replay(
 
 
 def _judged(
-    chosen: Sequence[Call], options: dict[str, str], device: str, jobs: int, limit: float
+    chosen: Sequence[Call],
+    options: dict[str, str],
+    device: str,
+    jobs: int,
+    limit: float,
+    language: str,
 ) -> list[Any]:
     with tempfile.TemporaryDirectory(prefix="probe-replay-") as folder:
         calls = [_described(entry) for entry in chosen]
         if device:
             there = Pool(1, {**options, "device": device, "folder": folder}, limit)
-            made = _results(calls, there, f"replaying on {device}")
+            made = _results(calls, there, say("progress.replaying_on", device=device), language)
             calls = [_given(call, answer) for call, answer in zip(calls, made)]
-        return _results(calls, Pool(jobs, options, limit), "replaying")
+        return _results(calls, Pool(jobs, options, limit), say("progress.replaying"), language)
 
 
 def _repeated(
-    chosen: Sequence[Call], options: dict[str, str], jobs: int, limit: float
+    chosen: Sequence[Call], options: dict[str, str], jobs: int, limit: float, language: str
 ) -> list[Any]:
     """Make each call several times; those that differ once more under settings that may make them equal."""
     calls = [_described(entry) for entry in chosen]
-    results = _results(calls, Pool(jobs, options, limit), "repeating")
+    results = _results(calls, Pool(jobs, options, limit), say("progress.repeating"), language)
     for setting, form in SETTINGS.items():
         left = [
             place
@@ -289,7 +297,8 @@ def _repeated(
         again = _results(
             [calls[place] for place in left],
             Pool(1, {**options, "setting": setting}, limit),
-            setting,
+            say("progress.setting", name=setting),
+            language,
         )
         for place, result in zip(left, again):
             if result.verdict == EQUAL:
@@ -298,7 +307,10 @@ def _repeated(
 
 
 def _results(
-    calls: Sequence[CallDescription | Program | ReplayResult], pool: Pool, label: str
+    calls: Sequence[CallDescription | Program | ReplayResult],
+    pool: Pool,
+    label: Sentence,
+    language: str,
 ) -> list[Any]:
     found: dict[int, Answer] = {
         place: call for place, call in enumerate(calls) if isinstance(call, ReplayResult)
@@ -308,7 +320,8 @@ def _results(
         places = list(left)
         running = pool.run(list(left.values()))
         found.update(
-            (places[number], result) for number, result in progress(running, label, len(left))
+            (places[number], result)
+            for number, result in progress(running, label.text(language), len(left))
         )
     return [found[place] for place in range(len(calls))]
 

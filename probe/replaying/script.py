@@ -13,6 +13,7 @@ import numpy as np
 
 from probe.errors import UsageError
 from probe.findings.sentence import say, table
+from probe.findings.system import reason_of
 from probe.reading.dumps.dump import Call
 from probe.reading.dumps.tables import create
 from probe.replaying.calling import tensors_of
@@ -47,7 +48,7 @@ def write_script(call: Call, path: str, dtype: str = "") -> list[str]:
             say("error.replay_no_script", name=call.name, reason=error.reason)
         ) from error
     except OSError as error:
-        raise UsageError(say("error.replay_script_unwritten", reason=str(error))) from error
+        raise UsageError(say("error.replay_script_unwritten", reason=reason_of(error))) from error
     return [path, place]
 
 

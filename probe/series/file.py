@@ -20,6 +20,7 @@ import numpy as np
 from probe.door import open_file
 from probe.errors import UsageError
 from probe.findings.sentence import say
+from probe.findings.system import reason_of
 from probe.store import file_io, file_names
 from probe.store.file_names import Rank
 
@@ -53,7 +54,7 @@ def sections(content: bytes) -> Iterator[Section]:
         if not start:
             return  # its line is cut
         if not content.startswith(MARK, place):
-            raise ValueError(f"no section begins at byte {place}")
+            raise ValueError(say("door.no_section", place=place))
         names = _names(content[place : start - 1])
         size = 4 * len(names)
         end = content.find(MARK, start)
@@ -74,7 +75,7 @@ def _names(line: bytes) -> tuple[str, ...]:
     except (ValueError, KeyError, RecursionError):
         names = None
     if type(names) is not list or not names or any(type(name) is not str for name in names):
-        raise ValueError("a section does not name its columns")
+        raise ValueError(say("door.no_columns"))
     return tuple(names)
 
 
@@ -235,7 +236,9 @@ class RankSeries:
                 self._number = os.fstat(file.fileno()).st_ino
             found = list(sections(content))
         except (OSError, ValueError) as error:
-            raise UsageError(say("error.unreadable", path=self.path, reason=str(error))) from None
+            raise UsageError(
+                say("error.unreadable", path=self.path, reason=reason_of(error))
+            ) from None
         self._tables = [(section.names, table(content, section)) for section in found]
         self._end = found[-1].end if found else 0
 

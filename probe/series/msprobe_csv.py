@@ -15,6 +15,7 @@ import numpy as np
 from probe.door import open_text, table_lines
 from probe.errors import UsageError
 from probe.findings.sentence import say
+from probe.findings.system import reason_of
 from probe.naming import ADAM_STATES, escape_formula
 from probe.series.file import MOST_STEP, NOT_MEASURED_BITS, RankSeries
 from probe.series.series_name import FEATURES, parse, slot_of
@@ -124,9 +125,7 @@ def write_msprobe_csv(ranks: Iterable[RankSeries], folder: str) -> list[str]:
                 for kind, table in tables.items()
             ]
         except OSError as error:
-            raise UsageError(
-                say("error.unwritable", path=own, reason=str(error.strerror or error))
-            ) from error
+            raise UsageError(say("error.unwritable", path=own, reason=reason_of(error))) from error
     return written
 
 
@@ -202,8 +201,4 @@ def _add(path: str, kind: str, rows: dict[int, dict[str, float]]) -> None:
                 if 0 <= step < MOST_STEP:
                     rows.setdefault(step, {}).update(numbers)
     except (OSError, csv.Error) as error:
-        raise UsageError(
-            say(
-                "error.unreadable", path=path, reason=str(getattr(error, "strerror", None) or error)
-            )
-        ) from None
+        raise UsageError(say("error.unreadable", path=path, reason=reason_of(error))) from None

@@ -14,6 +14,7 @@ from probe.capture.support_ops import SupportedApi
 from probe.config.settings import ConfigFile, Settings
 from probe.config.validators import is_range
 from probe.errors import ProbeError, SettingsError, UsageError
+from probe.findings.sentence import say
 from probe.naming import custom_key
 from probe.process.rank import has_siblings, is_scheduler
 from probe.process.signals import SigtermHandler, call_in_forked_child
@@ -116,9 +117,7 @@ class Session:
             return
         problem = file_io.why_unwritable(path)
         if problem:
-            raise SettingsError(
-                f"dump_path: {path!r} cannot be written: {problem}. Choose another folder."
-            )
+            raise SettingsError(say("run.dump_path", path=path, reason=problem))
         if has_siblings() and not settings.overwrite:
             self._parts.folders.refuse_other_runs(path, file_names.rank_name(rank))
 

@@ -9,6 +9,8 @@ import os
 from collections.abc import Iterator
 from typing import IO
 
+from probe.findings.sentence import NOTHING, Sentence, say
+from probe.findings.system import reason_of
 from probe.store.file_names import TEMP_SUFFIX
 
 _FOLDER_MODE = 0o750
@@ -80,19 +82,19 @@ def atomic_write(path: str) -> Iterator[IO[str]]:
             os.remove(beside)
 
 
-def why_unwritable(folder: str) -> str:
-    """Return why a folder cannot be made or written, or ""."""
+def why_unwritable(folder: str) -> Sentence:
+    """Return why a folder cannot be made or written, or NOTHING."""
     while not os.path.lexists(folder):
         folder = os.path.dirname(folder)
     if not os.path.isdir(folder):
-        return f"{folder} is no folder"
+        return say("store.no_folder", folder=folder)
     if not os.access(folder, os.W_OK | os.X_OK):
-        return f"{folder} is not writable"
+        return say("store.unwritable", folder=folder)
     if not os.statvfs(folder).f_blocks:  # as /proc, which says that it is writable
         beside = os.path.join(folder, f"{os.getpid()}{TEMP_SUFFIX}")
         try:
             os.mkdir(beside)
         except OSError as error:
-            return f"{folder} takes no files: {error.strerror}"
+            return say("store.no_files", folder=folder, reason=reason_of(error))
         os.rmdir(beside)
-    return ""
+    return NOTHING

@@ -220,4 +220,6 @@ def test_a_counter_of_the_machine_is_asked(tmp_path, monkeypatch):
     monkeypatch.setenv(calls.COUNTERS, f"{library}:counted")
     finding = calls.launches(Bench("CPU", "", str(tmp_path)))
     assert finding.details["counter"] == {"launches": 0, "waits": 0}  # as many in both steps
-    assert finding.fact.endswith("; the counter of this machine has 0 more launches, 0 more waits")
+    assert str(finding.fact).endswith(
+        "; the counter of this machine has 0 more launches, 0 more waits"
+    )

@@ -250,7 +250,7 @@ def test_a_fault_is_reported_by_its_check_alone(monkeypatch, tmp_path, name, pla
     plant(monkeypatch)
     found = findings(tmp_path, [other for other in NAMES if name == DEAR or other != DEAR])
     assert {
-        other: finding.fact
+        other: str(finding.fact)
         for other, finding in found.items()
         if finding.result != OK and other != name
     } == {}
@@ -261,4 +261,4 @@ def test_a_folder_without_write_access_is_reported_by_its_check_alone(tmp_path):
     (tmp_path / "chosen").touch()  # a file: nobody can write below it, root neither
     found = findings(tmp_path, [name for name in NAMES if name != DEAR])
     assert {name for name, finding in found.items() if finding.result != OK} == {"folder"}
-    assert found["folder"].fact == "the chosen folder cannot be written: Not a directory"
+    assert str(found["folder"].fact) == "the chosen folder cannot be written: Not a directory"

@@ -12,6 +12,7 @@ from typing import Any
 from probe.door import open_text
 from probe.errors import UsageError
 from probe.findings.sentence import NOTHING, Sentence, clauses, say
+from probe.findings.system import reason_of
 from probe.reading.dumps.document import Sieve, read_document
 from probe.reading.dumps.shapes import DESCRIBED, OPTIMIZER, PARAMETER, RUN, RUN_LINE
 from probe.store import file_names
@@ -195,7 +196,7 @@ def _read(path: str) -> RunSnapshot:
             if False in [_take(snapshot, line, sieve_of_lines) for line in file]:
                 cut = say("check.line_cut", path=lines)
     except OSError as error:
-        cut = say("dump.unreadable", path=lines, error=str(error.strerror))
+        cut = say("dump.unreadable", path=lines, error=reason_of(error))
     snapshot.damage = clauses(cut, *sieve.told(), *sieve_of_lines.told())
     return snapshot
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from probe.errors import UsageError
-from probe.findings.sentence import LANGUAGES, say
+from probe.findings.sentence import LANGUAGES, locale_language, say
 from probe.naming import NARROWER
 from probe.reading.dumps.names import Names
 from probe.reading.dumps.text import shorten
@@ -90,7 +90,7 @@ def _help_of(row: Mapping[str, Any], language: str) -> str:
 
 def workers(given: argparse.Namespace) -> Workers:
     """Return the processes that the user asks for."""
-    return Workers(max(given.jobs, 0), given.scheduler)
+    return Workers(max(given.jobs, 0), given.scheduler, given.lang or locale_language())
 
 
 def names(given: argparse.Namespace, default: str = "") -> Names:

@@ -117,10 +117,10 @@ def show_nan(
         print(text.safe(said.text(given.lang)))
     if len(guards) > arguments.ROWS and not given.json:
         print(say("trend.more", count=len(guards) - arguments.ROWS).text(given.lang))
-    is_unread = _show_errors(units) or bool(gaps)
+    is_unread = _show_errors(units, given.lang) or bool(gaps)
     for gap in gaps if not given.json else []:
         print(text.safe(gap.text(given.lang)))
-    if origins or guards:
+    if others and (origins or guards):
         print_behind(others, given.path, given.lang)
     for near in [near for unit in units for near in unit.near][:3]:
         print(f"probe: {text.safe(say('nan.close', near=near).text(given.lang))}", file=sys.stderr)
@@ -163,11 +163,11 @@ def _where(finding: Origin | HealthFinding) -> list[Sentence]:
     return found if finding.rank is None else [*found, say("nan.rank", rank=finding.rank)]
 
 
-def _show_errors(units: Sequence[Found | Digest | Samples]) -> bool:
+def _show_errors(units: Sequence[Found | Digest | Samples], language: str) -> bool:
     """Tell which dumps, or parts of them, could not be read; return whether there is one: it may hold something."""
     errors = [unit.error or unit.lost for unit in units if unit.error or unit.lost]
-    for line in errors:
-        print(f"probe: {text.safe(line)}", file=sys.stderr)
+    for reason in errors:
+        print(f"probe: {text.safe(reason.text(language))}", file=sys.stderr)
     return bool(errors)
 
 
@@ -209,9 +209,9 @@ def show_ranks(
                 )
             )
         print(text.safe(_ranks_summary(checks, digests).text(given.lang)))
-    if checks.findings:
+    if others and checks.findings:
         print_behind(others, given.path, given.lang)
-    is_unread = _show_errors(digests)
+    is_unread = _show_errors(digests, given.lang)
     return checks.status or 2 * is_unread
 
 
@@ -282,7 +282,7 @@ def show_trend(
             write_csv(file, ("tensor", "rank", "step", choice[1]), rows)
         return 0
     if given.json:
-        return _print_trend(trend, found, 1 if found else 2 * _show_errors(samples))
+        return _print_trend(trend, found, 1 if found else 2 * _show_errors(samples, given.lang))
     own = [
         say("report.in_series", name=item.name, step=item.step, said=item.said) for item in found
     ]
@@ -303,7 +303,7 @@ def show_trend(
     for item in found[: arguments.ROWS]:
         look = say("trend.look", step=item.step, name=item.name, said=item.said)
         print(text.safe(look.text(given.lang)))
-    is_unread = _show_errors(samples)
+    is_unread = _show_errors(samples, given.lang)
     return 1 if found else 2 * is_unread
 
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from probe.errors import ProbeError
 from probe.findings.sentence import ENGLISH, Sentence, said_of, say
+from probe.findings.system import reason_of
 from probe.options import OneLineParser, asked_language, in_place
 from probe.reading.commands.arguments import add_commands, add_shared
 from probe.reading.commands.findings import run_nan, run_ranks, run_trend
@@ -130,7 +131,7 @@ def _dropped(error: OSError, language: str) -> int:
     """Return the exit status after an error of an output."""
     with contextlib.suppress(OSError, ValueError):  # Python's own last flush is to be silent
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    reason = str(error.strerror or error)
+    reason = reason_of(error)
     said = say("error.no_output", reason=reason)
     if error.filename:
         said = say("error.unwritable", path=error.filename, reason=reason)

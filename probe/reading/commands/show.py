@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from probe.door import open_text
 from probe.errors import UsageError
 from probe.findings.sentence import locale_language, say
+from probe.findings.system import foreign, reason_of
 from probe.reading.commands import arguments
 from probe.reading.commands.findings import has_rows_alone
 from probe.reading.dumps import text
@@ -97,12 +98,10 @@ def read_map(path: str) -> dict[str, str]:
     except RecursionError:
         raise UsageError(say("error.map_deep", path=path)) from None
     except OSError as error:
-        raise UsageError(
-            say("error.map", path=path, reason=error.strerror or type(error).__name__)
-        ) from error
+        raise UsageError(say("error.map", path=path, reason=reason_of(error))) from error
     except (ValueError, yaml.YAMLError) as error:
         raise UsageError(
-            say("error.map", path=path, reason=" ".join(str(error).split()))
+            say("error.map", path=path, reason=foreign(" ".join(str(error).split())))
         ) from error
     found: dict[str, str] = {}
     _collect(content, found)
@@ -187,11 +186,14 @@ def run_recover(given: argparse.Namespace) -> int:
     """Run ``probe recover``."""
     from probe.reading.dumps.journal_reader import recover
 
-    outcomes = recover(given.path)
+    outcomes = recover(given.path, given.lang)
     if given.json:
-        print(json.dumps([outcome._asdict() for outcome in outcomes], indent=1))
+        print(json.dumps([outcome.to_dict() for outcome in outcomes], indent=1))
     for outcome in outcomes if not given.json else ():
-        print(outcome.text, file=sys.stdout if outcome.well else sys.stderr)
+        print(
+            text.safe(outcome.said.text(given.lang)),
+            file=sys.stdout if outcome.well else sys.stderr,
+        )
     return int(not all(outcome.well for outcome in outcomes))
 
 
@@ -219,7 +221,13 @@ def run_report(given: argparse.Namespace) -> int:
     if given.json:
         print(
             json.dumps(
-                {"page": given.output, **done._asdict(), "headline": str(done.headline)}, indent=1
+                {
+                    "page": given.output,
+                    **done._asdict(),
+                    "unread": [str(reason) for reason in done.unread],
+                    "headline": str(done.headline),
+                },
+                indent=1,
             )
         )
         return done.status
@@ -256,7 +264,7 @@ def _tell_page(done: Outcome, given: argparse.Namespace) -> None:
             say("report.page" if done.calls else "report.page_of_rows", **facts).text(language)
         )
     )
-    remarks = [text.safe(line) for line in done.unread]
+    remarks = [text.safe(reason.text(language)) for reason in done.unread]
     remarks += [say("report.left_out", count=done.dropped).text(language)] if done.dropped else []
     remarks += [say("report.large", size=facts["size"]).text(language)] if done.size > LARGE else []
     for remark in remarks:

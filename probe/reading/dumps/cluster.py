@@ -14,6 +14,7 @@ from typing import Any
 
 from probe.errors import UsageError
 from probe.findings.sentence import say
+from probe.findings.system import foreign
 from probe.process.progress import progress
 from probe.reading.dumps.folders import DumpFolder
 
@@ -94,7 +95,7 @@ def _connect(scheduler: str) -> Any:
             return connect()
     except (OSError, asyncio.TimeoutError, ValueError, TypeError) as error:
         raise UsageError(
-            say("error.scheduler", address=scheduler, reason=" ".join(str(error).split()))
+            say("error.scheduler", address=scheduler, reason=foreign(" ".join(str(error).split())))
         ) from None
 
 
@@ -143,7 +144,11 @@ def _wait(client: Any, future: Any, scheduler: str) -> Any:
             continue
         except KilledWorker as error:
             raise UsageError(
-                say("error.workers_ended", address=scheduler, reason=" ".join(str(error).split()))
+                say(
+                    "error.workers_ended",
+                    address=scheduler,
+                    reason=foreign(" ".join(str(error).split())),
+                )
             ) from None
         except CancelledError:
             raise UsageError(say("error.connection", address=scheduler)) from None

@@ -16,7 +16,8 @@ from typing import IO, Any, NamedTuple
 
 from probe.door import open_text
 from probe.errors import UsageError
-from probe.findings.sentence import Sentence, say
+from probe.findings.sentence import Sentence, clauses, say
+from probe.findings.system import reason_of
 from probe.reading.dumps.shapes import HEADER, RECORD, Shape, kind_of, number, wrong_fields
 from probe.reading.dumps.values import MAX_DEPTH, TENSORS, record_sharer
 
@@ -44,14 +45,14 @@ class Document(NamedTuple):
     array_path: Callable[[str], str | None] | None = None
 
     @property
-    def lost(self) -> str:
-        """The parts that could not be read, on one line; "" where all could."""
+    def lost(self) -> Sentence:
+        """The parts that could not be read; NOTHING where all could."""
         return lost(self.notes)
 
 
-def lost(notes: Iterable[Sentence]) -> str:
-    """Return those of the notes about a dump that say what could not be read, on one line."""
-    return "; ".join(str(note) for note in notes if note.key.startswith(_LOST))
+def lost(notes: Iterable[Sentence]) -> Sentence:
+    """Return those of the notes about a dump that say what could not be read, as one sentence."""
+    return clauses(*(note for note in notes if note.key.startswith(_LOST)))
 
 
 @contextlib.contextmanager
@@ -133,14 +134,12 @@ def read_optional(folder: str, name: str) -> dict[str, Any]:
     return read_document(path) if os.path.lexists(path) else {}
 
 
-def _reason(error: Exception) -> Sentence | str:
-    if isinstance(error, OSError):
-        return error.strerror or type(error).__name__
+def _reason(error: Exception) -> Sentence:
     if isinstance(error, UnicodeDecodeError):
         return say("door.no_utf8", place=error.start)
     if isinstance(error, json.JSONDecodeError):
         return say("door.cut_at", line=error.lineno, column=error.colno)
-    return str(error)
+    return reason_of(error)
 
 
 class Sieve:

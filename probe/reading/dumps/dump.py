@@ -10,7 +10,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from probe.errors import UsageError
-from probe.findings.sentence import say
+from probe.findings.sentence import Sentence, say
+from probe.findings.system import reason_of
 from probe.reading.dumps import entry_name, text, values
 from probe.reading.dumps.document import Document, paused_gc
 from probe.reading.dumps.entry_view import (
@@ -342,7 +343,7 @@ class Dump:
 
 
 def look_into_dump(
-    folder: DumpFolder, look: Callable[[Dump], Result], failed: Callable[[str], Failed]
+    folder: DumpFolder, look: Callable[[Dump], Result], failed: Callable[[Sentence], Failed]
 ) -> Result | Failed:
     """Return what a function finds in a dump, released then, or what ``failed`` makes of why it cannot be read."""
     dump = Dump(folder)
@@ -350,6 +351,6 @@ def look_into_dump(
         with paused_gc():
             return look(dump)
     except UsageError as error:
-        return failed(str(error))
+        return failed(reason_of(error))
     finally:
         dump.release()

@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 
 from probe.door import open_file, open_text
 from probe.errors import UsageError
-from probe.findings.sentence import NOTHING, Sentence, clauses, say
+from probe.findings.sentence import ENGLISH, NOTHING, Sentence, clauses, say
+from probe.findings.system import foreign, reason_of
 from probe.process.progress import progress
 from probe.reading.dumps.kernels.step import unmeasured
 from probe.reading.dumps.shapes import JOURNAL_ENTRY, JOURNAL_HEAD, wrong_fields
@@ -24,11 +25,13 @@ from probe.store.documents import JsonDocuments
 from probe.store.journal import FRAME, MAGIC, lock
 
 
-def read(path: str, strict: bool = False) -> tuple[list[Mapping[str, Any]], Sentence]:
+def read(
+    path: str, strict: bool = False, language: str = ENGLISH
+) -> tuple[list[Mapping[str, Any]], Sentence]:
     """Return the records of a journal, the header first, and a description of its damage, if it has any.
 
     If ``strict``, a record with fields of wrong types is an error; else it is left out. Raise UsageError when the file
-    is no journal, cannot be read, or a living process still writes it.
+    is no journal, cannot be read, or a living process still writes it. The progress line is in ``language``.
     """
     try:
         with open_file(path, writable=True) as file:
@@ -36,9 +39,7 @@ def read(path: str, strict: bool = False) -> tuple[list[Mapping[str, Any]], Sent
                 raise UsageError(say("error.living", path=path))
             data = file.read()
     except OSError as error:
-        raise UsageError(
-            say("error.unreadable", path=path, reason=str(error.strerror or error))
-        ) from error
+        raise UsageError(say("error.unreadable", path=path, reason=reason_of(error))) from error
     except MemoryError:
         raise UsageError(say("error.no_memory_for", path=path)) from None
     if MAGIC.startswith(data):  # its process died while it began
@@ -50,7 +51,8 @@ def read(path: str, strict: bool = False) -> tuple[list[Mapping[str, Any]], Sent
     damage = NOTHING
     wrong = 0
     try:
-        for record, place in progress(_records(data), "reading the journal"):
+        label = say("progress.journal").text(language)
+        for record, place in progress(_records(data), label):
             end = place
             if _is_wrong(record, is_first=not found):
                 wrong += 1
@@ -114,44 +116,53 @@ def _records(data: bytes) -> Iterator[tuple[Mapping[str, Any], int]]:
 class RecoveryResult(NamedTuple):
     """The result of one folder: a sentence about it, and whether all is well."""
 
-    text: str
+    said: Sentence
     well: bool
 
+    @property
+    def text(self) -> str:
+        """The sentence in English."""
+        return str(self.said)
 
-def recover(path: str) -> list[RecoveryResult]:
+    def to_dict(self) -> dict[str, Any]:
+        """Return the result as values of JSON."""
+        return {"text": self.text, "well": self.well}
+
+
+def recover(path: str, language: str = ENGLISH) -> list[RecoveryResult]:
     """Write the documents of every journal in a dump_path, or in a step or rank folder of it.
 
     Older content of the documents is kept. The recovery may be interrupted, and may run again. A journal stays if it
-    cannot be read, or if a living process still writes it. The other journals are recovered all the same. Raise
-    UsageError when there is no such folder.
+    cannot be read, or if a living process still writes it. The other journals are recovered all the same. The progress
+    line is in ``language``. Raise UsageError when there is no such folder.
     """
     if not os.path.isdir(path):
         raise UsageError(say("error.no_folder", path=path))
     found = sorted(folder for folder, _, files in os.walk(path) if file_names.JOURNAL in files)
-    outcomes = [_outcome(folder) for folder in found]
-    later = "arrays were not measured; they are measured when they are read"
+    outcomes = [_outcome(folder, language) for folder in found]
     outcomes += [
-        RecoveryResult(f"{folder}: {count} {later}", True) for folder, count in unmeasured(path)
+        RecoveryResult(say("recover.unmeasured", folder=folder, count=count), True)
+        for folder, count in unmeasured(path)
     ]
-    return outcomes or [RecoveryResult(f"{path}: no journal, nothing to recover", True)]
+    return outcomes or [RecoveryResult(say("recover.nothing", path=path), True)]
 
 
-def _outcome(folder: str) -> RecoveryResult:
+def _outcome(folder: str, language: str) -> RecoveryResult:
     try:
-        return RecoveryResult(_recover(folder), True)
+        return RecoveryResult(_recover(folder, language), True)
     except UsageError as error:
-        return RecoveryResult(str(error), False)
+        return RecoveryResult(reason_of(error), False)
 
 
-def _recover(folder: str) -> str:
+def _recover(folder: str, language: str) -> Sentence:
     source = os.path.join(folder, file_names.JOURNAL)
-    records, damage = read(source, strict=True)
-    notes = [str(damage)] if damage else []
+    records, damage = read(source, True, language)
+    notes = [damage] if damage else []
     entries = settled(records[1:])
     try:
         if records:
             merged = _MergedDocuments(folder, records[0], notes)
-            for record in progress(entries, "recovering"):
+            for record in progress(entries, say("progress.recovering").text(language)):
                 merged.add(record)
             merged.documents.write()
         elif damage:
@@ -161,17 +172,18 @@ def _recover(folder: str) -> str:
             if name.endswith(file_names.TEMP_SUFFIX):
                 os.remove(os.path.join(folder, name))
     except (OSError, RecursionError, TypeError, ValueError, KeyError, AttributeError) as error:
-        raise UsageError(
-            say("error.unrecovered", path=source, reason=f"{type(error).__name__}: {error}")
-        ) from error
+        reason = foreign(f"{type(error).__name__}: {error}")
+        if isinstance(error, OSError):
+            reason = reason_of(error)
+        raise UsageError(say("error.unrecovered", path=source, reason=reason)) from error
     count = len({record["name"] for record in entries})  # an entry may have several records
-    return "; ".join([f"{folder}: {count} entries recovered", *notes])
+    return clauses(say("recover.entries", folder=folder, count=count), *notes)
 
 
 class _MergedDocuments:
     """The documents of one folder: their older content and the entries of the journal."""
 
-    def __init__(self, folder: str, first: Mapping[str, Any], notes: list[str]) -> None:
+    def __init__(self, folder: str, first: Mapping[str, Any], notes: list[Sentence]) -> None:
         self._folder = folder
         self._notes = notes
         self._with_stack: set[str] = set()
@@ -228,5 +240,5 @@ class _MergedDocuments:
             os.replace(
                 os.path.join(self._folder, name), os.path.join(self._folder, f"{name}.damaged")
             )
-            self._notes.append(f"{name} was damaged and is now {name}.damaged")
+            self._notes.append(say("recover.damaged", name=name))
             return {}

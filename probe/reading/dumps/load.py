@@ -18,6 +18,7 @@ import numpy as np
 from probe.door import open_file
 from probe.errors import UsageError
 from probe.findings.sentence import say
+from probe.findings.system import reason_of
 from probe.reading.dumps import document, torch_arrays
 from probe.reading.dumps.shapes import lengths
 from probe.reading.dumps.values import NUMBERS, Record, dtype_name, tensors
@@ -47,18 +48,18 @@ def array_header(file: IO[bytes], size: int) -> ArrayHeader:
     """Return the header of a .npy file of this size; raise ValueError when it is wrong, or elements are missing."""
     begin = file.read(8)
     if begin[:6] != _MAGIC or len(begin) < 8:
-        raise ValueError("it is no .npy file")
+        raise ValueError(say("door.no_npy"))
     length = int.from_bytes(file.read(2 if begin[6] == 1 else 4), "little")
     if length > _MOST_HEADER:
-        raise ValueError(f"its header has {length} bytes")
+        raise ValueError(say("door.npy_head", size=length))
     descr, order, shape = _fields(file.read(length))
     if lengths(list(shape)) or len(shape) > _MOST_DIMENSIONS:
-        raise ValueError("its shape is none")
+        raise ValueError(say("door.npy_shape"))
     dtype = np.dtype("<V2") if descr == _MINDSPORE_BFLOAT16 else _dtype(descr)
     start = file.tell()
     stored = math.prod(shape) * dtype.itemsize
     if stored > size - start:
-        raise ValueError(f"its header says {stored} bytes, and there are {max(size - start, 0)}")
+        raise ValueError(say("door.npy_size", stored=stored, size=max(size - start, 0)))
     return ArrayHeader(dtype, shape, "F" if order else "C", start, descr == _MINDSPORE_BFLOAT16)
 
 
@@ -66,14 +67,14 @@ def _fields(text: bytes) -> tuple[str, bool, tuple[Any, ...]]:
     try:
         found = ast.literal_eval(text.decode("latin1").strip())
     except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
-        raise ValueError("its header is cut or wrong") from None
+        raise ValueError(say("door.npy_cut")) from None
     if type(found) is not dict or found.keys() != {"descr", "fortran_order", "shape"}:
-        raise ValueError("its header is cut or wrong")
+        raise ValueError(say("door.npy_cut"))
     descr = found["descr"]
     order = found["fortran_order"]
     shape = found["shape"]
     if type(descr) is not str or type(order) is not bool or type(shape) is not tuple:
-        raise ValueError("its header has a dtype, an order or a shape that is none")
+        raise ValueError(say("door.npy_fields"))
     return descr, order, shape
 
 
@@ -81,11 +82,11 @@ def _dtype(descr: str) -> np.dtype[Any]:
     try:
         dtype = np.dtype(descr)
     except (TypeError, ValueError, SyntaxError):
-        raise ValueError(f"its dtype {descr[:20]!r} is unknown") from None
+        raise ValueError(say("door.npy_unknown", dtype=repr(descr[:20]))) from None
     if dtype.hasobject:
-        raise ValueError("it holds Python objects, which are never read")
+        raise ValueError(say("door.npy_objects"))
     if dtype.itemsize < 1 or dtype.names is not None or dtype.shape:
-        raise ValueError(f"its dtype {descr[:20]!r} is none of a tensor")
+        raise ValueError(say("door.npy_dtype", dtype=repr(descr[:20])))
     return dtype
 
 
@@ -146,11 +147,7 @@ def _read(path: str, mapped: bool = False) -> np.ndarray[Any, Any]:
     try:
         return read_array(path, mapped)
     except (OSError, ValueError) as error:
-        raise UsageError(
-            say(
-                "error.unreadable", path=path, reason=str(getattr(error, "strerror", None) or error)
-            )
-        ) from error
+        raise UsageError(say("error.unreadable", path=path, reason=reason_of(error))) from error
 
 
 def _as_dtype(array: np.ndarray[Any, Any], dtype: str) -> np.ndarray[Any, Any]:

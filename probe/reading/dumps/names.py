@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from probe.errors import UsageError
 from probe.findings.sentence import say
+from probe.findings.system import reason_of
 
 
 class Names(NamedTuple):
@@ -33,7 +34,9 @@ class Names(NamedTuple):
         try:
             re.compile(self.regex)
         except re.error as error:
-            raise UsageError(say("error.regex", text=self.regex, reason=str(error))) from error
+            raise UsageError(
+                say("error.regex", text=self.regex, reason=reason_of(error))
+            ) from error
 
 
 ALL_NAMES = Names()

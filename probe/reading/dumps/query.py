@@ -19,7 +19,8 @@ from typing import IO, Any
 
 from probe.door import open_file
 from probe.errors import UsageError
-from probe.findings.sentence import NOTHING, Sentence, said_of, say
+from probe.findings.sentence import ENGLISH, NOTHING, Sentence, said_of, say
+from probe.findings.system import reason_of
 from probe.process.progress import progress
 from probe.reading.dumps import entry_name, text
 from probe.reading.dumps.dump import Call, Dump, Tensor
@@ -51,7 +52,7 @@ def overview(run: Run, rows: int, width: int, language: str) -> tuple[str, int]:
     broken: list[Sentence | str] = []
     base = run.path if os.path.isdir(run.path) else os.path.dirname(run.path)
     notes: list[Sentence] = []
-    for folder in progress(run.folders, "reading"):
+    for folder in progress(run.folders, say("progress.reading").text(language)):
         dump = Dump(folder)
         lines.append(f"  {text.safe(os.path.relpath(folder.path, base))}/")
         try:
@@ -111,7 +112,7 @@ def _damage(path: str) -> Sentence:
             file.seek(max(os.path.getsize(path) - 64, 0))
             return NOTHING if file.read().rstrip().endswith(b"}") else say("show.no_end")
     except OSError as error:
-        return say("show.broken_because", reason=str(error.strerror))
+        return say("show.broken_because", reason=reason_of(error))
 
 
 def _kinds(dump: Dump, base: str, width: int, language: str) -> str:
@@ -265,10 +266,11 @@ def folders(run: Run, steps: str, ranks: str) -> list[DumpFolder]:
 class Answer:
     """The rows of a query, made while they are iterated."""
 
-    def __init__(self, run: Run, query: Query) -> None:
+    def __init__(self, run: Run, query: Query, language: str = ENGLISH) -> None:
         if query.sort and query.sort.lower() not in _KEYS:
             raise UsageError(say("error.sort", text=query.sort, allowed=list(_KEYS)))
         self._query = query  # which tensors
+        self._label = say("progress.reading").text(language)  # of the progress line
         self._folders = folders(run, query.steps, query.ranks)
         self.broken: list[Sentence | str] = []  # the dumps that could not be read, and why
         self.notes: list[Sentence] = []  # remarks on the dumps that were read
@@ -287,7 +289,7 @@ class Answer:
                 yield row
 
     def _all(self) -> Iterator[dict[str, Any]]:
-        for folder in progress(self._folders, "reading"):
+        for folder in progress(self._folders, self._label):
             dump = Dump(folder)
             try:
                 for call in dump.calls(cell=self._query.names.cell or None):
@@ -412,7 +414,7 @@ def answer_to(
     run: Run, query: Query, form: str, width: int, language: str, file: IO[str]
 ) -> tuple[list[Sentence], int]:
     """Write the answer to a query; return the remarks on the dumps, and the number of broken dumps."""
-    answer = Answer(run, query)
+    answer = Answer(run, query, language)
     if form == "text":
         write_text(answer, file, width, language)
     else:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from probe.errors import UsageError
-from probe.findings.sentence import Sentence, say
+from probe.findings.sentence import NOTHING, Sentence, say
 from probe.reading.dumps.dump import Dump, look_into_dump
 from probe.reading.dumps.entry_name import GRADIENT, parse
 from probe.reading.dumps.folders import DumpFolder
@@ -36,8 +36,8 @@ class Samples(NamedTuple):
     rank: Rank
     values: dict[str, float]  # tensor -> the statistic
     points: dict[str, Point]  # tensor -> further numbers
-    error: str = ""  # the reason why the dump could not be read
-    lost: str = ""  # what could not be read of it
+    error: Sentence = NOTHING  # the reason why the dump could not be read
+    lost: Sentence = NOTHING  # what could not be read of it
 
 
 def read_samples(folder: DumpFolder, names: Names, key: str) -> Samples:
@@ -65,7 +65,7 @@ def samples_of(dump: Dump, step: int | None, names: Names, key: str) -> Samples:
             points[shown] = point(record)
     if step is not None and key == NORM:
         values.update(_of_updates(dump, names))
-    return Samples(step, dump.rank, values, points, "", dump.document.lost)
+    return Samples(step, dump.rank, values, points, NOTHING, dump.document.lost)
 
 
 def point(record: Record) -> Point:
@@ -137,7 +137,7 @@ def read_all(
     A statistic may be any key of the records. Raise UsageError when no dump can be read.
     """
     units = [(folder, names, STATISTICS.get(stat.lower(), stat)) for folder in folders]
-    found = list(run_units(read_samples, units, workers, "reading"))
+    found = list(run_units(read_samples, units, workers, say("progress.reading")))
     if found and all(sample.error for sample in found):
         raise UsageError(found[0].error)
     return found
@@ -162,7 +162,7 @@ def series(samples: Sequence[Samples]) -> tuple[Trend, Points]:
 def collect(folders: Sequence[DumpFolder], like: str, stat: str = "norm") -> Trend:
     """Return name -> rank -> step -> number of tensors that fit; raise UsageError for none, or a broken dump."""
     samples = read_all(folders, Names(like), stat)
-    if error := next((sample.error for sample in samples if sample.error), ""):
+    if error := next((sample.error for sample in samples if sample.error), NOTHING):
         raise UsageError(error)
     found, _ = series(samples)
     if not found:

@@ -75,7 +75,7 @@ def why_no_output(given: argparse.Namespace) -> Sentence:
         path = getattr(given, option, None)
         if type(path) is not str or path in ("", "-"):
             continue
-        why: Callable[[str], Sentence | str] = why_unwritable if option in folders else _why_no_file
+        why: Callable[[str], Sentence] = why_unwritable if option in folders else _why_no_file
         reason = say("error.no_name") if "\0" in path else why(os.path.abspath(path))
         if reason:
             return say(
@@ -84,7 +84,7 @@ def why_no_output(given: argparse.Namespace) -> Sentence:
     return NOTHING
 
 
-def _why_no_file(path: str) -> Sentence | str:
+def _why_no_file(path: str) -> Sentence:
     folder = os.path.dirname(path)
     if os.path.isdir(path):
         return say("error.is_folder")

@@ -20,6 +20,7 @@ import numpy as np
 from probe.door import open_file
 from probe.errors import UsageError
 from probe.findings.sentence import say
+from probe.findings.system import reason_of
 from probe.reading.dumps.torch_pickle import MemoryOrder, NotATensor, Storage, read_layout
 
 SUFFIX = ".pt"
@@ -91,13 +92,13 @@ def archive_file(path: str) -> Iterator[BinaryIO]:
                 raise NotATensor("it is no file of torch.save")
             yield file
     except NotATensor as error:
-        raise UsageError(say("error.not_read", path=path, reason=str(error))) from None
+        raise UsageError(say("error.not_read", path=path, reason=reason_of(error))) from None
     except _BROKEN as error:
         raise UsageError(
             say(
                 "error.unreadable",
                 path=path,
-                reason=" ".join(str(error).split()) or type(error).__name__,
+                reason=reason_of(error),
             )
         ) from None
 

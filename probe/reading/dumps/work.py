@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from probe.errors import UsageError
-from probe.findings.sentence import say
+from probe.findings.sentence import ENGLISH, Sentence, say
 from probe.process.isolated import cores
 from probe.process.progress import progress
 
@@ -23,6 +23,7 @@ class Workers(NamedTuple):
 
     jobs: int = 1  # how many there are; 1 means this one, 0 as many as there are cores
     scheduler: str = ""  # the address of a Dask scheduler, whose workers do it instead; "" for none
+    language: str = ENGLISH  # of the progress line
 
 
 HERE = Workers()
@@ -40,23 +41,24 @@ def run_units(
     function: Callable[..., Result],
     units: Sequence[tuple[Any, ...]],
     workers: Workers = HERE,
-    label: str = "comparing",
+    label: Sentence | None = None,
 ) -> Iterator[Result]:
     """Yield the result of a function for each unit, in their order.
 
     The function is one of a module, so that other processes find it. Raise UsageError when a process ended, as for want
     of memory, or the cluster cannot do it.
     """
+    told = (label or say("progress.comparing")).text(workers.language)
     if workers.scheduler:
         from probe.reading.dumps.cluster import run_on_cluster
 
         yield from map(
-            pickle.loads, run_on_cluster(run_unit, function, units, workers.scheduler, label)
+            pickle.loads, run_on_cluster(run_unit, function, units, workers.scheduler, told)
         )
         return
     jobs = min(workers.jobs or cores(), len(units))
     if jobs <= 1:
-        for unit in progress(units, label):
+        for unit in progress(units, told):
             yield function(*unit)
         return
     import multiprocessing
@@ -67,7 +69,7 @@ def run_units(
         waiting: list[Future[bytes]] = []
         rest = iter(units)
         try:
-            for _ in progress(units, label):
+            for _ in progress(units, told):
                 for unit in rest:
                     waiting.append(pool.submit(run_unit, function, unit))
                     if len(waiting) >= jobs * _AHEAD:

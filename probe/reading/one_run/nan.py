@@ -237,8 +237,8 @@ class Found(NamedTuple):
     rank: Rank
     origins: list[Origin]  # calls that make NaN or Inf, in order
     near: list[Sentence]  # tensors close to the largest number of their dtype
-    error: str = ""  # the reason why the dump could not be read
-    lost: str = ""  # what could not be read of it
+    error: Sentence = NOTHING  # the reason why the dump could not be read
+    lost: Sentence = NOTHING  # what could not be read of it
     told: Sequence[Sentence] = ()  # what guards have told while the training ran
     coverage: Coverage = Coverage()  # how much was looked at
 
@@ -269,7 +269,7 @@ def first_nan(run: Run, jobs: int = 1, scheduler: str = "") -> Origin | None:
 def look_at_all(run: Run, workers: Workers = HERE) -> list[Found]:
     """Return the findings in every step of every rank."""
     return list(
-        run_units(look_at, [(folder,) for folder in run.folders], workers, "looking for NaN/Inf")
+        run_units(look_at, [(folder,) for folder in run.folders], workers, say("progress.nan"))
     )
 
 
@@ -286,7 +286,7 @@ def in_order(units: Sequence[Found]) -> list[Origin]:
 def look_at(folder: DumpFolder) -> Found:
     """Return the calls that make NaN or Inf in one step of one rank."""
 
-    def unread(reason: str) -> Found:
+    def unread(reason: Sentence) -> Found:
         return Found(folder.step, folder.rank, [], [], reason, told=folder.told())
 
     return look_into_dump(folder, look_into, unread)
@@ -298,7 +298,14 @@ def look_into(dump: Dump) -> Found:
     origins = list(finder.origins())[:20]
     told = dump.folder.told()
     return Found(
-        dump.step, dump.rank, origins, finder.near, "", dump.document.lost, told, coverage(dump)
+        dump.step,
+        dump.rank,
+        origins,
+        finder.near,
+        NOTHING,
+        dump.document.lost,
+        told,
+        coverage(dump),
     )
 
 

@@ -110,7 +110,7 @@ def digest_all(run: Run, workers: Workers = HERE) -> list[Digest]:
     """Return the parts of all dumps that are compared with other ranks."""
     snapshots = Snapshots(run.path)
     units = [(folder, snapshots) for folder in run.folders]
-    return list(run_units(digest, units, workers, "looking at the ranks"))
+    return list(run_units(digest, units, workers, say("progress.ranks")))
 
 
 def check_digests(digests: Sequence[Digest]) -> RankChecks:

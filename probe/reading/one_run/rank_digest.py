@@ -10,6 +10,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from probe.findings.sentence import NOTHING, Sentence
 from probe.reading.check.snapshot import RunSnapshot, Snapshots
 from probe.reading.compare.origins.origin import is_collective
 from probe.reading.dumps.dump import Dump, look_into_dump
@@ -53,8 +54,8 @@ class Digest:
 
     step: int | None
     rank: Rank
-    error: str = ""  # the reason why the dump could not be read, or ""
-    lost: str = ""  # the part that could not be read
+    error: Sentence = NOTHING  # the reason why the dump could not be read
+    lost: Sentence = NOTHING  # the part that could not be read
     parameters: dict[str, Held] = field(
         default_factory=dict
     )  # parameter, or state of an optimizer -> its record

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from probe.errors import UsageError
 from probe.findings.sentence import Finding, Sentence, say
+from probe.findings.system import reason_of
 from probe.reading.dumps.names import Names
 from probe.reading.dumps.samples import LIKE
 from probe.reading.dumps.tables import extra
@@ -159,7 +160,5 @@ def write_tensorboard(ranks: Iterable[RankSeries], folder: str) -> int:
                 count += 1
             writer.close()
     except OSError as error:
-        raise UsageError(
-            say("error.unwritable", path=folder, reason=str(error.strerror or error))
-        ) from error
+        raise UsageError(say("error.unwritable", path=folder, reason=reason_of(error))) from error
     return count

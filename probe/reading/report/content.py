@@ -197,7 +197,7 @@ class Content:
     ]  # all that is no column: the runs, the origins, the findings, the tables of texts
     merged: Merged  # the columns
     head: Headline  # the heaviest finding, and the exit status
-    unread: list[str]  # the parts of dumps that could not be read
+    unread: list[Sentence]  # the parts of dumps that could not be read
 
 
 class Sources(NamedTuple):
@@ -240,7 +240,8 @@ class ContentMaker:
         later = result.later if result else []
         checks = self._rank_checks()
         self._mark(origins, nan, answers.faults)
-        unread = list(filter(None, (part.error or part.lost for part in self._parts)))
+        reasons = (part.error or part.lost for part in self._parts)
+        unread = [reason for reason in reasons if reason]
         unread += [why for side in self._rows for why in side.unread]
         trends = self._trends(answers)
         readers = Readers(result, nan, answers, checks, trends, unread)
@@ -253,7 +254,7 @@ class ContentMaker:
             "a": names[0],
             "b": names[1],
             "two": result is not None,
-            "units": [{**unit, "error": self._clean(unit["error"])} for unit in merged.units],
+            "units": [{**unit, "error": self._said(unit["error"])} for unit in merged.units],
             "states": kinds.STATES,
             "verdicts": kinds.VERDICTS,
             "tables": tables,
@@ -292,7 +293,7 @@ class ContentMaker:
     def _said(self, said: Sentence | str) -> str:
         """Return a sentence in English, and keep its Chinese; a text of a broken file has none."""
         english = self._clean(str(said))
-        if isinstance(said, Sentence):
+        if isinstance(said, Sentence) and said:
             self._chinese[english] = self._clean(said.text(CHINESE))
         return english
 

@@ -59,7 +59,7 @@ class Readers(NamedTuple):
     run: OneRun = OneRun()
     ranks: RankChecks | None = None  # the answer about the ranks; None for one rank
     trends: Sequence[TrendFinding] = ()  # rules that hold in series, alarms of the monitor too
-    unread: Sequence[str] = ()  # why files could not be read
+    unread: Sequence[Sentence] = ()  # why files could not be read
 
     @property
     def _unnamed(self) -> list[Sentence]:
@@ -127,7 +127,7 @@ def _of_one(readers: Readers) -> Headline:
     run = readers.run
     if found:
         return Headline(1, found[0], len(found) - 1)
-    gaps: list[Sentence | str] = [*readers.unread, *run.gaps]
+    gaps = [*readers.unread, *run.gaps]
     gaps += [item.said for item in readers.ranks.unknown] if readers.ranks is not None else []
     if gaps:
         return Headline(2, say("report.unsure", gap=gaps[0], looked=run.scope), len(gaps) - 1)

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Union
 
-from probe.findings.sentence import Sentence, clauses, say
+from probe.findings.sentence import NOTHING, Sentence, clauses, say
 from probe.reading.compare.distances.distance import UNKNOWN as UNKNOWN_DISTANCE
 from probe.reading.compare.judging.verdicts import Slot
 from probe.reading.compare.origins.across_ranks import UnitSummary
@@ -209,16 +209,17 @@ class Part:
     names_key: str = ""  # a key of the sequence of its calls
 
     @property
-    def lost(self) -> str:
+    def lost(self) -> Sentence:
         """The parts of its dump that could not be read."""
-        return self.found.lost if self.found else lost(self.summary.notes) if self.summary else ""
+        if self.found:
+            return self.found.lost
+        return lost(self.summary.notes) if self.summary else NOTHING
 
     @property
-    def error(self) -> str:
-        """Why the dump could not be read, or ""."""
-        return (self.summary.error if self.summary else "") or (
-            self.found.error if self.found else ""
-        )
+    def error(self) -> Sentence:
+        """Why the dump could not be read, or NOTHING."""
+        of_two = self.summary.error if self.summary else NOTHING
+        return of_two or (self.found.error if self.found else NOTHING)
 
 
 class PartMaker:

@@ -17,6 +17,7 @@ from typing import IO, Any, NamedTuple
 
 from probe.errors import UsageError
 from probe.findings.sentence import NOTHING, Sentence, say
+from probe.findings.system import reason_of
 from probe.reading.check.snapshot import RunSnapshot, Snapshots
 from probe.reading.compare.answer.comparison import Request, pair_folders
 from probe.reading.compare.answer.unit import compare_unit
@@ -87,7 +88,7 @@ def run_part(folder: DumpFolder, snapshots: Snapshots | None = None) -> Part:
             _read_run(part, dump)
             add_numbers(part.series, "b", dump)
     except (UsageError, RecursionError) as error:
-        part.found = Found(folder.step, folder.rank, [], [], str(error) or "nested too deeply")
+        part.found = Found(folder.step, folder.rank, [], [], reason_of(error))
     finally:
         dump.release()
     return part
@@ -287,7 +288,7 @@ class Outcome(NamedTuple):
     size: int  # the size of the page in bytes
     calls: int  # how many calls it tells about
     dropped: int  # how many of them others stand for
-    unread: Sequence[str] = ()  # why dumps could not be read, a line for each
+    unread: Sequence[Sentence] = ()  # why dumps could not be read
     headline: Sentence = NOTHING  # the heaviest finding, or what was looked at
 
 
@@ -350,7 +351,9 @@ def make_content(path: str, golden: str = "", wishes: Wishes | None = None) -> C
     else:
         read = [] if rows[1].ranks and not run.folders else folders(run, step, rank)
         parts = list(
-            run_units(run_part, [(folder, snapshots) for folder in read], workers, "reading")
+            run_units(
+                run_part, [(folder, snapshots) for folder in read], workers, say("progress.reading")
+            )
         )
     if parts and all(part.error for part in parts):
         raise UsageError(parts[0].error)
@@ -405,7 +408,7 @@ def save(
         size = os.path.getsize(output)
     except OSError as error:
         raise UsageError(
-            say("error.unwritable", path=os.fspath(output), reason=str(error.strerror or error))
+            say("error.unwritable", path=os.fspath(output), reason=reason_of(error))
         ) from error
     calls = content.description["counts"]["calls"]
     return Outcome(

@@ -10,6 +10,7 @@ import pytest
 
 from probe.__main__ import main
 from tests.reading.one_run.test_health import Training
+from tests.support.chinese import english_left
 
 #: words of Python that no message has
 _PYTHON = re.compile(
@@ -188,11 +189,30 @@ def test_a_mistyped_command_is_answered_by_one_line(tmp_path, capsys, monkeypatc
     check_answer(words.split(), MISTYPED[words], tmp_path, capsys, monkeypatch)
 
 
+@pytest.mark.parametrize("words", [*FURTHER, *map(tuple, map(str.split, MISTYPED))], ids=" ".join)
+def test_the_line_is_chinese_where_the_locale_is(tmp_path, capsys, monkeypatch, words):
+    _, said, _ = run_words(words, tmp_path, capsys, monkeypatch, "zh_CN.UTF-8")
+    line = said.err.removeprefix("probe: ")
+    assert re.search("[\u4e00-\u9fff]", line), line
+    assert english_left(line, *filter(None, words), "probe run", "probe") == [], line
+
+
 def check_answer(words, said_part, tmp_path, capsys, monkeypatch):
     """Run words of a user, and hold the answer to the promises of this module."""
+    status, said, run = run_words(words, tmp_path, capsys, monkeypatch, "C.UTF-8")
+    (line,) = said.err.splitlines()
+    assert status == 2, said
+    assert said_part in line
+    plain = line.replace(run, "RUN").replace(str(tmp_path), "")
+    assert not _PYTHON.search(plain), plain
+    assert not said.out
+
+
+def run_words(words, tmp_path, capsys, monkeypatch, locale):
+    """Run words of a user under a locale; return the exit status, the output, and the path of RUN."""
     run = Training().write(tmp_path / "dump")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("LC_ALL", "C.UTF-8")
+    monkeypatch.setenv("LC_ALL", locale)
     (tmp_path / "train.py").write_text("raise SystemExit('the program began')\n")
     (tmp_path / "BROKEN.json").write_text("{spike: 3}")
     (tmp_path / "EMPTY").mkdir()
@@ -202,10 +222,4 @@ def check_answer(words, said_part, tmp_path, capsys, monkeypatch):
         status = main(given)
     except SystemExit as end:
         status = end.code
-    said = capsys.readouterr()
-    (line,) = said.err.splitlines()
-    assert status == 2, said
-    assert said_part in line
-    plain = line.replace(run, "RUN").replace(str(tmp_path), "")
-    assert not _PYTHON.search(plain), plain
-    assert not said.out
+    return status, capsys.readouterr(), run

@@ -24,6 +24,7 @@ import numpy as np
 from probe.door import open_file
 from probe.errors import UsageError
 from probe.findings.sentence import say
+from probe.findings.system import reason_of
 from probe.reading.check.weights.torch_state import read_torch
 from probe.reading.check.weights.weight import (
     PIECE,
@@ -64,14 +65,13 @@ def read_ckpt(path: str) -> dict[str, Weight]:
             while file.tell() < size and not _at_checksum(file, size):
                 field, end = _field(file, size)
                 if field != (1, _LENGTH):
-                    raise _Broken("it is encrypted, or no checkpoint of MindSpore")
+                    raise _Broken(say("door.encrypted"))
                 value = _value(file, end)
                 known = found.setdefault(value.name, (value, []))
                 known[1].append(value.part)
                 file.seek(end)
     except (OSError, _Broken) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise UsageError(say("error.unreadable", path=path, reason=reason)) from None
+        raise UsageError(say("error.unreadable", path=path, reason=reason_of(error))) from None
     if not found:
         raise UsageError(say("check.no_weights", path=path))
     return {
@@ -108,7 +108,7 @@ def _value(file: BinaryIO, end: int) -> _Value:
         elif field[1] == _LENGTH:
             file.seek(stop)
     if not value.name or not value.dtype:
-        raise _Broken("it holds a value without a name or dtype, such as a map parameter")
+        raise _Broken(say("door.nameless"))
     return value
 
 
@@ -125,7 +125,7 @@ def _tensor_field(file: BinaryIO, end: int, value: _Value) -> None:
         value.part = file.tell(), stop - file.tell()
         file.seek(stop)
     else:
-        raise _Broken("it is no checkpoint of MindSpore")
+        raise _Broken(say("door.no_ckpt"))
 
 
 def _field(file: BinaryIO, end: int) -> tuple[tuple[int, int], int]:
@@ -135,11 +135,11 @@ def _field(file: BinaryIO, end: int) -> tuple[tuple[int, int], int]:
     if kind == _VARINT:
         return (number, kind), _varint(file)
     if kind != _LENGTH:
-        raise _Broken("it is encrypted, or no checkpoint of MindSpore")
+        raise _Broken(say("door.encrypted"))
     length = _varint(file)
     stop = file.tell() + length
     if stop > end:
-        raise _Broken(f"it is cut: {stop - end} bytes are missing")
+        raise _Broken(say("door.cut_by", count=stop - end))
     return (number, kind), stop
 
 
@@ -148,17 +148,17 @@ def _varint(file: BinaryIO) -> int:
     for shift in range(0, 64, 7):
         byte = file.read(1)
         if not byte:
-            raise _Broken("it is cut")
+            raise _Broken(say("door.cut"))
         value |= (byte[0] & 0x7F) << shift
         if byte[0] < 0x80:
             return value
-    raise _Broken("it is no checkpoint of MindSpore")
+    raise _Broken(say("door.no_ckpt"))
 
 
 def _text(file: BinaryIO, stop: int) -> str:
     length = stop - file.tell()
     if length > _LONGEST_NAME:
-        raise _Broken("it is no checkpoint of MindSpore")
+        raise _Broken(say("door.no_ckpt"))
     return file.read(length).decode("utf-8", "backslashreplace")
 
 
@@ -190,14 +190,12 @@ def read_safetensors(path: str) -> dict[str, Weight]:
             size = os.fstat(file.fileno()).st_size
             length = int.from_bytes(file.read(8), "little")
             if length > min(size - 8, _LONGEST_HEADER):
-                raise ValueError("it is cut, or no file of safetensors")
+                raise ValueError(say("door.no_safetensors"))
             header = json.loads(file.read(length).decode("utf-8"))
     except RecursionError:
         raise UsageError(say("error.too_deep", path=path)) from None
     except (OSError, ValueError) as error:
-        raise UsageError(
-            say("error.unreadable", path=path, reason=" ".join(str(error).split())[:200])
-        ) from None
+        raise UsageError(say("error.unreadable", path=path, reason=reason_of(error))) from None
     if not isinstance(header, dict):
         raise UsageError(say("check.no_safetensors", path=path))
     return {
@@ -243,9 +241,7 @@ def read_npz(path: str) -> dict[str, Weight]:
     except _BROKEN as error:
         if isinstance(error, UsageError) and str(error).startswith(path):
             raise
-        raise UsageError(
-            say("error.unreadable", path=path, reason=" ".join(str(error).split())[:200])
-        ) from None
+        raise UsageError(say("error.unreadable", path=path, reason=reason_of(error))) from None
     return found
 
 
@@ -272,7 +268,7 @@ def _pieces(path: str, member: str, head: ArrayHeader) -> Iterator[Array]:
                 "check.member",
                 path=path,
                 name=member[:80],
-                reason=" ".join(str(error).split())[:200],
+                reason=reason_of(error),
             )
         ) from None
 
@@ -324,9 +320,7 @@ def _of_content(path: str) -> Reader | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise UsageError(
-            say("error.unreadable", path=path, reason=str(error.strerror or error))
-        ) from None
+        raise UsageError(say("error.unreadable", path=path, reason=reason_of(error))) from None
     except (zipfile.BadZipFile, ValueError, NotImplementedError):
         return None
     if begin[:2] == b"\x08\x00" or (begin[:1] == b"\x08" and begin[2:3] in (b"\x12", b"\x3a")):

@@ -16,6 +16,7 @@ import numpy as np
 from probe.door import open_file
 from probe.errors import UsageError
 from probe.findings.sentence import say
+from probe.findings.system import reason_of
 from probe.reading.check.weights.weight import DTYPES, Array, Weight, in_file, numpy_dtype
 from probe.reading.dumps import torch_pickle
 from probe.reading.dumps.load import NAMED_DTYPES
@@ -186,4 +187,4 @@ def _loaded(path: str, layout: MemoryOrder, archive: Archive) -> Iterator[Array]
         with open_file(path) as file:
             yield cast("Array", np.ascontiguousarray(tensor_of(file, layout, archive))).reshape(-1)
     except _BROKEN as error:
-        raise UsageError(say("error.unreadable", path=path, reason=str(error))) from None
+        raise UsageError(say("error.unreadable", path=path, reason=reason_of(error))) from None

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, Union
 from probe.door import function_of
 from probe.errors import UsageError
 from probe.findings.sentence import Sentence, clauses, say
+from probe.findings.system import reason_of
 from probe.reading.compare.answer.summary import (
     RANK_ALONE,
     ComparisonResult,
@@ -259,7 +260,7 @@ def _scratch(stack: contextlib.ExitStack, path: str | os.PathLike[str], workers:
         return stack.enter_context(tempfile.TemporaryDirectory(prefix=".probe-", dir=beside))
     except OSError as error:
         raise UsageError(
-            say("error.unwritable", path=os.fspath(path), reason=str(error.strerror or error))
+            say("error.unwritable", path=os.fspath(path), reason=reason_of(error))
         ) from error
 
 
@@ -273,7 +274,7 @@ def _noise(golden: Run, again: Run, request: Request) -> dict[Any, dict[str, flo
     pairs, _ = pair_folders(golden, again, "", "")
     options = Options(arrays="none" if request.options.arrays == "none" else "all")
     units = [(*pair, options) for pair in pairs]
-    found = run_units(noise_unit, units, request.workers, "measuring the noise")
+    found = run_units(noise_unit, units, request.workers, say("progress.noise"))
     return {(folder.step, folder.rank): apart for (folder, _), apart in zip(pairs, found)}
 
 

@@ -30,6 +30,11 @@ class ComparisonResult:
     @property
     def errors(self) -> list[str]:
         """The dumps that could not be read, each with the reason."""
+        return [str(reason) for reason in self.unread]
+
+    @property
+    def unread(self) -> list[Sentence]:
+        """The same as sentences."""
         return [unit.error for unit in self.units if unit.error]
 
     @property
@@ -193,7 +198,7 @@ def one_sentence(comparison: ComparisonResult) -> Sentence:
     if comparison.agrees:
         return lacks_said(comparison) if comparison.lacks else say("compare.agrees")
     if not comparison.is_comparable:
-        reason = comparison.errors[0] if comparison.errors else say("compare.few_pairs")
+        reason = comparison.unread[0] if comparison.unread else say("compare.few_pairs")
         return say("compare.not_comparable", reason=reason)
     first = comparison.first
     if first is None:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 
 from probe.errors import UsageError
 from probe.findings.sentence import Sentence, say
+from probe.findings.system import reason_of
 from probe.reading.compare.answer.sentences import Describer
 from probe.reading.compare.dataflow.carried import Carried, Rejoined
 from probe.reading.compare.dataflow.graph import Graph
@@ -61,9 +62,9 @@ def compare_unit(
         with paused_gc():
             _compare(summary, Dump(folder_a), Dump(folder_b), options, look)
     except UsageError as error:
-        summary.error = str(error)
+        summary.error = reason_of(error)
     except RecursionError:
-        summary.error = f"{folder_a.path} or {folder_b.path}: nested too deeply"
+        summary.error = say("compare.too_deep", a=folder_a.path, b=folder_b.path)
     return summary
 
 

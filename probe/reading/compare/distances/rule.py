@@ -11,6 +11,7 @@ from typing import Any
 
 from probe.errors import UsageError
 from probe.findings.sentence import Sentence, say
+from probe.findings.system import reason_of
 from probe.reading.compare.distances.distance import Distance
 
 #: the user's own distance
@@ -38,7 +39,9 @@ class ToleranceRule:
         try:
             self._pattern = re.compile(pattern)
         except re.error as error:
-            raise UsageError(say("error.rule_regex", text=pattern, reason=str(error))) from error
+            raise UsageError(
+                say("error.rule_regex", text=pattern, reason=reason_of(error))
+            ) from error
         try:
             self._tree = ast.parse(condition, mode="eval").body
         except (SyntaxError, ValueError, RecursionError, MemoryError):

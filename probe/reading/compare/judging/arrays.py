@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from probe.door import function_of
 from probe.errors import UsageError
 from probe.findings.sentence import NOTHING, Sentence, say
+from probe.findings.system import reason_of
 from probe.reading.compare.distances.distance import Distance
 from probe.reading.compare.distances.tolerance import of_dtype
 from probe.reading.compare.judging.exact import exact_distance, rel_l2, wide
@@ -73,7 +74,7 @@ class Arrays:
         except _OF_USER as error:
             kind = type(error).__name__
             raise UsageError(
-                say("error.distance", text=self._own, kind=kind, reason=str(error))
+                say("error.distance", text=self._own, kind=kind, reason=reason_of(error))
             ) from error
 
     def turned(self, a: Any, b: Any, found: Distance) -> Distance:

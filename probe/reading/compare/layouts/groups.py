@@ -69,8 +69,9 @@ class LayoutPair:
             own = grouped(item for item in wanted if self.stage(side, item.name) == number)
             for folder in stage if own else ():
                 for own_name, entry in read_entries(
-                    folder, wanted=lambda name, own=own, new=renamed: new(name) in own
-                ):  # type: ignore[misc]
+                    folder,
+                    wanted=lambda name, own=own, new=renamed: new(name) in own,  # type: ignore[misc]  # of defaults
+                ):
                     name = renamed(own_name)
                     leaves = dict(values(entry)) if name in own else {}
                     for place in own.get(name, ()):

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from probe.errors import UsageError
-from probe.findings.sentence import Sentence, clauses, say
+from probe.findings.sentence import NOTHING, Sentence, clauses, say
 from probe.reading.check.snapshot import read_snapshots
 from probe.reading.compare.judging.verdicts import FAINT, HARD, Slot, is_state
 from probe.reading.compare.origins.origin import Kind, Origin, is_collective
@@ -101,7 +101,7 @@ class UnitSummary:
 
     step: int | None  # the step of B
     rank: Rank  # the rank of B
-    error: str = ""  # the reason why a dump could not be read, or ""
+    error: Sentence = NOTHING  # the reason why a dump could not be read
     notes: list[Sentence] = field(default_factory=list)  # remarks on the two dumps, as sentences
     header: list[Any] = field(default_factory=list)  # differences of the two headers, likewise
     counts: UnitCounts = UnitCounts()  # noqa: RUF009

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 
 from probe.door import open_text
 from probe.errors import UsageError
-from probe.findings.sentence import Sentence, say
+from probe.findings.sentence import Sentence, locale_language, say
+from probe.findings.system import reason_of
 from probe.naming import clean
 from probe.process.progress import progress
 from probe.reading.dumps.document import Document, Sieve, read_optional
@@ -182,7 +183,8 @@ def _items(folder: str, run: dict[str, Any], notes: list[Sentence]) -> Iterator[
         yield _Item(name, {**record, "data_name": found[0]} if found else record, folder)
     if arrays and run.get("task") == "statistics" and not run.get("keep_arrays"):
         notes.append(say("dump.unmeasured", folder=folder, count=len(arrays)))
-    for file, name in progress(arrays.values(), "measuring"):
+    label = say("progress.measuring").text(locale_language())  # a dump does not know who reads it
+    for file, name in progress(arrays.values(), label):
         try:
             yield _Item(
                 name,
@@ -190,7 +192,9 @@ def _items(folder: str, run: dict[str, Any], notes: list[Sentence]) -> Iterator[
                 folder,
             )
         except (OSError, ValueError, MemoryError) as error:  # noqa: PERF203 - one broken item does not hide the others
-            notes.append(say("dump.unreadable", path=os.path.join(folder, file), error=str(error)))
+            notes.append(
+                say("dump.unreadable", path=os.path.join(folder, file), error=reason_of(error))
+            )
 
 
 def _run(rank_folder: str, notes: list[Sentence]) -> dict[str, Any]:
@@ -198,7 +202,7 @@ def _run(rank_folder: str, notes: list[Sentence]) -> dict[str, Any]:
     try:
         found = read_optional(rank_folder, RUN) if rank_folder else {}
     except UsageError as error:
-        notes.append(say("door.unread", reason=str(error)))
+        notes.append(say("door.unread", reason=reason_of(error)))
         return {}
     sieve = Sieve(os.path.join(rank_folder, RUN))
     found = sieve.header(found)

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from probe.door import open_text, table_lines
 from probe.findings.sentence import Sentence, say
+from probe.findings.system import reason_of
 from probe.reading.dumps.shapes import lengths as wrong_lengths
 from probe.reading.dumps.values import Record, dtype_name
 from probe.store import file_names
@@ -135,8 +136,7 @@ def _rows(
     except FileNotFoundError:
         return
     except (OSError, csv.Error) as error:
-        reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
-        notes.append(say("dump.unreadable", path=path, error=reason))
+        notes.append(say("dump.unreadable", path=path, error=reason_of(error)))
 
 
 def _row(row: dict[str, str], keys: dict[str, str]) -> tuple[ArrayName, Record]:

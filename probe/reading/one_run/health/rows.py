@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from probe.errors import UsageError
 from probe.findings.sentence import NOTHING, Sentence, say
+from probe.findings.system import reason_of
 from probe.naming import ranges
 from probe.reading.one_run.health.step import FAULT, HealthFinding
 from probe.reading.one_run.trend import TrendFinding, findings_of
@@ -57,22 +58,22 @@ class Rows(NamedTuple):
     """The rows of the monitor in a folder."""
 
     ranks: Sequence[RankSeries] = ()  # those that could be read
-    unread: Sequence[str] = ()  # why files could not be read
+    unread: Sequence[Sentence] = ()  # why files could not be read
 
 
 def read_rows(path: str) -> Rows:
     """Return the rows of the monitor in a folder; without a file of the monitor there are none."""
     found = [_series_or_reason(*item) for item in find_series(path)]
-    ranks = [item for item in found if not isinstance(item, str)]
-    return Rows(ranks, [item for item in found if isinstance(item, str)])
+    ranks = [item for item in found if not isinstance(item, Sentence)]
+    return Rows(ranks, [item for item in found if isinstance(item, Sentence)])
 
 
-def _series_or_reason(place: str, rank: Rank) -> RankSeries | str:
+def _series_or_reason(place: str, rank: Rank) -> RankSeries | Sentence:
     """Return the series of one rank, or the reason why they cannot be read."""
     try:
         return opened(place, rank)
     except UsageError as error:
-        return str(error)
+        return reason_of(error)
 
 
 def alarm_finding(alarm: Alarm, rank: Rank) -> AlarmFinding:

@@ -75,7 +75,7 @@ class RunLook(NamedTuple):
 
     findings: list[HealthFinding]  # the heaviest first
     series: list[HealthFinding]  # rules that hold in series of dumps, by step
-    errors: list[str]  # the reasons why dumps could not be read
+    unread: list[Sentence]  # the reasons why dumps could not be read
     looked: Looked  # how much was looked at
     gaps: list[Sentence]  # the parts that cannot be known
 
@@ -84,11 +84,11 @@ def look_at_run(run: Run, workers: Workers = HERE) -> RunLook:
     """Return all findings in a run alone."""
     snapshots = Snapshots(run.path)
     units = [(folder, snapshots) for folder in run.folders]
-    facts = list(run_units(look, units, workers, "looking at one run"))
+    facts = list(run_units(look, units, workers, say("progress.run")))
     steps = [item for item in facts if isinstance(item, StepFacts)]
     looked = looked_at((item.step, item.rank, item.coverage) for item in steps)
     gaps = gaps_of(looked, snapshots) if run.folders else [say("gap.no_dump")]
-    errors = [item for item in facts if isinstance(item, str)]
+    errors = [item for item in facts if isinstance(item, Sentence)]
     series = series_findings(trends_of(steps, snapshots))
     return RunLook(findings_of(steps, snapshots, run.folders), series, errors, looked, gaps)
 
@@ -156,10 +156,10 @@ def _of_ranks(item: RankFinding) -> HealthFinding:
     )
 
 
-def look(folder: DumpFolder, snapshots: Snapshots) -> StepFacts | str:
+def look(folder: DumpFolder, snapshots: Snapshots) -> StepFacts | Sentence:
     """Return the facts of one step of one rank, or the reason why it cannot be read."""
     snapshot = snapshots.of_rank(folder.rank)
-    return look_into_dump(folder, lambda dump: _look_at_all(dump, snapshot), str)
+    return look_into_dump(folder, lambda dump: _look_at_all(dump, snapshot), lambda reason: reason)
 
 
 def _look_at_all(dump: Dump, snapshot: RunSnapshot | None) -> StepFacts:
@@ -270,7 +270,8 @@ class RunCheck:
         self.findings = sorted(
             [*found.findings, *found.series, *alarms], key=lambda item: WEIGHTS.index(item.weight)
         )
-        self.errors = [*found.errors, *rows.unread]
+        self._unread = [*found.unread, *rows.unread]
+        self.errors = [str(reason) for reason in self._unread]
         self.unknown = [*found.gaps, *(gaps_of_rows(rows.ranks) if rows.ranks else [])]
         self._looked = found.looked
 
@@ -296,7 +297,9 @@ class RunCheck:
         if not lines and self._looked.has_numbers:
             lines.append(text.safe(say("health.none", looked=self._looked.said).text(language)))
         lines += [text.safe(gap.text(language)) for gap in self.unknown]
-        lines += [text.safe(say("check.note", note=error).text(language)) for error in self.errors]
+        lines += [
+            text.safe(say("check.note", note=reason).text(language)) for reason in self._unread
+        ]
         return "\n".join(
             [*lines, *([describe(self._snapshots, language)] if self._snapshots else [])]
         )
