@@ -147,6 +147,6 @@ class OnlineRules:
                         "scaled",
                         series_name.entered(name),
                         step,
-                        say(key, part=part, others=middle, step=step),
+                        say("alarm.scaled", part=part, others=middle, step=step),
                     )
                 series.active[key] = math.inf  # also where it was so from the first step on
