@@ -73,3 +73,16 @@ def test_watch_does_not_know_of_too_few_rows(tmp_path, capsys, count):
     assert main(["watch", str(tmp_path), "--json"]) == status
     assert json.loads(capsys.readouterr().out)["status"] == status
     assert main(["check", str(tmp_path)]) == status
+
+
+@pytest.mark.parametrize("content", ['{"data": {', '{"task": "x",\n "data": {"é": [}'])
+def test_the_headline_of_a_page_says_at_which_byte_a_document_ends(tmp_path, capsys, content):
+    run = Training().write(tmp_path / "dump")
+    (tmp_path / "dump" / "step1" / "rank" / "dump.json").write_text(content, encoding="utf-8")
+    cut = len(content.rstrip("}").encode())
+    page = str(tmp_path / "page.html")
+    for language, said in (("en", f"(byte {cut})"), ("zh", f"（第 {cut} 字节）")):
+        assert main(["report", run, "-o", page, "--jobs", "1", "--lang", language]) == 2
+        head = capsys.readouterr().out.splitlines()[0]
+        assert said in head and "dump.json" in head
+        assert "Expecting" not in head and "delimiter" not in head
