@@ -1,4 +1,5 @@
 # Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
+# ruff: noqa: RUF001 - Chinese has its own commas
 
 """A part that one side lacks, and rows that are too few, are status 2: all is well only over what was looked at."""
 
