@@ -33,6 +33,8 @@ _SAID = {
     "frozen": ("drill.frozen_0", "drill.frozen_1"), "batch": ("drill.batch",), "rank": ("drill.rank",),
     "transposed": ("drill.transposed_0", "drill.transposed_1"),
 }  # fmt: skip
+#: who names a fault, after how many steps, and the sentence; nobody is NOTHING
+Named = tuple[Sentence, Optional[int], Sentence]
 
 
 def add_drill(
@@ -47,10 +49,6 @@ def add_drill(
         return Drill(runs, max(given.jobs, 1)).answer(given.lang)
 
     return run
-
-
-#: who names a fault, after how many steps, and the sentence; nobody is NOTHING
-Named = tuple[Sentence, Optional[int], Sentence]
 
 
 class Drill:

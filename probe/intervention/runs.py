@@ -30,6 +30,8 @@ from probe.store.file_io import make_dirs
 _PAUSE = 0.1
 #: takes the numbers of the steps so far, and whether the run has ended; returns the answer, or None while it is open
 Decide = Callable[["Run", bool], "bool | None"]
+#: the heads of the columns of ``probe try``
+_HEADS = {"unchanged": "try.unchanged", "changed": "bisect.changed", "golden": "try.golden"}
 
 
 @dataclass
@@ -203,10 +205,6 @@ def _end(process: subprocess.Popen[bytes], is_msrun: bool) -> None:
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
-
-
-#: the heads of the columns of ``probe try``
-_HEADS = {"unchanged": "try.unchanged", "changed": "bisect.changed", "golden": "try.golden"}
 
 
 def table(columns: Mapping[str, Mapping[int, float]], language: str = ENGLISH) -> str:

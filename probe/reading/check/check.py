@@ -21,6 +21,7 @@ from probe.reading.dumps.folders import find_folders
 from probe.reading.dumps.run import shortened
 from probe.reading.dumps.text import shape
 from probe.store import file_names
+from probe.store.file_names import Rank
 
 #: the most lines of the answer
 _LINES = 25
@@ -67,7 +68,8 @@ def _first(a: Described, b: Described) -> Sentence:
     for place in {**a, **b}:
         if place not in a or place not in b:
             return say("check.input_only", place=place, side="A" if place in a else "B")
-        x, y = a[place], b[place]
+        x = a[place]
+        y = b[place]
         if is_tensor(x) and is_tensor(y):
             if x["shape"] != y["shape"]:
                 return say(
@@ -142,6 +144,7 @@ class Check:
     Attributes:
         differences: what differs, the most important first.
         remarks: what the reader should know besides.
+        unknown: the steps and ranks that one side alone has a dump of.
 
     Example::
 
@@ -155,16 +158,25 @@ class Check:
         differences: Sequence[Difference],
         remarks: Sequence[Sentence],
         agreed: Sentence,
+        unknown: Sequence[Sentence] = (),
     ) -> None:
-        self.paths, self.differences, self.remarks = paths, list(differences), list(remarks)
+        self.paths = paths
+        self.differences = list(differences)
+        self.remarks = list(remarks)
+        self.unknown = list(unknown)
         self._agreed = agreed
 
     @property
+    def status(self) -> int:
+        """The exit status: 1 where something differs, 2 where a part cannot be known, else 0."""
+        return 1 if self.differences else 2 * bool(self.unknown)
+
+    @property
     def ok(self) -> bool:
-        """Whether nothing differs. If something does, a test of pytest prints it."""
-        if self.differences and "PYTEST_CURRENT_TEST" in os.environ:
+        """Whether nothing differs, and all is known. If not, a test of pytest prints it."""
+        if self.status and "PYTEST_CURRENT_TEST" in os.environ:
             print(self)
-        return not self.differences
+        return self.status == 0
 
     def lines(self, language: str = ENGLISH) -> list[str]:
         """Return one line for each difference."""
@@ -175,15 +187,17 @@ class Check:
         return {
             "a": self.paths[0],
             "b": self.paths[1],
-            "ok": not self.differences,
+            "ok": self.status == 0,
             "remarks": list(map(str, self.remarks)),
+            "unknown": list(map(str, self.unknown)),
             "differences": [item.to_dict() for item in self.differences],
         }
 
     def text(self, language: str) -> str:
         """Return the result in at most 25 lines, in a language: "en" or "zh"."""
         said = self.lines(language) or [self._agreed.text(language)]
-        notes = [say("check.note", note=remark).text(language) for remark in self.remarks[:3]]
+        notes = [gap.text(language) for gap in self.unknown]
+        notes += [say("check.note", note=remark).text(language) for remark in self.remarks[:3]]
         room = _LINES - 2 - len(notes)
         if len(said) > room:
             said = [
@@ -214,30 +228,30 @@ def check(a: str | os.PathLike[str], b: str | os.PathLike[str]) -> Check:
     if any(map(is_checkpoint, paths)):
         comparing = WeightCheck(*map(read_weights, paths))
         return Check(paths, list(comparing.differences()), comparing.remarks, comparing.agreed)
-    return check_snapshots(paths, read_snapshots(a), read_snapshots(b), _absent_steps(*paths))
+    return check_snapshots(paths, read_snapshots(a), read_snapshots(b), list(_absent(*paths)))
 
 
-def _absent_steps(a: str, b: str) -> list[Sentence]:
-    """Return remarks on steps that one side has a dump of, and the other has not: no dump was looked at."""
-    steps = [_steps_of(path) for path in (a, b)]
-    lacks = (("A", steps[1] - steps[0]), ("B", steps[0] - steps[1]))
-    return [
-        say("check.steps_absent", side=side, steps=shortened(sorted(missing)))
-        for side, missing in lacks
-        if missing
-    ]
+def _absent(a: str, b: str) -> Iterator[Sentence]:
+    """Yield the steps, and the ranks of common steps, that one side has a dump of, and the other has not."""
+    of_a, of_b = (_dumps_of(path) for path in (a, b))
+    is_several = any(len({rank for _, rank in side}) > 1 for side in (of_a, of_b))
+    for side, other, own, others in (("A", "B", of_a, of_b), ("B", "A", of_b, of_a)):
+        steps = {step for step, _ in own}
+        known = {step for step, _ in others}
+        if missing := sorted(known - steps):
+            yield say("gap.steps_of_side", side=side, other=other, steps=shortened(missing))
+        ranks = sorted({str(rank) for step, rank in others - own if step in steps})
+        if ranks and is_several:
+            yield say("gap.ranks_of_side", side=side, other=other, ranks=shortened(ranks))
 
 
-def _steps_of(path: str) -> set[int]:
-    """Return the steps of the dumps in a folder; none where it has no dump."""
+def _dumps_of(path: str) -> set[tuple[int, Rank]]:
+    """Return step and rank of the dumps in a folder; none where it has no dump, or is a single step or rank."""
     try:
-        return (
-            {folder.step for folder in find_folders(path) if folder.step is not None}
-            if os.path.isdir(path)
-            else set()
-        )
+        folders = find_folders(path) if os.path.isdir(path) else []
     except UsageError:
         return set()
+    return {(folder.step, folder.rank) for folder in folders if folder.step is not None}
 
 
 def check_snapshots(
@@ -246,7 +260,7 @@ def check_snapshots(
     b: list[RunSnapshot],
     absent: Sequence[Sentence] = (),
 ) -> Check:
-    """Compare the snapshots of two runs, rank by rank; ``absent`` says which steps have no dump on one side."""
+    """Compare the snapshots of two runs, rank by rank; ``absent`` has the gaps of one side."""
     if len(a) == len(b) == 1:
         pairs = [(a[0], b[0])]
         alone: list[Difference] = []
@@ -287,7 +301,7 @@ def check_snapshots(
         for side, has_model, has_data in known
         if has_model and not has_data
     ]
-    return Check(paths, [*found, *alone], [*absent, *remarks], _agreed(pairs, not absent))
+    return Check(paths, [*found, *alone], remarks, _agreed(pairs, not absent), absent)
 
 
 def _agreed(pairs: list[tuple[RunSnapshot, RunSnapshot]], is_whole: bool) -> Sentence:

@@ -16,6 +16,15 @@ from probe.reading.check.snapshot import RunSnapshot, flat, mapping
 from probe.reading.dumps.text import safe, shorten
 from probe.reading.dumps.updates import UNREAD
 
+#: variables that name a place, and differ from run to run of one experiment
+_PLACE = re.compile(r"_(PORT|HOST|IP|IFNAME|ADDR|DIR|PATH|FILE|ID)$|^DEVICE_ID$|^MS_NODE_ID$")
+#: variables and keys of MindSpore's context that decide whether a run repeats itself
+_REPEATS = frozenset(
+    ("PYTHONHASHSEED", "HCCL_DETERMINISTIC", "deterministic", "pynative_synchronize")
+)
+#: how many differences of one kind have a line of their own
+_LINES = 6
+
 
 class Importance(enum.IntEnum):
     """The kinds of differences; the first explains most."""
@@ -121,19 +130,10 @@ def only(names: Iterable[Any], side: str, most: int = 3) -> Sentence:
     return say("check.only", side=side, names=listed(names, most))
 
 
-#: variables that name a place, and differ from run to run of one experiment
-_PLACE = re.compile(r"_(PORT|HOST|IP|IFNAME|ADDR|DIR|PATH|FILE|ID)$|^DEVICE_ID$|^MS_NODE_ID$")
-#: variables and keys of MindSpore's context that decide whether a run repeats itself
-_REPEATS = frozenset(
-    ("PYTHONHASHSEED", "HCCL_DETERMINISTIC", "deterministic", "pynative_synchronize")
-)
-#: how many differences of one kind have a line of their own
-_LINES = 6
-
-
 def check_cells(a: RunSnapshot, b: RunSnapshot) -> Iterator[Difference]:
     """Yield which Cells were added, removed or replaced, or stand in another order."""
-    left, right = a.cells, b.cells
+    left = a.cells
+    right = b.cells
     other = [
         named(path or say("check.model"), both(kind, right[path]))
         for path, kind in left.items()
@@ -160,9 +160,12 @@ def _cells(said: Sentence) -> Difference:
 def check_cell_values(a: RunSnapshot, b: RunSnapshot) -> Iterator[Difference]:
     """Yield which numbers and texts of Cells differ, such as the rate of a dropout: one line for equal changes."""
     found: dict[tuple[str, str, Sentence], list[Any]] = {}
-    left, right, kinds = a.cell_values, b.cell_values, b.cells
+    left = a.cell_values
+    right = b.cell_values
+    kinds = b.cells
     for path, kind in a.cells.items() if a.cell_values and b.cell_values else ():
-        x, y = left.get(path, {}), right.get(path, {})
+        x = left.get(path, {})
+        y = right.get(path, {})
         for name in {**x, **y} if kinds.get(path) == kind else ():
             if not are_equal(x.get(name), y.get(name)):
                 found.setdefault((kind, name, pair(x.get(name), y.get(name))), []).append(
@@ -203,7 +206,8 @@ def same_update(a: RunSnapshot, b: RunSnapshot) -> Sentence:
         if not all(type(number) is int for number in (*counts, *steps)) or counts[0] == counts[1]:
             continue
         later = counts[1] - counts[0]
-        step_a, step_b = steps[0] + max(later, 0), steps[1] + max(-later, 0)
+        step_a = steps[0] + max(later, 0)
+        step_b = steps[1] + max(-later, 0)
         if step_a in a.inputs and step_b in b.inputs:
             return say("check.same_update", number=max(counts), step=step_a, other=step_b)
     return NOTHING
@@ -348,16 +352,15 @@ def check_circumstances(a: RunSnapshot, b: RunSnapshot) -> Iterator[Difference]:
 
 
 def _machine(snapshot: RunSnapshot) -> dict[str, Any]:
-    context, known = mapping(snapshot.run.get("context")), (*_REPEATS, "device_target")
+    context = mapping(snapshot.run.get("context"))
+    known = (*_REPEATS, "device_target")
     machine = {key: snapshot.run.get(key) for key in ("device", "world_size", "jit")}
     return {**machine, **{key: value for key, value in context.items() if key not in known}}
 
 
 def _command(snapshot: RunSnapshot) -> list[str]:
-    texts, dump = (
-        Texts(snapshot.run),
-        os.path.basename(str(snapshot.run.get("dump_path") or "").rstrip("/")),
-    )
+    texts = Texts(snapshot.run)
+    dump = os.path.basename(str(snapshot.run.get("dump_path") or "").rstrip("/"))
     words = snapshot.run.get("command") or []
     rest = ("{dump_path}" if word == dump else texts.plain(word) for word in words[1:])
     return [*map(os.path.basename, words[:1]), *rest]

@@ -27,6 +27,11 @@ from probe.reading.check.snapshot import RunSnapshot
 from probe.reading.dumps.text import shape as shape_text
 from probe.reading.dumps.values import grouped
 
+_NUMBERS = ("Max", "Min", "Mean", "Norm")
+#: the bits of 1 in each dtype
+_ONE = {"Float32": 0x3F800000, "Float16": 0x3C00, "BFloat16": 0x3F80}
+_LAYER = re.compile(r"(.*?)\.(\d+)\.")
+
 
 class Key(NamedTuple):
     """The things that tell which parameter is which."""
@@ -58,7 +63,8 @@ class Matched(NamedTuple):
 
 def match_names(a: Mapping[str, Key], b: Mapping[str, Key]) -> Matched:
     """Return the partners of all parameters of A and B: first by content, then by shape."""
-    left, right = [name for name in a if name not in b], [name for name in b if name not in a]
+    left = [name for name in a if name not in b]
+    right = [name for name in b if name not in a]
     renamed: dict[str, str] = {}
     for key in ("content", "shape"):
         taken = set(renamed.values())
@@ -117,12 +123,6 @@ def renaming(renamed: Mapping[str, str]) -> Sentence:
     return say("check.names_differ", count=len(renamed), first=both(*next(iter(renamed.items()))))
 
 
-_NUMBERS = ("Max", "Min", "Mean", "Norm")
-#: the bits of 1 in each dtype
-_ONE = {"Float32": 0x3F800000, "Float16": 0x3C00, "BFloat16": 0x3F80}
-_LAYER = re.compile(r"(.*?)\.(\d+)\.")
-
-
 def is_tensor(value: Any) -> bool:
     """Return whether a value describes a tensor."""
     return isinstance(value, dict) and "shape" in value
@@ -147,7 +147,8 @@ def _keys(parameters: dict[str, dict[str, Any]]) -> dict[str, Key]:
 
 def _is_constant(item: dict[str, Any]) -> bool:
     """Return whether a parameter is all zeros or ones, as its sum tells: a seed does not change it."""
-    total, sizes = item.get("sum"), item.get("shape")
+    total = item.get("sum")
+    sizes = item.get("shape")
     if not isinstance(total, int) or not isinstance(sizes, list):
         return False
     size = math.prod(size for size in sizes if isinstance(size, int))
@@ -158,8 +159,10 @@ class ParameterCheck:
     """Compares the parameters of two runs."""
 
     def __init__(self, a: RunSnapshot, b: RunSnapshot) -> None:
-        self._run_a, self._run_b = a, b
-        self._a, self._b = a.parameters, b.parameters
+        self._run_a = a
+        self._run_b = b
+        self._a = a.parameters
+        self._b = b.parameters
         self.matched = match_names(_keys(self._a), _keys(self._b))  # the partners of all parameters
         self._pairs = [
             (name, self._a[name], self._b[other]) for name, other in self.matched.pairs.items()
@@ -298,5 +301,6 @@ def _layers(names: list[str]) -> Any:
     stem = next(match[1] for match in found if match)
     if numbers != list(range(numbers[0], numbers[-1] + 1)):
         return listed(f"{stem}.{number}" for number in numbers)
-    first, last = f"{stem}.{numbers[0]}", f"{stem}.{numbers[-1]}"
+    first = f"{stem}.{numbers[0]}"
+    last = f"{stem}.{numbers[-1]}"
     return say("check.layers", first=first, last=last) if len(numbers) > 1 else first

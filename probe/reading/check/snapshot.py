@@ -190,7 +190,9 @@ def _read(path: str) -> RunSnapshot:
         name: {**item, "values": values.get(name)} for name, item in parameters.items()
     }
     lines = os.path.join(os.path.dirname(path), file_names.RUN_LINES)
-    snapshot, sieve_of_lines, cut = RunSnapshot(path, run), Sieve(lines), NOTHING
+    snapshot = RunSnapshot(path, run)
+    sieve_of_lines = Sieve(lines)
+    cut = NOTHING
     try:
         with open_text(lines, "replace") as file:
             if False in [_take(snapshot, line, sieve_of_lines) for line in file]:

@@ -283,7 +283,7 @@ def run_check(given: argparse.Namespace) -> int:
     if len(given.paths) == 2:
         result = check(*given.paths)
         print(json.dumps(result.to_dict(), indent=1) if given.json else result.text(given.lang))
-        return int(bool(result.differences))
+        return result.status
     if is_checkpoint(given.paths[0]):
         print(describe_weights(given.paths[0], given.json, given.lang))
         return 0

@@ -31,7 +31,7 @@ _LETTERS = 60  # of a line of a series
 def run_watch(given: argparse.Namespace) -> int:
     """Run ``probe watch``."""
     from probe.reading.commands.others import headline
-    from probe.reading.one_run.health.rows import alarm_finding
+    from probe.reading.one_run.health.rows import alarm_finding, gaps_of
     from probe.reading.one_run.health.step import FAULT
     from probe.series.neighbour import around
     from probe.series.rules import ONLINE
@@ -52,16 +52,18 @@ def run_watch(given: argparse.Namespace) -> int:
     for own, apart in zip(alarms, around(ranks)):
         own.extend(apart)
     found = _health(given.path)
+    gaps = gaps_of(ranks)
     is_strange = any(alarms) or any(item.weight == FAULT for item in found)
+    status = 1 if is_strange else 2 * bool(gaps)
     if given.json:
         listed = [_rank_dict(*pair, asked) for pair in zip(ranks, alarms)]
         told = {
             "ranks": listed,
             "findings": [item.to_dict() for item in found],
-            "status": int(is_strange),
+            "status": status,
         }
         print(json.dumps(told, indent=1))
-        return int(is_strange)
+        return status
     heaviest = [
         alarm_finding(alarm, rank.rank).whole for rank, own in zip(ranks, alarms) for alarm in own
     ]
@@ -71,7 +73,11 @@ def run_watch(given: argparse.Namespace) -> int:
         show_rows(rank, own, given.lang, asked, given.rows)
     for item in found[:ROWS]:
         print(text.safe(item.whole.text(given.lang)))
-    return int(_follow(given, followers, thresholds) or is_strange if given.follow else is_strange)
+    if given.follow:  # the training goes on: rows that are lacking now may come
+        return int(_follow(given, followers, thresholds) or is_strange)
+    for gap in gaps:
+        print(text.safe(gap.text(given.lang)))
+    return status
 
 
 def show_rows(

@@ -138,8 +138,13 @@ def _reason(error: Exception) -> Sentence:
     if isinstance(error, UnicodeDecodeError):
         return say("door.no_utf8", place=error.start)
     if isinstance(error, json.JSONDecodeError):
-        return say("door.cut_at", line=error.lineno, column=error.colno)
+        return say("door.cut_at", line=error.lineno, column=error.colno, byte=_byte(error))
     return reason_of(error)
+
+
+def _byte(error: json.JSONDecodeError) -> int:
+    """Return the byte of a file at which its JSON ends or is wrong."""
+    return len(error.doc[: error.pos].encode("utf-8", "surrogatepass"))
 
 
 class Sieve:

@@ -204,7 +204,7 @@ def test_a_monitor_without_rows_says_so(tmp_path, capsys):
     with open(file.path, "r+b") as cut:
         cut.truncate(len(cut.readline()))
     for language, said in (("en", "0 steps, the newest is none"), ("zh", "还没有步")):
-        assert main(["watch", str(tmp_path), "--lang", language]) == 0
+        assert main(["watch", str(tmp_path), "--lang", language]) == 2
         assert capsys.readouterr().out.splitlines()[0] == said
 
 

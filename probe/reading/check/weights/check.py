@@ -35,6 +35,18 @@ from probe.store import file_names
 
 #: bytes of a parameter that is held as a whole: to look at its rows
 _WHOLE = 50_000_000
+Weights = dict[str, Weight]
+#: the first part of the names of an optimizer's states, and the names of its numbers
+_STATE = re.compile(
+    r"(moments?\d?|adam_[mv]|exp_avg(_sq)?|accum(ulation)?|stat|velocity|mean_square|mean_gradient|linear|"
+    r"optimizer|state|hidden_state|.*_(m|v|moment\d?))\."
+)
+_NUMBERS = re.compile(
+    r"(global_step|learning_rate|beta[12]_power|weight_decay|momentum|loss_scale|scale_sense|current_iterator_step|"
+    r"last_overflow_iterator_step|step_num|epoch_num|learning_rate_group_\d+)$"
+)
+#: a part of the differences has a line of its own
+_LINES = 18
 
 
 class Distance(NamedTuple):
@@ -60,33 +72,37 @@ def aligned(
         if not size:
             return
         yield left[:size], right[:size]
-        left, right, most = left[size:], right[size:], most - size
+        left = left[size:]
+        right = right[size:]
+        most = most - size
 
 
 def distance(a: Weight, b: Weight, most: int = -1) -> Distance:
     """Return the distance of two parameters whose elements can be read, of the first ``most`` ones; -1 for all."""
     if a.pieces is None or b.pieces is None:
         raise ValueError("only the checksums of a parameter are known")
-    others, first, place = 0, -1, 0
+    others = 0
+    first = -1
+    place = 0
     values: tuple[float | complex, float | complex] = (0.0, 0.0)
     largest = square = norm = 0.0
     for x, y in aligned(a.pieces(), b.pieces(), most):
         wide = np.complex128 if "c" in (x.dtype.kind, y.dtype.kind) else np.float64
-        left, right = x.astype(wide), y.astype(wide)
+        left = x.astype(wide)
+        right = y.astype(wide)
         with np.errstate(all="ignore"):
             other = (left != right) & ~(np.isnan(left) & np.isnan(right))
             gap = np.where(other, np.abs(left - right), 0.0)
         found = int(np.count_nonzero(other))
         if found and first < 0:
             at = int(np.argmax(other))
-            first, values = place + at, (left[at].item(), right[at].item())
+            first = place + at
+            values = (left[at].item(), right[at].item())
         others += found
         largest = float(np.fmax(largest, gap.max())) if not np.isnan(gap).any() else float("nan")
         with np.errstate(all="ignore"):
-            square, norm = (
-                square + float((gap * gap).sum()),
-                norm + float((np.abs(left) ** 2).sum()),
-            )
+            square = square + float((gap * gap).sum())
+            norm = norm + float((np.abs(left) ** 2).sum())
         place += x.size
     return Distance(
         others,
@@ -133,7 +149,8 @@ def order(a: Weight, b: Weight) -> Sentence:
             if is_turned and a.shape != b.shape
             else say("check.other_order")
         )
-    left, right = _bits(a), _bits(b)
+    left = _bits(a)
+    right = _bits(b)
     if left.ndim > 1 and np.array_equal(left.T, right):
         return say("check.transposed")
     if left.ndim > 1 and left.shape == right.shape:
@@ -151,20 +168,6 @@ def order(a: Weight, b: Weight) -> Sentence:
 def _bits(weight: Weight) -> Array:
     array = weight.array()
     return array.view(f"u{min(array.dtype.itemsize, 8)}") if array.dtype.kind != "c" else array
-
-
-Weights = dict[str, Weight]
-#: the first part of the names of an optimizer's states, and the names of its numbers
-_STATE = re.compile(
-    r"(moments?\d?|adam_[mv]|exp_avg(_sq)?|accum(ulation)?|stat|velocity|mean_square|mean_gradient|linear|"
-    r"optimizer|state|hidden_state|.*_(m|v|moment\d?))\."
-)
-_NUMBERS = re.compile(
-    r"(global_step|learning_rate|beta[12]_power|weight_decay|momentum|loss_scale|scale_sense|current_iterator_step|"
-    r"last_overflow_iterator_step|step_num|epoch_num|learning_rate_group_\d+)$"
-)
-#: a part of the differences has a line of its own
-_LINES = 18
 
 
 def read_weights(path: str) -> Weights:
@@ -273,7 +276,8 @@ class WeightCheck:
         if not other:
             return
         name, x, y = other[0]
-        count, rounded = sum(_rounded(one, two) for _, one, two in other), NOTHING
+        count = sum(_rounded(one, two) for _, one, two in other)
+        rounded = NOTHING
         if count:
             rounded = (
                 say("check.some_rounded", count=count)
@@ -380,7 +384,8 @@ def read_dumped(path: str) -> dict[str, Weight]:
     folder = find_folders(path)[0]
     found: dict[str, Weight] = {}
     for name, entry in Dump(folder).data.items():
-        own, parts = entry_name.parse(name), entry if isinstance(entry, dict) else {}
+        own = entry_name.parse(name)
+        parts = entry if isinstance(entry, dict) else {}
         is_first = own[-2:] == (0, FORWARD) and own.kind == CELL and own.path
         sides = [(own.path, parts.get("parameters"))] if is_first else []
         for cell, parameters in [*sides, ("", parts.get("model_parameters"))]:
@@ -396,7 +401,9 @@ def read_dumped(path: str) -> dict[str, Weight]:
 def _weight(folder: str, record: Any) -> Weight | None:
     if not isinstance(record, dict) or not isinstance(record.get("shape"), list):
         return None
-    dtype, shape, name = str(record.get("dtype")), tuple(record["shape"]), array_name(record)
+    dtype = str(record.get("dtype"))
+    shape = tuple(record["shape"])
+    name = array_name(record)
     if name:
         return Weight(
             dtype, shape, partial(_pieces, os.path.join(folder, file_names.ARRAYS, name), dtype)

@@ -37,12 +37,34 @@ from probe.reading.check.weights.weight import (
 )
 from probe.reading.dumps.load import ArrayHeader, array_header
 
-_VARINT, _LENGTH = 0, 2
+_VARINT = 0
+_LENGTH = 2
 #: MindSpore writes this and ten bytes at the end, with crc_check
-_CHECKSUM, _CHECKSUM_SIZE = b"crc_num", 17
+_CHECKSUM = b"crc_num"
+_CHECKSUM_SIZE = 17
 _LONGEST_NAME = 10_000
 #: values that are no tensors: texts
 _TEXT = "str"
+_LONGEST_HEADER = 100_000_000
+#: dtype of safetensors -> MindSpore's word
+_WORDS = {
+    "F64": "Float64", "F32": "Float32", "F16": "Float16", "BF16": "BFloat16", "I64": "Int64", "I32": "Int32",
+    "I16": "Int16", "I8": "Int8", "U64": "UInt64", "U32": "UInt32", "U16": "UInt16", "U8": "UInt8", "BOOL": "Bool",
+    "F8_E4M3": "Float8E4M3FN", "F8_E5M2": "Float8E5M2", "C64": "Complex64",
+}  # fmt: skip
+_BROKEN = (
+    OSError,
+    ValueError,
+    EOFError,
+    KeyError,
+    SyntaxError,
+    NotImplementedError,
+    RuntimeError,
+    zipfile.BadZipFile,
+    zlib.error,
+    MemoryError,
+)
+Reader = Callable[[str], dict[str, Weight]]
 
 
 class _Broken(Exception):
@@ -51,7 +73,8 @@ class _Broken(Exception):
 
 class _Value:
     def __init__(self) -> None:
-        self.name, self.dtype = "", ""
+        self.name = ""
+        self.dtype = ""
         self.dims: list[int] = []
         self.part = (0, 0)
 
@@ -96,7 +119,8 @@ def _at_checksum(file: BinaryIO, size: int) -> bool:
 
 
 def _value(file: BinaryIO, end: int) -> _Value:
-    value, inner = _Value(), end
+    value = _Value()
+    inner = end
     while file.tell() < end:
         field, stop = _field(file, end)
         if field == (1, _LENGTH):
@@ -131,7 +155,8 @@ def _tensor_field(file: BinaryIO, end: int, value: _Value) -> None:
 def _field(file: BinaryIO, end: int) -> tuple[tuple[int, int], int]:
     """Return the number and kind of a field, and where it ends; of a number its value."""
     key = _varint(file)
-    number, kind = key >> 3, key & 7
+    number = key >> 3
+    kind = key & 7
     if kind == _VARINT:
         return (number, kind), _varint(file)
     if kind != _LENGTH:
@@ -162,27 +187,6 @@ def _text(file: BinaryIO, stop: int) -> str:
     return file.read(length).decode("utf-8", "backslashreplace")
 
 
-_LONGEST_HEADER = 100_000_000
-#: dtype of safetensors -> MindSpore's word
-_WORDS = {
-    "F64": "Float64", "F32": "Float32", "F16": "Float16", "BF16": "BFloat16", "I64": "Int64", "I32": "Int32",
-    "I16": "Int16", "I8": "Int8", "U64": "UInt64", "U32": "UInt32", "U16": "UInt16", "U8": "UInt8", "BOOL": "Bool",
-    "F8_E4M3": "Float8E4M3FN", "F8_E5M2": "Float8E5M2", "C64": "Complex64",
-}  # fmt: skip
-_BROKEN = (
-    OSError,
-    ValueError,
-    EOFError,
-    KeyError,
-    SyntaxError,
-    NotImplementedError,
-    RuntimeError,
-    zipfile.BadZipFile,
-    zlib.error,
-    MemoryError,
-)
-
-
 def read_safetensors(path: str) -> dict[str, Weight]:
     """Return the parameters of a .safetensors by name; raise UsageError when it is cut, or none."""
     try:
@@ -207,10 +211,8 @@ def read_safetensors(path: str) -> dict[str, Weight]:
 
 def _in_safetensors(path: str, name: str, item: Any, base: int, size: int) -> Weight:
     item = item if isinstance(item, dict) else {}
-    word, places = (
-        _WORDS.get(str(item.get("dtype")), str(item.get("dtype"))),
-        item.get("data_offsets"),
-    )
+    word = _WORDS.get(str(item.get("dtype")), str(item.get("dtype")))
+    places = item.get("data_offsets")
     if (
         not isinstance(places, list)
         or len(places) != 2
@@ -280,7 +282,6 @@ def _turned(read: Callable[[], Iterator[Array]], shape: tuple[int, ...]) -> Iter
         yield np.concatenate(pieces).reshape(shape, order="F").ravel()
 
 
-Reader = Callable[[str], dict[str, Weight]]
 #: endings of checkpoints, for files whose content is cut, and for those that are missing
 _BY_ENDING: dict[str, Reader] = {
     ".ckpt": read_ckpt,

@@ -30,7 +30,9 @@ from probe.reading.dumps.torch_arrays import (
 )
 from probe.reading.dumps.torch_pickle import MemoryOrder, NotATensor
 
-_MOST_MEMBERS, _MOST_DESCRIPTION, _MOST_DEPTH = 1 << 20, 1 << 28, 100
+_MOST_MEMBERS = 1 << 20
+_MOST_DESCRIPTION = 1 << 28
+_MOST_DEPTH = 100
 #: dtype of torch -> MindSpore's word
 _WORDS = {
     **{word.lower(): word for word in DTYPES},
@@ -169,11 +171,14 @@ def _weight(file: BinaryIO, path: str, layout: MemoryOrder, archive: Archive) ->
     """Return one tensor; one that lies in order in its storage is read piece by piece."""
     word = _WORDS.get(layout.dtype, layout.dtype)
     dtype = numpy_dtype(word)
-    member, expected, is_plain = storage_of(layout, archive), 1, True
+    member = storage_of(layout, archive)
+    expected = 1
+    is_plain = True
     for length, stride in zip(reversed(layout.shape), reversed(layout.strides)):
         is_plain &= length == 1 or stride == expected
         expected *= length
-    size, start = expected * dtype.itemsize, layout.offset * dtype.itemsize
+    size = expected * dtype.itemsize
+    start = layout.offset * dtype.itemsize
     if not is_plain or archive.order == ">" or min(layout.shape, default=0) < 0:
         tensor_of(file, layout, archive, mapped=True)  # is refused now, if it does not fit
         return Weight(word, layout.shape, lambda: _loaded(path, layout, archive))

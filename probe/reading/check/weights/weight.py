@@ -59,7 +59,9 @@ class Weight(NamedTuple):
         """Return it with its checksums."""
         if self.crc or self.pieces is None:
             return self
-        crc, total, width = 0, 0, min(numpy_dtype(self.dtype).itemsize, 8)
+        crc = 0
+        total = 0
+        width = min(numpy_dtype(self.dtype).itemsize, 8)
         for piece in self.pieces():
             crc = zlib.crc32(piece.view(np.uint8).data, crc)
             total += int(

@@ -71,7 +71,8 @@ class Comparison(ComparisonResult):
         options: Options,
     ) -> None:
         super().__init__(paths, units, alone)
-        self._pairs, self._options = pairs, options
+        self._pairs = pairs
+        self._options = options
 
     @property
     def ok(self) -> bool:
@@ -187,8 +188,11 @@ def compare(
 
 def compare_runs(a: Side, b: Side, request: Request) -> Comparison:
     """Compare as ``compare`` does; a rule may fit no tensor here. Raise UsageError when nothing can be compared."""
-    run_a, run_b = _run(a), _run(b)
-    options, noise, choice = request.options, request.noise, (request.step, request.rank)
+    run_a = _run(a)
+    run_b = _run(b)
+    options = request.options
+    noise = request.noise
+    choice = (request.step, request.rank)
     for rule in [ToleranceRule(*rule) for rule in options.rules]:  # raises, if one cannot be read
         if rule.is_own and not options.distance:
             raise UsageError(say("error.rule_distance", rule=rule.text[1]))
@@ -223,7 +227,8 @@ def _run_units(
 ) -> list[UnitSummary]:
     from probe.reading.compare.answer.export import join_parts
 
-    rows, workers = request.rows, request.workers
+    rows = request.rows
+    workers = request.workers
     with contextlib.ExitStack() as stack:
         bases = {
             form: os.path.join(_scratch(stack, path, workers), form) for form, path in rows.items()
@@ -282,7 +287,8 @@ def pair_folders(
     run_a: Run, run_b: Run, step: str, rank: str
 ) -> tuple[list[tuple[DumpFolder, DumpFolder]], tuple[list[Any], list[Any]]]:
     """Return the pairs of folders, and the dumps of only one run; raise UsageError when nothing can be paired."""
-    left, right = folders(run_a, step, rank), folders(run_b, step, rank)
+    left = folders(run_a, step, rank)
+    right = folders(run_b, step, rank)
     several = [
         word
         for word in ("tree", "step", "rank")

@@ -31,12 +31,21 @@ COLUMNS = (
 _NUMBERS = frozenset((float, int, bool, type(None)))
 #: the end of a line of csv; nine digits tell all float32 apart
 _LINE = "%s,%s,%s,%.9g,%.9g,%s" + ",%.9g" * 8 + "\n"
+STATISTICS_COLUMNS = (
+    "NPU Name", "Bench Name", "NPU Dtype", "Bench Dtype", "NPU Tensor Shape", "Bench Tensor Shape",
+    "NPU Requires_grad", "Bench Requires_grad", "Max diff", "Min diff", "Mean diff", "L2norm diff",
+    "MaxRelativeErr", "MinRelativeErr", "MeanRelativeErr", "NormRelativeErr",
+    "NPU max", "NPU min", "NPU mean", "NPU l2norm", "Bench max", "Bench min", "Bench mean", "Bench l2norm",
+    "Requires_grad Consistent", "Result", "Err_message", "NPU_Stack_Info",
+)  # fmt: skip
+_NONE = "N/A"
 
 
 def _heads(comparing: JudgedPairs) -> Iterator[tuple[tuple[Any, ...], list[Slot]]]:
     """Yield the columns that all places of a pair share, and its places."""
     flow_a, flow_b = comparing.alignment.flows
-    step, rank = comparing.b.step, comparing.b.rank
+    step = comparing.b.step
+    rank = comparing.b.rank
     labels: dict[str | None, str | None] = {}
     for pair, slots in zip(comparing.pairs, comparing.slots):
         name_a = flow_a.names[pair.a] if pair.a != NONE else None
@@ -198,16 +207,6 @@ def join_parts(parts: list[str], form: str, path: str | os.PathLike[str]) -> Non
                 with open(part, "rb") as file:
                     shutil.copyfileobj(file, text.buffer)
                 os.remove(part)
-
-
-STATISTICS_COLUMNS = (
-    "NPU Name", "Bench Name", "NPU Dtype", "Bench Dtype", "NPU Tensor Shape", "Bench Tensor Shape",
-    "NPU Requires_grad", "Bench Requires_grad", "Max diff", "Min diff", "Mean diff", "L2norm diff",
-    "MaxRelativeErr", "MinRelativeErr", "MeanRelativeErr", "NormRelativeErr",
-    "NPU max", "NPU min", "NPU mean", "NPU l2norm", "Bench max", "Bench min", "Bench mean", "Bench l2norm",
-    "Requires_grad Consistent", "Result", "Err_message", "NPU_Stack_Info",
-)  # fmt: skip
-_NONE = "N/A"
 
 
 def rows(comparing: JudgedPairs) -> Iterator[tuple[Any, ...]]:

@@ -33,7 +33,9 @@ from probe.reading.dumps.values import NUMBERS, is_tensor, real
 
 #: how exactly one number is added to all elements
 _EXACT = 1e-4
-_CONTEXT, _ROAD, _SHOWN = 2, 8, 3
+_CONTEXT = 2
+_ROAD = 8
+_SHOWN = 3
 #: the first word of a place -> its sentence
 _PLACES = {
     "input": "compare.input", "output": "compare.output", "kwargs": "compare.argument",
@@ -47,7 +49,8 @@ class Describer:
     """Makes origins of findings; ``arrays`` is None where none may be read."""
 
     def __init__(self, graph: Graph, arrays: Arrays | None) -> None:
-        self._graph, self._arrays = graph, arrays
+        self._graph = graph
+        self._arrays = arrays
         nodes = range(len(graph.pairs))
         self._first_backward = next(
             (node for node in nodes if graph.parts(node).direction == BACKWARD), len(nodes)
@@ -55,12 +58,16 @@ class Describer:
 
     def origin(self, finding: Finding) -> Origin:
         """Return the origin with its Cell, lines of code and sentence."""
-        graph, node = self._graph, finding.node
-        dump, name = graph.dump(node), graph.name(node)
+        graph = self._graph
+        node = finding.node
+        dump = graph.dump(node)
+        name = graph.name(node)
         place = dump.on_disk(name, finding.place)
         if finding.parameter is not None:
-            name, place = finding.parameter[0], f"parameters.{finding.parameter[1]}"
-        call, parts = dump.get(name), entry_name.parse(name)
+            name = finding.parameter[0]
+            place = f"parameters.{finding.parameter[1]}"
+        call = dump.get(name)
+        parts = entry_name.parse(name)
         cell = (
             entry_name.cell_label(name)
             if graph.parts(node).kind in (CELL, GRADIENT) or finding.parameter
@@ -118,7 +125,8 @@ class Describer:
         )
 
     def _sentence(self, finding: Finding, slot: Slot | None) -> Sentence:  # noqa: PLR0911 (one line for each kind)
-        name, numbers = self._graph.name(finding.node), _numbers(slot)
+        name = self._graph.name(finding.node)
+        numbers = _numbers(slot)
         place = _place(self._graph.dump(finding.node).on_disk(name, finding.place))
         if finding.kind == Kind.PARAMETER and finding.parameter:
             return clauses(self._parameter(*finding.parameter, slot), self._order(slot))
@@ -126,7 +134,8 @@ class Describer:
             of_a, of_b = (
                 names or say("compare.none") for names in own_parameters.alone_names(self._graph)
             )
-            is_own, own_place = finding.place.startswith(own_parameters.OWN), _place(finding.place)
+            is_own = finding.place.startswith(own_parameters.OWN)
+            own_place = _place(finding.place)
             used = NOTHING if is_own else say("compare.own_used", name=name, place=own_place)
             return say("compare.own_parameters", left=of_a, right=of_b, used=used)
         if finding.kind == Kind.DATA:
@@ -237,14 +246,16 @@ class Describer:
         return say("compare.wiring", name=name, place=place, left=names[0], right=names[1])
 
     def _name_in_cell(self, node: int, side: int) -> Name:
-        flow, place = self._graph.alignment.flows[side], self._graph.pairs[node][:2][side]
+        flow = self._graph.alignment.flows[side]
+        place = self._graph.pairs[node][:2][side]
         cell = entry_name.cell_label(flow.cells[place]) if NONE not in (node, place) else None
         own = self._own_name(node, side)
         return say("compare.of", name=own, owner=cell) if cell else own
 
     def _maker(self, node: int, side: int) -> int:
         """Return the node that made the first input of a node, on one side; -1 for none."""
-        flow, place = self._graph.alignment.flows[side], self._graph.pairs[node][:2][side]
+        flow = self._graph.alignment.flows[side]
+        place = self._graph.pairs[node][:2][side]
         links = flow.links[place] if NONE not in (node, place) else ()
         return (
             self._graph.node_of(flow, links[0].producer)
@@ -263,10 +274,14 @@ class Describer:
         )
 
     def _calls(self, finding: Finding) -> Sentence:
-        graph, node, where = self._graph, finding.node, self._where(finding.node)
-        side, lacks = graph.side(node), self._without_gradient(finding)
+        graph = self._graph
+        node = finding.node
+        where = self._where(finding.node)
+        side = graph.side(node)
+        lacks = self._without_gradient(finding)
         if not graph.is_alone(node):
-            left, right = self._own_name(node, 0), self._own_name(node, 1)
+            left = self._own_name(node, 0)
+            right = self._own_name(node, 1)
             return say("compare.other_call", left=left, right=right, where=where, lacks=lacks)
         flow, place = graph.flow(node)
         partner = (graph.alignment.b_of, graph.alignment.a_of)[side]
@@ -281,7 +296,8 @@ class Describer:
 
     def _without_gradient(self, finding: Finding) -> Sentence:
         """Return that an operand gets no gradient on one side; nothing where no gradient is missing."""
-        graph, node = self._graph, finding.source
+        graph = self._graph
+        node = finding.source
         if node == NONE or graph.parts(node).direction != BACKWARD:
             return NOTHING
         slot = graph.slot(node, finding.place) if finding.place else None
@@ -417,13 +433,15 @@ def _place(place: str) -> Name:
 def _numbers(slot: Slot | None) -> Sentence:
     if slot is None or not is_tensor(slot.a) or not is_tensor(slot.b):
         return NOTHING
-    a, b = slot.a, slot.b
+    a = slot.a
+    b = slot.b
     parts = [
         say("compare.number", name=key, left=text.fact(a.get(key)), right=text.fact(b.get(key)))
         for key in NUMBERS
         if a.get(key) != b.get(key)
     ]
-    distance, known = slot.distance, NOTHING
+    distance = slot.distance
+    known = NOTHING
     if distance.rel_l2 is not None and distance.rel_l2 < 1e300:
         wording = "compare.rel_l2" if distance.exact else "compare.rel_l2_least"
         known = say(wording, distance=float(distance.rel_l2))
@@ -441,7 +459,8 @@ def update_sentence(
     graph: Graph, node: int, slot: Slot, change: Sentence, step: int | None
 ) -> Sentence:
     """Return the sentence about a place of an update; ``change`` is the call that changes gradients on one side."""
-    slots, name = graph.slots[node], graph.name(node)
+    slots = graph.slots[node]
+    name = graph.name(node)
     when = NOTHING if step is None else say("compare.in_step", step=step)
     if slot.place.startswith(UPDATE_NUMBERS):
         return _update_number(slots, slot, when, name)
@@ -496,7 +515,8 @@ def _missing_parameters(slots: list[Slot], slot: Slot, when: Sentence, name: str
         for item in slots
         if updates.is_missing(item) and is_tensor(item.a) == is_tensor(slot.a)
     ]
-    side, names = "AB"[int(is_tensor(slot.a))], [item.place[len(GRADIENTS) :] for item in missing]
+    side = "AB"[int(is_tensor(slot.a))]
+    names = [item.place[len(GRADIENTS) :] for item in missing]
     if len(names) == 1:
         return say("compare.missing", parameter=names[0], side=side, when=when, name=name)
     more = say("compare.more", more=len(names) - _SHOWN) if len(names) > _SHOWN else NOTHING

@@ -16,6 +16,21 @@ from probe.reading.dumps import text
 from probe.reading.dumps.entry_name import parse
 
 _LEAST_PAIRED = 0.5
+#: the sentence that stands for a rank that one side alone has
+RANK_ALONE = "compare.rank_alone"
+_ORIGINS = 5
+_CELLS = 5
+_NOTES = 3
+_SIDES = 4
+_RANKS = 4
+_LONG = 230
+_CASTS = 5
+#: how values agree -> the line about all values before the first origin
+_BEFORE = {
+    Verdict.BITS: "compare.bits_before",
+    Verdict.NUMBERS_EQUAL: "compare.numbers_before",
+    Verdict.CLOSE: "compare.close_before",
+}
 
 
 class ComparisonResult:
@@ -24,7 +39,9 @@ class ComparisonResult:
     def __init__(
         self, paths: tuple[str, str], units: list[UnitSummary], alone: tuple[list[Any], list[Any]]
     ) -> None:
-        self.paths, self.units, self.alone = paths, units, alone
+        self.paths = paths
+        self.units = units
+        self.alone = alone
         self.origins, self.later = first_origins(units)
 
     @property
@@ -172,18 +189,6 @@ class ComparisonResult:
                 for unit in self.units
             ],
         }
-
-
-#: the sentence that stands for a rank that one side alone has
-RANK_ALONE = "compare.rank_alone"
-_ORIGINS, _CELLS, _NOTES, _SIDES, _RANKS, _LONG, _CASTS = 5, 5, 3, 4, 4, 230, 5
-
-#: how values agree -> the line about all values before the first origin
-_BEFORE = {
-    Verdict.BITS: "compare.bits_before",
-    Verdict.NUMBERS_EQUAL: "compare.numbers_before",
-    Verdict.CLOSE: "compare.close_before",
-}
 
 
 def one_line(comparison: ComparisonResult, language: str = ENGLISH) -> str:

@@ -34,7 +34,9 @@ from probe.reading.dumps.folders import DumpFolder, DumpSource
 from probe.reading.dumps.values import is_tensor
 from probe.store import file_names
 
-_MOST_ORIGINS, _MOST_NAMES, _MOST_CELLS = 50, 50, 200
+_MOST_ORIGINS = 50
+_MOST_NAMES = 50
+_MOST_CELLS = 200
 #: so few roots within the tolerance explain a difference that has grown, if they are of these kinds: the rest is equal
 _FEW = 3
 _ROOTS = frozenset(
@@ -48,6 +50,8 @@ _ROOTS = frozenset(
         Kind.WIRING,
     )
 )
+#: keys of the header's "run" that name the place of a run, not its kind
+_PLACES = frozenset(("rank", "tool", "format", "host", "time", "pid"))
 
 
 def compare_unit(
@@ -105,15 +109,18 @@ def _compare(
 
 def noise_unit(folder_a: DumpFolder, folder_b: DumpFolder, options: Options) -> dict[str, float]:
     """Return how far each tensor of a dump is apart in two golden runs; raise UsageError when one cannot be read."""
-    a, b = Dump(folder_a), Dump(folder_b)
+    a = Dump(folder_a)
+    b = Dump(folder_b)
     try:
         with paused_gc():
             comparing = JudgedPairs(a, b, options)
             is_moved = "'perturbed'" in str((a.header.get("run"), b.header.get("run")))
-            flow, found = comparing.alignment.flows[0], []
+            flow = comparing.alignment.flows[0]
+            found = []
             for pair, slot in comparing.rows():
                 if is_tensor(slot.a) and slot.distance.rel_l2 is not None:
-                    name, (*_, api, _, direction) = flow.names[pair.a], flow.parts[pair.a]
+                    name = flow.names[pair.a]
+                    (*_, api, _, direction) = flow.parts[pair.a]
                     own = (
                         is_moved and slot.verdict == Verdict.NEAR_ZERO
                     )  # such a sum counts by its own size
@@ -137,7 +144,8 @@ def noise_unit(folder_a: DumpFolder, folder_b: DumpFolder, options: Options) -> 
 
 def _count(comparing: JudgedPairs) -> UnitCounts:
     flow_a, flow_b = comparing.alignment.flows
-    only_a, only_b = [], []
+    only_a = []
+    only_b = []
     hows: Counter[str] = Counter()
     verdicts: list[str] = []
     cells: dict[str, tuple[int, float]] = {}
@@ -177,7 +185,8 @@ def _find_origins(counts: UnitCounts, judged: JudgedPairs) -> UnitOrigins:
     if not counts.differs and (judged.divides or not changed):
         return UnitOrigins(updates=bool(judged.updates), settled=_is_settled(judged))
     graph = Graph(judged)
-    finder, describer = OriginFinder(graph), Describer(graph, judged.arrays)
+    finder = OriginFinder(graph)
+    describer = Describer(graph, judged.arrays)
     casts = Casts(graph)
     findings = casts.beyond(finder.origins())
     exact: tuple[Origin, ...] = ()
@@ -276,7 +285,8 @@ def _origins(describer: Describer, findings: list[Finding]) -> tuple[Origin, ...
 
 def _collectives(graph: Graph, findings: list[Finding]) -> list[Collective]:
     """Return the collectives in order, as other ranks have to know them."""
-    found, counts = [], Counter[tuple[str, str]]()
+    found = []
+    counts = Counter[tuple[str, str]]()
     blamed = {finding.node for finding in findings}
     for node in range(len(graph.pairs)):
         parts = graph.parts(node)
@@ -300,10 +310,6 @@ def _collectives(graph: Graph, findings: list[Finding]) -> list[Collective]:
     return found
 
 
-#: keys of the header's "run" that name the place of a run, not its kind
-_PLACES = frozenset(("rank", "tool", "format", "host", "time", "pid"))
-
-
 def _snapshot_lines(a: Dump, b: Dump) -> Sequence[Sentence | str]:
     """Return the first lines of ``probe check``, which is imported only where both runs have a snapshot."""
     folders = a.folder.path, b.folder.path
@@ -320,7 +326,8 @@ def header_differences(dump_a: Dump, dump_b: Dump) -> list[Sentence]:
         (key, dump_a.header.get(key), dump_b.header.get(key))
         for key in ("task", "level", "framework")
     ]
-    run_a, run_b = dump_a.header.get("run"), dump_b.header.get("run")
+    run_a = dump_a.header.get("run")
+    run_b = dump_b.header.get("run")
     if isinstance(run_a, dict) and isinstance(run_b, dict):
         kinds += [
             (key, run_a.get(key), run_b.get(key))

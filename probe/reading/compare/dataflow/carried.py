@@ -29,20 +29,26 @@ from probe.reading.dumps.updates import NUMBERS
 from probe.reading.dumps.values import is_tensor, tensors_in
 
 #: a difference of kernels is at most so large: HF32 has ten bits. Calls of one kind differ by no more than a factor
-_MOST, _ALIKE = 2e-3, 8.0
+_MOST = 2e-3
+_ALIKE = 8.0
 #: the last outputs whose excess is asked; so many calls of a kind have at least their typical difference
-_RECENT, _COMMON = 17, 0.8
+_RECENT = 17
+_COMMON = 0.8
 _PRODUCTS = re.compile(
     r"(?i)\w*(matmul|conv\d|convolution|dense|linear|einsum)\w*|b?mm|addmm|baddbmm|mv|dot"
 )
+#: so many calls in a row may do it otherwise
+_MOST_CALLS = 400
 
 
 class Carried:
     """Judges the places of all calls again, with the excess of what went in."""
 
     def __init__(self, judged: JudgedPairs) -> None:
-        self._judged, self._graph = judged, (graph := Nodes(judged, judged.slots))
-        self._noise, self._factor = judged.tolerances.net, NET_FACTOR * judged.tolerances.factor
+        self._judged = judged
+        self._graph = (graph := Nodes(judged, judged.slots))
+        self._noise = judged.tolerances.net
+        self._factor = NET_FACTOR * judged.tolerances.factor
         calls = [
             node
             for node in range(len(graph.pairs))
@@ -61,10 +67,8 @@ class Carried:
         self._walk(None)  # each difference that a kernel may make is let through and noted
         found = []
         for kind, seen in self._jumps.items():
-            typical, made = (
-                median(seen),
-                [self._graph.slots[node] for node, own in self._kinds.items() if own == kind],
-            )
+            typical = median(seen)
+            made = [self._graph.slots[node] for node, own in self._kinds.items() if own == kind]
             sizes = [
                 max((_size(slot) for slot in slots if not slot.is_input), default=0.0)
                 for slots in made
@@ -82,7 +86,9 @@ class Carried:
 
     def _walk(self, allowed: dict[str, float] | None) -> list[list[Slot]]:
         found = list(self._graph.slots)
-        self._known, self._excesses, self._worst = set[object](), list[float](), 1.0
+        self._known = set[object]()
+        self._excesses = list[float]()
+        self._worst = 1.0
         for node in self._kinds:
             found[node] = self._call(node, allowed)
         for node in (
@@ -94,7 +100,8 @@ class Carried:
 
     def _call(self, node: int, allowed: dict[str, float] | None) -> list[Slot]:
         # gradients are sums whose terms nothing tells: they have the excess of any call before
-        least, kind = self._worst if node >= self._first else 0.0, self._kinds[node]
+        least = self._worst if node >= self._first else 0.0
+        kind = self._kinds[node]
         slots = [
             self._eased(node, slot, least, True) if slot.is_input else slot
             for slot in self._graph.slots[node]
@@ -163,19 +170,17 @@ def _size(slot: Slot) -> float:
     return slot.distance.rel_l2 or 0.0
 
 
-#: so many calls in a row may do it otherwise
-_MOST_CALLS = 400
-
-
 class Rejoined:
     """Finds the calls between two points at which both sides have the same values."""
 
     def __init__(self, judged: JudgedPairs) -> None:
-        self._graph, self._tolerances = Graph(judged), judged.tolerances
+        self._graph = Graph(judged)
+        self._tolerances = judged.tolerances
 
     def find(self) -> list[int]:
         """Return the places in A of pairs that are no partners."""
-        graph, found = self._graph, set[int]()
+        graph = self._graph
+        found = set[int]()
         for node, off in enumerate(graph.off):
             if off and node not in found and self._is_call(node):
                 found |= self._reached(node)
@@ -198,7 +203,8 @@ class Rejoined:
         hard = [slot.place for slot in graph.slots[node] if slot.is_input and slot.verdict in HARD]
         if any(max(graph.producer_nodes(node, place)) == NONE for place in hard):
             return set()  # a parameter or a batch
-        found, waiting = {node}, [node] if self._is_other(node) else []
+        found = {node}
+        waiting = [node] if self._is_other(node) else []
         results: tuple[list[int], list[int]] = [], []  # calls that nothing uses, in A and B
         while waiting and len(found) < _MOST_CALLS:
             following = waiting.pop()
@@ -215,7 +221,8 @@ class Rejoined:
 
     def _are_equal(self, results: tuple[list[int], list[int]]) -> bool:
         """Return whether each value that no call uses has an equal one on the other side."""
-        graph, agrees = self._graph, self._tolerances.agrees
+        graph = self._graph
+        agrees = self._tolerances.agrees
         a, b = (
             [
                 (flow.names[at], x)

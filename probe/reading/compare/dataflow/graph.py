@@ -68,7 +68,8 @@ class Graph(Nodes):
         if (pair.a == NONE) == (pair.b == NONE):
             return False
         side = 0 if pair.b == NONE else 1
-        flow, place = self.alignment.flows[side], pair.b if side else pair.a
+        flow = self.alignment.flows[side]
+        place = pair.b if side else pair.a
         parts = flow.parts[place]
         if parts.kind == GRADIENT:
             own = flow.position.get(f"{parts.key}.{FORWARD}.0")
@@ -110,7 +111,8 @@ class Graph(Nodes):
 
     def _causes_in(self, side: int, place: int, node: int, whole: list[Cause]) -> list[Cause]:
         found: list[Cause] = []
-        flow, nodes = self.alignment.flows[side], self._nodes[side]
+        flow = self.alignment.flows[side]
+        nodes = self._nodes[side]
         parts = flow.parts[place]
         if parts.kind in (GRADIENT, CELL):
             inside = self._inside.get(
@@ -133,7 +135,8 @@ class Graph(Nodes):
         update = next(
             (node for node, off in enumerate(self.off) if off and self.is_update(node)), last
         )
-        unknown, given = self._has_unknown_cause, self._is_given_parameter
+        unknown = self._has_unknown_cause
+        given = self._is_given_parameter
         tainted = [
             (node > first and unknown(node)) or (node > update and given(node))
             for node in range(last)
@@ -221,7 +224,8 @@ class Graph(Nodes):
                     if soft[cause] != NONE and not self._ends_softly(
                         node, place, cause, soft[cause]
                     ):
-                        soft[node], changed = soft[cause], True
+                        soft[node] = soft[cause]
+                        changed = True
                         break
             if not changed:
                 break
@@ -249,7 +253,8 @@ class Graph(Nodes):
 
     def _is_soft(self, node: int) -> bool:
         """Return whether a node has a difference that may be harmless: an argument, a dtype, an added call."""
-        pair, direction = self.pairs[node], self.parts(node).direction
+        pair = self.pairs[node]
+        direction = self.parts(node).direction
         if (
             self.alignment.vocabulary.is_foreign
         ):  # two frameworks have other calls and dtypes; numbers alone tell
@@ -304,7 +309,8 @@ class Graph(Nodes):
 
 def _form_differs(slot: Slot, is_mixed: bool) -> bool:
     """Return whether two tensors have other shapes or, where a dump has several, other dtypes."""
-    a, b = slot.a, slot.b
+    a = slot.a
+    b = slot.b
     if type(a) is not dict or type(b) is not dict or "shape" not in a or "shape" not in b:
         return False
     if a["shape"] is not b["shape"] and a["shape"] != b["shape"]:

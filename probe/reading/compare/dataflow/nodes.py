@@ -19,8 +19,11 @@ class Nodes:
     """Nodes are pairs, or calls without a partner, in order; each has the places with their verdicts."""
 
     def __init__(self, judged: JudgedPairs, slots: list[list[Slot]]) -> None:
-        self.alignment, self.pairs, self.slots = judged.alignment, judged.pairs, slots
-        alignment, pairs = self.alignment, self.pairs
+        self.alignment = judged.alignment
+        self.pairs = judged.pairs
+        self.slots = slots
+        alignment = self.alignment
+        pairs = self.pairs
         self.dumps = judged.a, judged.b
         self._nodes = [[NONE] * len(flow.names) for flow in alignment.flows]
         for node, pair in enumerate(pairs):

@@ -19,6 +19,8 @@ _MEAN_ERROR = 4e-7
 _NORM_ERROR = 1e-6
 #: Max, Min, Mean, Norm
 _Numbers = tuple[Any, ...]
+#: makes a Distance in half of the time
+_new: Callable[..., Distance] = tuple.__new__
 
 
 class Distance(NamedTuple):
@@ -33,8 +35,6 @@ class Distance(NamedTuple):
     own: float | None = None
 
 
-#: makes a Distance in half of the time
-_new: Callable[..., Distance] = tuple.__new__
 SAME = Distance(0.0, 0.0)
 UNKNOWN = Distance(None, None)
 APART = Distance(_INF, _INF)

@@ -16,7 +16,8 @@ from typing import Any
 from probe.reading.dumps.entry_name import CELL, GRADIENT, EntryName, parse
 from probe.reading.dumps.flow import Flow
 
-PYTORCH, MINDSPORE = "pytorch", "mindspore"
+PYTORCH = "pytorch"
+MINDSPORE = "mindspore"
 _TABLES: dict[str, Any] = json.loads(
     (Path(__file__).parent / "words.json").read_text(encoding="utf-8")
 )

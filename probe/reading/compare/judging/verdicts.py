@@ -10,6 +10,9 @@ from typing import Any, NamedTuple
 from probe.reading.compare.distances.distance import Distance
 from probe.reading.dumps.values import is_tensor, plain
 
+#: parameters that the forward changes: they are recorded after it, as outputs are
+_STATE = re.compile(r"(^|\.)(moving|running)_(mean|var(iance)?)$")
+
 
 class Verdict:
     """The verdicts on a tensor. Plain values that are equal have none: ""."""
@@ -33,8 +36,6 @@ HARD = frozenset((Verdict.DIFFERS, Verdict.ONE_SIDE, Verdict.SHAPE))
 EQUAL = frozenset((Verdict.BITS, Verdict.NUMBERS_EQUAL))
 #: differences within the tolerance
 FAINT = frozenset((Verdict.CLOSE, Verdict.OTHER_BITS, Verdict.NEAR_ZERO))
-#: parameters that the forward changes: they are recorded after it, as outputs are
-_STATE = re.compile(r"(^|\.)(moving|running)_(mean|var(iance)?)$")
 
 
 class Slot(NamedTuple):

@@ -35,6 +35,11 @@ if TYPE_CHECKING:
     from probe.reading.compare.judging.judged_pairs import JudgedPairs
 
 _MOST = 20
+#: how exactly a factor is that of a number of ranks
+_EXACT = 2e-3
+#: kinds of origins of which a factor tells something
+_SCALED = (Kind.GRADIENT, Kind.OPTIMIZER, Kind.COMMUNICATION)
+_ADDS = ("add", "sub")
 
 
 class Blame(NamedTuple):
@@ -88,7 +93,8 @@ def _name_ranks(origins: Sequence[Origin], comparing: JudgedPairs, pair: LayoutP
 
 def _place(site: _Site, side: int, pair: LayoutPair) -> Place:
     """Return a tensor as its entry names it: gradients that enter an update stand there by their numbers."""
-    name, place = site.names[side] or "", site.slot.place if site.slot else ""
+    name = site.names[side] or ""
+    place = site.slot.place if site.slot else ""
     if place.startswith(GRADIENTS) and parse(name).kind == CELL:
         for entry in pair.entries(side, name)[:1]:
             names = parameter_names(entry)
@@ -100,11 +106,13 @@ def _place(site: _Site, side: int, pair: LayoutPair) -> Place:
 def _named(origin: Origin, site: _Site, pair: LayoutPair) -> Sentence:
     """Return the fault that the origin is, as far as the records tell."""
     side = int(len(pair.groups[1].ranks) > 1)
-    name, other = site.names[side], site.names[1 - side]
+    name = site.names[side]
+    other = site.names[1 - side]
     if site.slot is None or name is None or other is None:
         return NOTHING
     try:
-        entries, others = pair.entries(side, name), pair.entries(1 - side, other)
+        entries = pair.entries(side, name)
+        others = pair.entries(1 - side, other)
     except UsageError:  # the dump has gone since it was compared
         return NOTHING
     return fault(
@@ -139,7 +147,9 @@ def _site(origin: Origin, comparing: JudgedPairs) -> _Site:
 
 
 def _blame(site: _Site, side: int, records: Any, pair: LayoutPair, comparing: JudgedPairs) -> Blame:
-    name, group, letter = site.names[side], pair.groups[side], "AB"[side]
+    name = site.names[side]
+    group = pair.groups[side]
+    letter = "AB"[side]
     stage = pair.stage(side, name) if name else None
     if stage is None or len(group.ranks) == 1:
         return Blame([], NOTHING)
@@ -205,7 +215,8 @@ def _apart(
 ) -> list[int] | None:
     """Return the places of the ranks whose records make a tensor differ; None where that is not known."""
     sides = slot.a, slot.b
-    axis, whole = axis_between(own[0].get("shape"), sides[side].get("shape")), sides[1 - side]
+    axis = axis_between(own[0].get("shape"), sides[side].get("shape"))
+    whole = sides[1 - side]
     if axis == WHOLE:
         found = [place for place, record in enumerate(own) if not agree(record, whole)]
         return (
@@ -225,7 +236,8 @@ def _by_arrays(slot: Slot, side: int, axis: int, comparing: JudgedPairs) -> list
         return []
     try:
         both = comparing.arrays.parts(slot.a, slot.b)
-        own, other = both[side], both[1 - side]
+        own = both[side]
+        other = both[1 - side]
         enough = max(of_dtype(slot.a.get("dtype")), of_dtype(slot.b.get("dtype")))
         blocks = best_order(own, other, axis, rel_l2, enough)
         pieces = like_parts(joined(other, axis, blocks), own, axis, blocks)
@@ -241,7 +253,8 @@ def _by_arrays(slot: Slot, side: int, axis: int, comparing: JudgedPairs) -> list
 def _by_blocks(own: list[Record], other: list[Record], axis: int) -> list[int]:
     """Return the shards of those blocks that differ, where both sides have shards of the same blocks."""
     count = math.gcd(len(own), len(other))
-    size, other_size = len(own) // count, len(other) // count
+    size = len(own) // count
+    other_size = len(other) // count
     found: list[int] = []
     for block in range(count) if count > 1 else ():
         left = together(own[block * size : (block + 1) * size], axis)
@@ -269,13 +282,6 @@ def _by_bounds(own: list[Record], whole: Record) -> list[int]:
         elif any((real(record.get(key)) or 0) > (real(whole.get(key)) or 0) for key in COUNTS):
             found.append(place)
     return found
-
-
-#: how exactly a factor is that of a number of ranks
-_EXACT = 2e-3
-#: kinds of origins of which a factor tells something
-_SCALED = (Kind.GRADIENT, Kind.OPTIMIZER, Kind.COMMUNICATION)
-_ADDS = ("add", "sub")
 
 
 def fault(
@@ -321,7 +327,8 @@ def _factor(a: Any, b: Any) -> float | None:
         return None
     found = []
     for key in ("Norm", "Max", "Min"):
-        left, right = real(a.get(key)), real(b.get(key))
+        left = real(a.get(key))
+        right = real(b.get(key))
         if left is None or right is None or not math.isfinite(left) or not math.isfinite(right):
             return None
         if left:

@@ -43,8 +43,13 @@ from probe.reading.dumps.flow import content_key, is_constant, loose_key
 from probe.reading.dumps.values import Record, grouped, is_tensor, plain, real
 
 #: how exactly two ways to add up agree: sums in float64, and those of which the result is a float32
-_ROUNDING, _ROUNDING_32 = 1e-12, 1e-6
+_ROUNDING = 1e-12
+_ROUNDING_32 = 1e-6
 _SUMS = ("Mean", "Norm")
+#: Cells that communicate and compute nothing
+_REGION = re.compile(
+    r"(Copy|Reduce|Gather|Scatter)\w*(To|From)\w*Region|^All(Reduce|Gather)|^ReduceScatter"
+)
 
 
 def passed_on(data: Mapping[str, Any], side: Side) -> set[str]:
@@ -79,7 +84,9 @@ class Settling:
     def __init__(
         self, sides: tuple[Side, Side], number: int, unknown: list[str], theirs: Mapping[str, Any]
     ) -> None:
-        self._side, self._other, self._unknown_names = sides[number], sides[1 - number], unknown
+        self._side = sides[number]
+        self._other = sides[1 - number]
+        self._unknown_names = unknown
         self._theirs = theirs
         self._folders = [[folder.path for folder in stage] for stage in self._side.group.stages]
         self._measured: dict[Any, Record] = {}
@@ -243,7 +250,8 @@ def _rounding(record: Record) -> float:
 
 
 def _near(key: str, a: Record, b: Record, rounding: float) -> bool:
-    left, right = real(a.get(key)), real(b.get(key))
+    left = real(a.get(key))
+    right = real(b.get(key))
     if left is None or right is None:
         return left is right
     scale = max(
@@ -255,12 +263,6 @@ def _near(key: str, a: Record, b: Record, rounding: float) -> bool:
 def _some_agree(variants: list[tuple[Record, list[int]]], reference: Record | None) -> bool:
     found = {reference is not None and agree(record, reference) for record, _ in variants}
     return found == {True, False}
-
-
-#: Cells that communicate and compute nothing
-_REGION = re.compile(
-    r"(Copy|Reduce|Gather|Scatter)\w*(To|From)\w*Region|^All(Reduce|Gather)|^ReduceScatter"
-)
 
 
 class Combining:
@@ -323,7 +325,8 @@ class Combining:
 
     def _leave_out(self, number: int) -> None:
         """Find the collectives that only one layout needs, and the Cells that hold nothing else."""
-        side, out = self.sides[number], self.left_out[number]
+        side = self.sides[number]
+        out = self.left_out[number]
         inner = grouped((parent, name) for name, parent in side.construct.items() if parent)
         for name in side.data:
             parts = parse(name)
@@ -338,7 +341,8 @@ class Combining:
                 out.add(name)
 
     def _document(self, number: int, theirs: Mapping[str, Any]) -> Document:
-        side, out = self.sides[number], self.left_out[number]
+        side = self.sides[number]
+        out = self.left_out[number]
         combined = self._tensors and side.group.tp > 1
         settling = Settling(self.sides, number, self.open, theirs) if combined else None
         stored = [Stored((stage[0].path,)) for stage in side.group.stages]
@@ -365,16 +369,19 @@ class Combining:
 
     def _sizes(self, number: int, name: str) -> dict[str, Any]:
         """Return plain numbers that are a rank's part of a size, as the whole has them."""
-        side, other = self.sides[number], self.sides[1 - number]
+        side = self.sides[number]
+        other = self.sides[1 - number]
         if side.group.tp == 1:
             return {}
         own_values, theirs = (
             dict(values(half)) for half in (side.data[name], other.data[side.partners[name]])
         )
-        own_sizes, their_sizes = _lengths(own_values), _lengths(theirs)
+        own_sizes = _lengths(own_values)
+        their_sizes = _lengths(theirs)
         found: dict[str, Any] = {}
         for place, leaf in own_values.items():
-            own, their = plain(leaf), plain(theirs.get(place))
+            own = plain(leaf)
+            their = plain(theirs.get(place))
             is_length = (
                 type(own) is type(their) is int and own in own_sizes and their in their_sizes
             )

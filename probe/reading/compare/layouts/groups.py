@@ -26,6 +26,14 @@ from probe.reading.dumps.values import Record, grouped, is_tensor
 from probe.store import file_names as files
 from probe.store.file_names import Rank
 
+#: pairs of folders, and the labels of those that only one run has
+Pairs = tuple[list[tuple[DumpFolder, DumpFolder]], tuple[list[Any], list[Any]]]
+_SIZES = ("tp", "pp", "dp", "vpp")
+_AXES = ("tp", "dp", "pp")
+#: Megatron's order: neighbours in a tensor-parallel group have neighbouring ranks
+_ORDER = "tp-cp-ep-dp-pp"
+_HEAD = 1 << 16
+
 
 class LayoutPair:
     """The ranks of A and B that make one whole, read together; ``counts`` are numbers of ranks that share something."""
@@ -37,7 +45,10 @@ class LayoutPair:
         notes: list[Sentence],
         counts: Sequence[int] = (),
     ) -> None:
-        self.groups, self._mapping, self._notes, self.counts = groups, mapping, notes, counts
+        self.groups = groups
+        self._mapping = mapping
+        self._notes = notes
+        self.counts = counts
         self._made: dict[int, Document] = {}
         self._stages: list[Any] = [None, None]
 
@@ -96,15 +107,12 @@ class LayoutSource:
     """One side of a ``LayoutPair``: 0 for A, 1 for B."""
 
     def __init__(self, pair: LayoutPair, side: int) -> None:
-        self.pair, self.side = pair, side
+        self.pair = pair
+        self.side = side
 
     def read(self, folder: str) -> Document:
         """Read all ranks and put them together."""
         return self.pair.read(self.side)
-
-
-#: pairs of folders, and the labels of those that only one run has
-Pairs = tuple[list[tuple[DumpFolder, DumpFolder]], tuple[list[Any], list[Any]]]
 
 
 def layout_pairs(
@@ -163,9 +171,12 @@ def _layouts(runs: tuple[Run, Run], given: tuple[str, str]) -> tuple[Layout, Lay
 
 class _Pairing:
     def __init__(self, runs: tuple[Run, Run], layouts: tuple[Layout, Layout], mapping: Any) -> None:
-        self._runs, self._layouts, self._mapping = runs, layouts, mapping
+        self._runs = runs
+        self._layouts = layouts
+        self._mapping = mapping
         a, b = layouts
-        self._tp_equal, self._pp_equal = a.tp == b.tp, (a.pp, a.vpp) == (b.pp, b.vpp)
+        self._tp_equal = a.tp == b.tp
+        self._pp_equal = (a.pp, a.vpp) == (b.pp, b.vpp)
         if not self._pp_equal and max(a.vpp, b.vpp) > 1:
             raise UsageError(say("error.layout_chunks", vpp=max(a.vpp, b.vpp)))
         self._numbers = [rank_numbers(run.ranks) for run in runs]
@@ -236,7 +247,8 @@ class _Pairing:
         )
 
     def _group(self, side: int, ranks: dict[Rank, DumpFolder], tp: int, pp: int, dp: int) -> Group:
-        layout, numbers = self._layouts[side], self._numbers[side]
+        layout = self._layouts[side]
+        numbers = self._numbers[side]
         tps = [tp] if self._tp_equal else range(layout.tp)
         pps = [pp] if self._pp_equal else range(layout.pp)
         return Group(
@@ -255,13 +267,6 @@ def _label(group: Group) -> Rank:
     if ranks == list(range(ranks[0], ranks[0] + len(ranks))):
         return f"{ranks[0]}-{ranks[-1]}"
     return ",".join(map(str, ranks))
-
-
-_SIZES = ("tp", "pp", "dp", "vpp")
-_AXES = ("tp", "dp", "pp")
-#: Megatron's order: neighbours in a tensor-parallel group have neighbouring ranks
-_ORDER = "tp-cp-ep-dp-pp"
-_HEAD = 1 << 16
 
 
 class Layout(NamedTuple):
@@ -286,7 +291,8 @@ class Layout(NamedTuple):
 
     def rank(self, **places: int) -> int:
         """Return the rank at a place: tp=1, dp=0, pp=0."""
-        found, stride = 0, 1
+        found = 0
+        stride = 1
         for axis in self.order:
             found += stride * places[axis]
             stride *= max(getattr(self, axis), 1)

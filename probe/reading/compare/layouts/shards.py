@@ -32,6 +32,11 @@ ODD = -2
 ALONE = -3
 _KEPT = ("type", "dtype", "requires_grad")
 _NOT_COUNTS = frozenset((*_KEPT, "shape", "Max", "Min", "Mean", "Norm", "md5", "data_name"))
+#: the axis of a tensor of which ranks have parts, or terms of a sum, as their layouts tell
+GRID = -4
+_LAYOUT = re.compile(r'^ +"layout": (\{.*\}),?$', re.MULTILINE)
+_SHARD = re.compile(r"^Shard\((-?\d+)\)$")
+_STAGES = ("pp", "stage", "pipe")
 
 
 class Shards:
@@ -44,7 +49,9 @@ class Shards:
     __slots__ = ("axis", "record", "same", "variants", "length", "_sums", "_counts")
 
     def __init__(self, record: Record, axis: int) -> None:
-        self.axis, self.record, self.same = axis, record, True
+        self.axis = axis
+        self.record = record
+        self.same = True
         #: of a whole tensor on whose records ranks disagree: each record with its ranks
         self.variants: list[tuple[Record, list[int]]] | None = None
         self._counts: dict[str, Any] | None = None
@@ -57,7 +64,8 @@ class Shards:
     def add(self, record: Record | None, rank: int) -> None:
         """Add the record of a further rank, by its place in its group; None where it has none."""
         if record is None or not self._is_like(record):
-            self.axis, self.same = ODD, False
+            self.axis = ODD
+            self.same = False
         elif self.axis == WHOLE:
             self._compare(record, rank)
         else:
@@ -74,7 +82,8 @@ class Shards:
         if self.variants is None:
             if agree(self.record, record):
                 return
-            self.variants, self.same = [(self.record, list(range(rank)))], False
+            self.variants = [(self.record, list(range(rank)))]
+            self.same = False
         for other, ranks in self.variants:
             if agree(other, record):
                 ranks.append(rank)
@@ -82,7 +91,8 @@ class Shards:
         self.variants.append((record, [rank]))
 
     def _add_up(self, record: Record) -> None:
-        sums, shape = self._sums, record["shape"]
+        sums = self._sums
+        shape = record["shape"]
         assert sums is not None
         self.length += shape[self.axis]
         for key, value in record.items():
@@ -94,7 +104,8 @@ class Shards:
             return
         sums[0] = _extreme(sums[0], record.get("Max"), max)
         sums[1] = _extreme(sums[1], record.get("Min"), min)
-        mean, norm = record.get("Mean"), record.get("Norm")
+        mean = record.get("Mean")
+        norm = record.get("Norm")
         try:
             sums[2] = None if mean is None or sums[2] is None else sums[2] + mean * count
             sums[4] = None if norm is None or sums[4] is None else math.hypot(sums[4], norm)
@@ -109,7 +120,8 @@ class Shards:
 
     def whole(self, folders: Sequence[str]) -> Record:
         """Return the record of the tensor that the parts make."""
-        sums, shape = self._sums, list(self.record["shape"])
+        sums = self._sums
+        shape = list(self.record["shape"])
         assert sums is not None
         shape[self.axis] = self.length
         total = sums[3]
@@ -191,13 +203,6 @@ def not_combined(record: Record, reason: str) -> Record:
     }
 
 
-#: the axis of a tensor of which ranks have parts, or terms of a sum, as their layouts tell
-GRID = -4
-_LAYOUT = re.compile(r'^ +"layout": (\{.*\}),?$', re.MULTILINE)
-_SHARD = re.compile(r"^Shard\((-?\d+)\)$")
-_STAGES = ("pp", "stage", "pipe")
-
-
 def recorded_layout(folder: DumpFolder) -> dict[str, Any] | None:
     """Return the sizes of the groups that the records of a dump name; None where they name none.
 
@@ -216,7 +221,8 @@ def recorded_layout(folder: DumpFolder) -> dict[str, Any] | None:
             layout = json.loads(text)
         except ValueError:
             continue
-        mesh, placements = layout.get("mesh"), layout.get("placements")
+        mesh = layout.get("mesh")
+        placements = layout.get("placements")
         if isinstance(mesh, dict) and isinstance(placements, list) and len(mesh) == len(placements):
             axes.update(mesh)
             split.update(
@@ -239,7 +245,8 @@ def has_placements(record: Mapping[str, Any]) -> bool:
     layout = record.get("layout")
     if not isinstance(layout, dict):
         return False
-    placements, place = layout.get("placements"), layout.get("coordinate")
+    placements = layout.get("placements")
+    place = layout.get("coordinate")
     return (
         isinstance(placements, list)
         and isinstance(place, list)

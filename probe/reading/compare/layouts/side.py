@@ -28,7 +28,12 @@ from probe.store import file_names
 
 #: entries begin at lines that are indented by two, as recorders write them
 _ENTRY = re.compile(r'^  ("(?:[^"\\\n]|\\.)*"): ', re.MULTILINE)
-_DATA, _END = '\n "data": {\n', "\n }"
+_DATA = '\n "data": {\n'
+_END = "\n }"
+#: parts of an entry that a call is given
+GIVEN = ("input", "kwargs", "parameters")
+#: parameters that the forward changes, on each rank by its own data
+MOVING = re.compile(r"(^|\.)moving_(mean|variance)$")
 
 
 def read_entries(
@@ -76,10 +81,6 @@ def _text(folder: DumpFolder) -> str:
             return file.read()
     except (OSError, ValueError):
         return ""
-
-
-#: parts of an entry that a call is given
-GIVEN = ("input", "kwargs", "parameters")
 
 
 def values(entry: Any) -> Iterator[Leaf]:
@@ -133,10 +134,6 @@ def _with(part: Any, above: str, other: Mapping[str, Any], depth: int = MAX_DEPT
     if type(part) is dict:
         return {key: _with(item, f"{start}{key}", other, depth - 1) for key, item in part.items()}
     return part
-
-
-#: parameters that the forward changes, on each rank by its own data
-MOVING = re.compile(r"(^|\.)moving_(mean|variance)$")
 
 
 class Group(NamedTuple):
@@ -204,7 +201,8 @@ class Side:
                 planned[place] = Shards(
                     leaf, ALONE
                 )  # of a list that has fewer tensors there: one for each rank
-        self.shards[name], self._plain[name] = planned, rest
+        self.shards[name] = planned
+        self._plain[name] = rest
 
     def find_outside(self, flow: Flow) -> None:
         """Find in the first ranks inputs that are parameters or data: integers from outside, and the first input."""

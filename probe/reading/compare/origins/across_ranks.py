@@ -26,6 +26,16 @@ from probe.store.file_names import Rank
 
 #: how tensors, calls and Cells are counted
 Counts = dict[str, int]
+_MOST = 100
+_FEW = 3
+_LATE = (Kind.CALLS, Kind.ARGUMENT, Kind.COMMUNICATION)
+#: the kinds that count after a step in which kernels round in another way: its update has changed all values
+_CHANGES = frozenset((Kind.ARGUMENT, Kind.CALLS, Kind.DATA, Kind.OPTIMIZER, Kind.WIRING))
+#: the cause of parameters that differ in the next step, as far as it is known: without and with the entry of the update
+_LEFT = "compare.optimizer", "compare.optimizer_state"
+WHY = "the two sides take it from two calls of the step before"
+#: content that more calls of a step have made is no evidence
+_COMMON = 8
 
 
 class Collective(NamedTuple):
@@ -108,14 +118,6 @@ class UnitSummary:
     origins: UnitOrigins = UnitOrigins()  # noqa: RUF009
 
 
-_MOST, _FEW = 100, 3
-_LATE = (Kind.CALLS, Kind.ARGUMENT, Kind.COMMUNICATION)
-#: the kinds that count after a step in which kernels round in another way: its update has changed all values
-_CHANGES = frozenset((Kind.ARGUMENT, Kind.CALLS, Kind.DATA, Kind.OPTIMIZER, Kind.WIRING))
-#: the cause of parameters that differ in the next step, as far as it is known: without and with the entry of the update
-_LEFT = "compare.optimizer", "compare.optimizer_state"
-
-
 def first_origins(units: Sequence[UnitSummary]) -> tuple[list[Origin], list[Origin]]:
     """Return the origins of all steps and ranks in order, and those that may follow from them."""
     origins: list[Origin] = []
@@ -132,7 +134,8 @@ def first_origins(units: Sequence[UnitSummary]) -> tuple[list[Origin], list[Orig
                 unit.step != step and unit.counts.kernels
                 for unit in units[: units.index(of_step[0])]
             ):
-                own, follows = [origin for origin in own if origin.kind in _CHANGES], []
+                own = [origin for origin in own if origin.kind in _CHANGES]
+                follows = []
             own = [_since(origin, units) for origin in own or follows[:1]]
             origins += _from_step_before(own, before, of_step)
             later += follows
@@ -256,11 +259,6 @@ def _of_lines(origins: list[Origin]) -> list[Origin]:
     return list(found.values())
 
 
-WHY = "the two sides take it from two calls of the step before"
-#: content that more calls of a step have made is no evidence
-_COMMON = 8
-
-
 def given(slot: Slot | None) -> tuple[Any, ...]:
     """Return the content of a value in A and in B; a constant tells nothing of who made it."""
     if slot is None or not is_tensor(slot.a) or not is_tensor(slot.b):
@@ -325,7 +323,8 @@ def _name_makers(origins: Sequence[Origin], pair: tuple[DumpFolder, DumpFolder])
             [origin.said] if origin.said.key == "compare.outside" else origin.said.facts["parts"]
         )
         facts = {key: parts[0].facts[key] for key in ("name", "place", "numbers")}
-        origin.kind, origin.why = Kind.WIRING, WHY
+        origin.kind = Kind.WIRING
+        origin.why = WHY
         origin.said = clauses(say("compare.step_link", **facts, left=left, right=right), *parts[1:])
 
 

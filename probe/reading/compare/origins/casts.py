@@ -17,14 +17,17 @@ from probe.reading.dumps.values import is_tensor
 
 #: a call adds a difference of its own if its outputs are so many times as far apart as its inputs; the least part of
 #: the calls that give half precision in a run of mixed precision, where casts do not count
-_GROWN, _MIXED = 10.0, 0.25
+_GROWN = 10.0
+_MIXED = 0.25
 
 
 class Casts:
     """The casts of the side of mixed precision; ``side`` is None for a single cast or layer, a change as any other."""
 
     def __init__(self, graph: Graph) -> None:
-        self._graph, flows, entry = graph, graph.alignment.flows, graph.alignment.entry
+        self._graph = graph
+        flows = graph.alignment.flows
+        entry = graph.alignment.entry
         sizes = [{size_of(dtype) for dtype in flow.dtypes} - {0} for flow in flows]
         has_half = [min(found, default=4) <= 2 for found in sizes]
         has_wide = [max(found, default=0) > 2 for found in sizes]
@@ -86,7 +89,9 @@ class Casts:
         """Return where half enters, and by how much more the next values differ ("adds"): those that add most first."""
         if self.side is None:
             return []
-        graph, found, flow = self._graph, [], self._graph.alignment.flows[self.side]
+        graph = self._graph
+        found = []
+        flow = self._graph.alignment.flows[self.side]
         nodes = [graph.node_of(flow, place) for place in range(len(flow.names))]
         for place in (place for place, parts in enumerate(flow.parts) if _is_call(parts)):
             change = change_of(graph.dumps[self.side], flow.names[place])

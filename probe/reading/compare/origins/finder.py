@@ -24,11 +24,29 @@ from probe.reading.dumps.updates import NUMBERS
 from probe.reading.dumps.values import is_tensor
 
 #: so many calls in a row may be more on one side, and so many in a part of the net
-_CHAIN, _PART = 16, 400
+_CHAIN = 16
+_PART = 400
 #: Mean and Norm of equal values may be so far apart: they are summed in another order at another address
 _SUMMED = 5e-7
 #: two calls for one thing, as einsum and matmul, differ by less than this part of the tolerance
 _ROUNDED = 0.2
+#: an output may differ by this many times the greatest difference of the inputs
+_GROWN = 10.0
+#: the names of changes of the call itself
+_OWN = {
+    Kind.CALLS: "another call stands at its place",
+    Kind.WIRING: "its input comes from another call",
+}
+_CHANGED = "all before it agrees in bits, the call or its argument is another one, its result has other bits"
+_INSERTED = "all before it agrees in bits, one side lacks it, its result has other bits"
+_LACKS = frozenset((table.LACKING.why, table.MISSING.why))
+#: kinds of which one finding stands for all elements of a list that a call is given
+_IN_LISTS = (Kind.ARGUMENT, Kind.WIRING, Kind.DATA, Kind.OUTSIDE, Kind.COMPUTATION)
+_PLAINLY = "the first difference; no rule tells its cause"
+PARAMETERS = ("parameters.", "model_parameters.")
+#: the inputs of BatchNorm that it changes -> which of the Cell's moving statistics they are
+_MOVING_PLACES = {"input.3": 0, "input.4": 1}
+_NORMAL = re.compile(r"batch_?norm", re.IGNORECASE)
 
 
 def changed_calls(graph: Graph) -> Iterator[int]:
@@ -102,7 +120,8 @@ def alone_after(graph: Graph, node: int) -> set[int]:
     if not graph.is_alone(node):
         return set()
     flow, place = graph.flow(node)
-    found, waiting = {node}, [place]
+    found = {node}
+    waiting = [place]
     while waiting and len(found) < _PART:
         for user in flow.used_by.get(waiting.pop(), ()):
             after = graph.node_of(flow, user)
@@ -110,25 +129,6 @@ def alone_after(graph: Graph, node: int) -> set[int]:
                 found.add(after)
                 waiting.append(user)
     return found - {node}
-
-
-#: an output may differ by this many times the greatest difference of the inputs
-_GROWN = 10.0
-#: the names of changes of the call itself
-_OWN = {
-    Kind.CALLS: "another call stands at its place",
-    Kind.WIRING: "its input comes from another call",
-}
-_CHANGED = "all before it agrees in bits, the call or its argument is another one, its result has other bits"
-_INSERTED = "all before it agrees in bits, one side lacks it, its result has other bits"
-_LACKS = frozenset((table.LACKING.why, table.MISSING.why))
-#: kinds of which one finding stands for all elements of a list that a call is given
-_IN_LISTS = (Kind.ARGUMENT, Kind.WIRING, Kind.DATA, Kind.OUTSIDE, Kind.COMPUTATION)
-_PLAINLY = "the first difference; no rule tells its cause"
-PARAMETERS = ("parameters.", "model_parameters.")
-#: the inputs of BatchNorm that it changes -> which of the Cell's moving statistics they are
-_MOVING_PLACES = {"input.3": 0, "input.4": 1}
-_NORMAL = re.compile(r"batch_?norm", re.IGNORECASE)
 
 
 class Finding(NamedTuple):
@@ -286,7 +286,8 @@ class OriginFinder:
 
     def _call(self, node: int, outputs: list[Slot]) -> Iterator[Finding]:
         """Yield the origin of outputs that differ though the inputs agree."""
-        graph, parts = self._graph, self._graph.parts(node)
+        graph = self._graph
+        parts = self._graph.parts(node)
         facts = table.CallFacts(
             carried=bool(outputs) and self._is_carried(node, outputs),
             argument=any(
@@ -362,10 +363,8 @@ class OriginFinder:
         if own_parameters.is_own_alone(slot):
             yield self._own_parameter(node, slot)
             return
-        producers, alone = (
-            graph.producer_nodes(node, slot.place),
-            graph.alone_producers(node, slot.place),
-        )
+        producers = graph.producer_nodes(node, slot.place)
+        alone = graph.alone_producers(node, slot.place)
         same = producers[0] == producers[1] and producers[0] != NONE
         moving = self._moving(node, slot.place) if max(producers) == NONE else None
         parameter = moving or self._parameter(node, slot)
@@ -421,7 +420,8 @@ class OriginFinder:
         if str(record.get("dtype")).startswith(("Int", "UInt")):
             return True
         contents = {content_key(side) for side in (slot.a, slot.b) if is_tensor(side)} - {None}
-        first, others = self._batch[:1], self._batch[1:]
+        first = self._batch[:1]
+        others = self._batch[1:]
         if not contents.isdisjoint(map(content_key, first)):
             return True
         if _samples(record) not in {_samples(given) for given in first} - {0, 1}:

@@ -15,6 +15,23 @@ from probe.reading.dumps.entry_name import EntryName
 from probe.reading.dumps.flow import Frame
 from probe.store.file_names import Rank
 
+_RANDOM = re.compile(
+    r"^(alpha_)?(feature_)?dropout\d?d?(_ext)?$|^(standard_)?(rand|normal|uniform|bernoulli|multinomial|poisson|gamma|"
+    r"laplace|shuffle|exponential|cauchy|geometric|gumbel|random)|^(standard)(normal|laplace)$",
+    re.IGNORECASE,
+)
+#: Primitives that communicate. Others begin like them and do not: ReduceMean, GatherD, BroadcastTo
+_COLLECTIVE = re.compile(
+    r"(?:inner_?comm_?|dist_?comm_?)?(?:all_?reduce|all_?gather(?:v|_into_tensor)?|reduce_?scatter(?:v|_tensor)?|"
+    r"broadcast|all_?to_?all\w*|reduce|send|i_?send|recv|receive|i_?recv|barrier|batch_?isend_?irecv|"
+    r"collective_?gather|collective_?scatter|neighbor_?exchange\w*|_?mirror\w*)",
+    re.IGNORECASE,
+)
+_JSON_KEYS = (
+    "kind", "name", "place", "cell", "step", "rank", "sentence", "stack", "file", "line", "source", "rel_l2", "more",
+    "ranks", "why",
+)  # fmt: skip
+
 
 class Kind:
     """The kinds of origins."""
@@ -30,25 +47,6 @@ class Kind:
     GRADIENT = "gradient"
     COMMUNICATION = "communication"
     RANDOM = "random"
-
-
-_RANDOM = re.compile(
-    r"^(alpha_)?(feature_)?dropout\d?d?(_ext)?$|^(standard_)?(rand|normal|uniform|bernoulli|multinomial|poisson|gamma|"
-    r"laplace|shuffle|exponential|cauchy|geometric|gumbel|random)|^(standard)(normal|laplace)$",
-    re.IGNORECASE,
-)
-#: Primitives that communicate. Others begin like them and do not: ReduceMean, GatherD, BroadcastTo
-_COLLECTIVE = re.compile(
-    r"(?:inner_?comm_?|dist_?comm_?)?(?:all_?reduce|all_?gather(?:v|_into_tensor)?|reduce_?scatter(?:v|_tensor)?|"
-    r"broadcast|all_?to_?all\w*|reduce|send|i_?send|recv|receive|i_?recv|barrier|batch_?isend_?irecv|"
-    r"collective_?gather|collective_?scatter|neighbor_?exchange\w*|_?mirror\w*)",
-    re.IGNORECASE,
-)
-
-_JSON_KEYS = (
-    "kind", "name", "place", "cell", "step", "rank", "sentence", "stack", "file", "line", "source", "rel_l2", "more",
-    "ranks", "why",
-)  # fmt: skip
 
 
 class Site(NamedTuple):

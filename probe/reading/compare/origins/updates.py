@@ -88,7 +88,8 @@ def lacking_update(
     The backward entry lacks a gradient on one side. ``end`` is the call at which the way of the gradient ends, and the
     place of the parameter there; without a known one, it is a parameter of a Cell around the call.
     """
-    parts, names = graph.parts(node), []
+    parts = graph.parts(node)
+    names = []
     if parts.kind == GRADIENT and slot is not None:
         names = [f"{parts.path}.{slot.place.rpartition('.')[0]}"]
     elif end[1]:
