@@ -78,7 +78,8 @@ class Perturbation(TrainingChange):
     def _move(self, tensors: Iterable[tuple[Any, int]]) -> None:
         for tensor, number in tensors:
             if self._known.get(id(tensor)) is not tensor:
-                self._known[id(tensor)], self._seen = tensor, self._seen + 1
+                self._known[id(tensor)] = tensor
+                self._seen += 1
                 with ErrorGuard(
                     _log.debug, f"--perturb: {getattr(tensor, 'name', 'an input')} stays: %s"
                 ):

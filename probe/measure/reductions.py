@@ -139,5 +139,6 @@ class Reductions:
         found: dict[int, Array] = {}
         for place in (place for group in places.values() for place in group):
             tensor = tensors[place]
-            found[place], flat = flat[: tensor._size].reshape(tensor._shape), flat[tensor._size :]
+            found[place] = flat[: tensor._size].reshape(tensor._shape)
+            flat = flat[tensor._size :]
         return [found[place] for place in range(len(tensors))]

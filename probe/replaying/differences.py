@@ -230,7 +230,8 @@ class _Composed:
         rough, _, best = min(found, default=(1.0, 0, None))
         if best is None or rough > _SINGLE:
             raise CannotReplayError("replay.no_double", name=call.key) from error
-        self._known[number], self.eps = best[:2], max(self.eps, rough)
+        self._known[number] = best[:2]
+        self.eps = max(self.eps, rough)
         outputs: list[Any] = best[2]
         return outputs
 

@@ -366,10 +366,8 @@ def _of_settings(settings: Settings, platform: Platform, path: str) -> _Found:
     for key, value, name in rows:
         if value is not None:
             shown = getattr(settings, name.rpartition(".")[2])
-            values[key], names[key] = (
-                value,
-                (name, sorted(shown) if isinstance(shown, frozenset) else shown),
-            )
+            values[key] = value
+            names[key] = name, sorted(shown) if isinstance(shown, frozenset) else shown
     return values, names
 
 

@@ -224,11 +224,15 @@ def check(a: str | os.PathLike[str], b: str | os.PathLike[str]) -> Check:
     from probe.reading.check.weights.check import WeightCheck, read_weights
     from probe.reading.check.weights.kinds import is_checkpoint
 
-    paths = os.fspath(a), os.fspath(b)
+    path_a = os.fspath(a)
+    path_b = os.fspath(b)
+    paths = path_a, path_b
     if any(map(is_checkpoint, paths)):
         comparing = WeightCheck(*map(read_weights, paths))
         return Check(paths, list(comparing.differences()), comparing.remarks, comparing.agreed)
-    return check_snapshots(paths, read_snapshots(a), read_snapshots(b), list(_absent(*paths)))
+    return check_snapshots(
+        paths, read_snapshots(a), read_snapshots(b), list(_absent(path_a, path_b))
+    )
 
 
 def _absent(a: str, b: str) -> Iterator[Sentence]:

@@ -207,7 +207,8 @@ class ParameterCheck:
         if shuffled == names:
             return say("check.parameters_other_order", names=listed(names))
         total = [name for name, x, _ in self._pairs if not _is_constant(x)]
-        seeds = self._run_a.run.get("seed"), self._run_b.run.get("seed")
+        seed_a = self._run_a.run.get("seed")
+        seed_b = self._run_b.run.get("seed")
         first: Any = names[0]
         cell = self._a[first].get("cell")
         if cell:
@@ -215,8 +216,8 @@ class ParameterCheck:
             first = say("check.parameter_in", name=first, cell=str(cell), kind=kind)
         if len(names) > 1 and len(names) >= len(total):
             cause = (
-                say("check.other_seed", seeds=pair(*seeds))
-                if seeds[0] != seeds[1]
+                say("check.other_seed", seeds=pair(seed_a, seed_b))
+                if seed_a != seed_b
                 else say("check.other_weights")
             )
             return say("check.all_differ", count=len(names), cause=cause, first=first)

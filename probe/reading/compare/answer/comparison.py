@@ -192,7 +192,6 @@ def compare_runs(a: Side, b: Side, request: Request) -> Comparison:
     run_b = _run(b)
     options = request.options
     noise = request.noise
-    choice = (request.step, request.rank)
     for rule in [ToleranceRule(*rule) for rule in options.rules]:  # raises, if one cannot be read
         if rule.is_own and not options.distance:
             raise UsageError(say("error.rule_distance", rule=rule.text[1]))
@@ -201,9 +200,15 @@ def compare_runs(a: Side, b: Side, request: Request) -> Comparison:
     if options.arrays not in ("all", "differs", "none"):
         raise UsageError(say("error.arrays", text=options.arrays))
     layouts = layout_pairs(
-        run_a, run_b, options.layouts, *choice, options.mapping, noise is not None
+        run_a,
+        run_b,
+        options.layouts,
+        request.step,
+        request.rank,
+        options.mapping,
+        noise is not None,
     )
-    pairs, alone = layouts or pair_folders(run_a, run_b, *choice)
+    pairs, alone = layouts or pair_folders(run_a, run_b, request.step, request.rank)
     if noise is not None:
         options = options._replace(noise=_noise(run_a, _run(noise), request))
     units = _run_units(pairs, options, request)

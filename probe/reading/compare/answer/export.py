@@ -169,7 +169,7 @@ def _csv_lines(comparing: JudgedPairs) -> Iterator[str]:
                         is_tensor(side) and of_dtype(side["dtype"]) > 0.0 for side in (a, b)
                     ):
                         raise TypeError
-                    texts = known[key] = quoted.line(_row(slot)[4:10])  # type: ignore[index]
+                    texts = known[key] = quoted.line(_row(slot)[4:10])  # type: ignore[index]  # a row is no None here
                 yield _LINE % (
                     start,
                     quoted[place],

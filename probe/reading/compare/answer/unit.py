@@ -312,12 +312,13 @@ def _collectives(graph: Graph, findings: list[Finding]) -> list[Collective]:
 
 def _snapshot_lines(a: Dump, b: Dump) -> Sequence[Sentence | str]:
     """Return the first lines of ``probe check``, which is imported only where both runs have a snapshot."""
-    folders = a.folder.path, b.folder.path
-    if not all(os.path.isfile(os.path.join(folder, file_names.RUN)) for folder in folders):
+    path_a = a.folder.path
+    path_b = b.folder.path
+    if not all(os.path.isfile(os.path.join(path, file_names.RUN)) for path in (path_a, path_b)):
         return []
     from probe.reading.check.check import first_lines
 
-    return first_lines(*folders)
+    return first_lines(path_a, path_b)
 
 
 def header_differences(dump_a: Dump, dump_b: Dump) -> list[Sentence]:

@@ -12,10 +12,31 @@ from probe.reading.dumps.dump import Dump
 from probe.reading.dumps.flow import content_key
 from probe.reading.dumps.values import Record, is_tensor
 
-_COMMUTATIVE = frozenset((
-    "add", "iadd", "mul", "imul", "multiply", "tensoradd", "maximum", "minimum", "eq", "equal", "ne", "not_equal",
-    "logical_and", "logical_or", "logical_xor", "bitwise_and", "bitwise_or", "bitwise_xor", "and", "or", "xor",
-))  # fmt: skip
+_COMMUTATIVE = frozenset(
+    (
+        "add",
+        "iadd",
+        "mul",
+        "imul",
+        "multiply",
+        "tensoradd",
+        "maximum",
+        "minimum",
+        "eq",
+        "equal",
+        "ne",
+        "not_equal",
+        "logical_and",
+        "logical_or",
+        "logical_xor",
+        "bitwise_and",
+        "bitwise_or",
+        "bitwise_xor",
+        "and",
+        "or",
+        "xor",
+    )
+)
 #: how far apart two operands may be that are the same but for noise
 _NEAR = 1e-3
 _INPUTS = {"input.0": "input.1", "input.1": "input.0"}
