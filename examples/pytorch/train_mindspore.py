@@ -35,15 +35,12 @@ class Block(nn.Cell):
 
     def __init__(self, dense, approximate):
         super().__init__()
-        self.norm1, self.norm2 = (
-            nn.LayerNorm((WIDTH,), epsilon=1e-5) for _ in range(2)
-        )  # PyTorch's epsilon
+        self.norm1 = nn.LayerNorm((WIDTH,), epsilon=1e-5)  # PyTorch's epsilon
+        self.norm2 = nn.LayerNorm((WIDTH,), epsilon=1e-5)
         self.attention = Attention(dense)
-        self.up, self.act, self.down = (
-            dense(WIDTH, HIDDEN),
-            nn.GELU(approximate=approximate),
-            dense(HIDDEN, WIDTH),
-        )
+        self.up = dense(WIDTH, HIDDEN)
+        self.act = nn.GELU(approximate=approximate)
+        self.down = dense(HIDDEN, WIDTH)
 
     def construct(self, x):
         x = x + self.attention(self.norm1(x))

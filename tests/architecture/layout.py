@@ -44,6 +44,8 @@ def assigned_together(module: Module) -> Iterator[str]:
     for node in ast.walk(module.tree):
         if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Tuple):
             continue
+        if len(node.targets) > 1:
+            continue  # the names of a table, and the table
         target = node.targets[0]
         if isinstance(target, ast.Tuple) and not _is_swap(target, node.value):
             yield f"{module.path}:{node.lineno}: {ast.unparse(node)}"
@@ -136,4 +138,5 @@ def late_constants(module: Module) -> Iterator[str]:
                 yield f"{module.path}:{node.lineno}: {ast.unparse(node)[:60]}"
                 return
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            defined.update(it.id for it in targets if isinstance(it, ast.Name))
+            inner = (it for target in targets for it in ast.walk(target))
+            defined.update(it.id for it in inner if isinstance(it, ast.Name))

@@ -76,7 +76,7 @@ def test_a_failure_and_nan_raise_no_alarm(tmp_path, measure, capsys, caplog):
         == 1
     )
     capsys.readouterr()
-    assert main(["watch", str(folder), "--json", "--like", "nothing"]) == 0
+    assert main(["watch", str(folder), "--json", "--like", "nothing"]) == 2
     (rank,) = json.loads(capsys.readouterr().out)["ranks"]
     assert rank["alarms"] == []
     assert {str(value) for item in rank["series"] for value in item["values"]} == {"nan"}

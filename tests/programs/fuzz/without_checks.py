@@ -79,14 +79,14 @@ REMOVED = [
     ),
     Removed(
         READING + "shapes.py",
-        '"dtype": text, "shape": lengths, "data_name": text',
-        '"dtype": text, "data_name": text',
+        '"shape": lengths,\n    "data_name": text',
+        '"data_name": text',
         _DOCUMENTS,
     ),
     Removed(
         READING + "shapes.py",
-        '"dtype": text, "shape": lengths, "data_name": text',
-        '"shape": lengths, "data_name": text',
+        '"dtype": text,\n    "shape": lengths,\n    "data_name": text',
+        '"shape": lengths,\n    "data_name": text',
         _DOCUMENTS,
     ),
     Removed(
@@ -94,13 +94,13 @@ REMOVED = [
     ),
     Removed(
         READING + "shapes.py",
-        'HEADER: Shape = {"task": text, "level": text, "framework": text,',
+        'HEADER: Shape = {\n    "task": text,\n    "level": text,\n    "framework": text,',
         "HEADER: Shape = {",
         _DOCUMENTS,
     ),
     Removed(
         READING + "document.py",
-        'return {**value, "value": str(value["value"])}',
+        'return {\n                **value,\n                "value": str(value["value"]),\n            }',
         "return value",
         [*_DOCUMENTS, "--commands", "compare,compare back"],
     ),
@@ -172,8 +172,8 @@ REMOVED = [
     ),
     Removed(
         "reading/check/snapshot.py",
-        "for name, item in parameters.items()}, DESCRIBED)",
-        "for name, item in parameters.items()}, {})",
+        "for name, item in parameters.items()}, DESCRIBED",
+        "for name, item in parameters.items()}, {}",
         _RUN,
     ),
     Removed("reading/check/snapshot.py", "sieve.header(line, RUN_LINE)", "line", _RUN),

@@ -311,9 +311,9 @@ CASES = {
         "a list with an object",
     ),
     # 10: series
-    "a step that is NaN": (series(["step", "loss"], float("nan")), "watch", 0, "0 steps"),
+    "a step that is NaN": (series(["step", "loss"], float("nan")), "watch", 2, "0 steps"),
     "no row with a step": (series(["step", "loss"], -1.0), "watch trend report", None, ""),
-    "a step that is Inf": (series(["step", "loss"], float("inf")), "watch", 0, "0 steps"),
+    "a step that is Inf": (series(["step", "loss"], float("inf")), "watch", 2, "0 steps"),
     "names that are no texts": (
         series(["step", 3], 0.0),
         "watch trend",

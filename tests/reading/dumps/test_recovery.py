@@ -162,7 +162,8 @@ def test_the_journal_of_a_running_process_is_left_alone(tmp_path):
         assert "living process" in outcome.text
         assert not outcome.well
         process.communicate("\n", timeout=600)
-    assert recover(str(tmp_path)) == [(f"{tmp_path}: 1 entries recovered", True)]
+    (outcome,) = recover(str(tmp_path))
+    assert (outcome.text, outcome.well) == (f"{tmp_path}: 1 entries recovered", True)
 
 
 def test_the_other_journals_are_recovered_when_one_cannot_be_read(tmp_path, capsys):

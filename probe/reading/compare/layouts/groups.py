@@ -263,7 +263,8 @@ def _label(group: Group) -> Rank:
     """Return the rank of a group of one, else its ranks as a text: "0-7"."""
     ranks = group.ranks
     if len(ranks) == 1:
-        return ranks[0]  # type: ignore[no-any-return]
+        only: Rank = ranks[0]
+        return only
     if ranks == list(range(ranks[0], ranks[0] + len(ranks))):
         return f"{ranks[0]}-{ranks[-1]}"
     return ",".join(map(str, ranks))

@@ -129,7 +129,7 @@ def _give_form(entry: _Entry, flow: Flow, place: int, numbers: _Numbers) -> None
     """Name the gradients of an update by their parameters, and let it have these numbers alone."""
     names = parameter_names(entry)
     given = gradients(entry)
-    arguments = entry["input_args"]
+    arguments = entry.get("input_args") or [None]
     if len(given) == len(names) and type(arguments[0]) is list:
         entry["input_args"] = [dict(zip(names, given)), *arguments[1:]]
         named = {f"{GRADIENTS}{number}": GRADIENTS + name for number, name in enumerate(names)}

@@ -6,7 +6,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from typing import Any, NamedTuple
 
 from probe.errors import UsageError
@@ -120,8 +120,10 @@ def findings_of(
     found = [
         guarded(said, folder.step, folder.rank) for folder in folders for said in folder.told()
     ]
+    held = {name for item in steps for name in item.trained.held}
     for rank in dict.fromkeys(item.rank for item in steps):
-        found += over_steps([item for item in steps if item.rank == rank], snapshots.of_rank(rank))
+        own = [item for item in steps if item.rank == rank]
+        found += over_steps(own, snapshots.of_rank(rank), held)
     found += over_ranks([item.digest for item in steps if item.digest is not None])
     return in_order(found)
 
@@ -193,8 +195,10 @@ def look_into(dump: Dump, snapshot: RunSnapshot | None, found: Found | None = No
     )
 
 
-def over_steps(steps: Sequence[StepFacts], snapshot: RunSnapshot | None) -> list[HealthFinding]:
-    """Return the findings in the steps of one rank."""
+def over_steps(
+    steps: Sequence[StepFacts], snapshot: RunSnapshot | None, held: Set[str]
+) -> list[HealthFinding]:
+    """Return the findings in the steps of one rank; ``held`` are the parameters that any rank's optimizers hold."""
     found = _nan(steps)
     rank = steps[0].rank
     if snapshot is not None and snapshot.other_model is not None:
@@ -206,7 +210,7 @@ def over_steps(steps: Sequence[StepFacts], snapshot: RunSnapshot | None) -> list
     numbers = [item.step for item in steps if item.step is not None]
     models = training.trained_models(snapshot, numbers) if snapshot else {}
     idle = snapshot.idle if snapshot else []
-    found += training.TrainingRules([item.trained for item in steps], trainable, models, idle)
+    found += training.TrainingRules([item.trained for item in steps], trainable, models, idle, held)
     if snapshot is not None:
         with_update = [item.step for item in steps if item.trained.held and item.step is not None]
         found += modes(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from typing import Any, NamedTuple
 
 from probe.findings.sentence import Sentence, say
@@ -301,11 +301,13 @@ class TrainingRules:
         trainable: dict[str, str],
         models: dict[str, str],
         idle: Sequence[str],
+        elsewhere: Set[str] = frozenset(),
     ) -> None:
         self._steps = steps
         self._trainable = trainable
         self._models = models
-        self._idle = frozenset(idle)
+        #: parameters that an idle optimizer holds, or one of another rank: each may hold a part of them
+        self._further = elsewhere | set(idle)
         self._with_update = [step for step in steps if step.held]
         self._held = {name: key for step in steps for name, key in step.held.items()}
         self._used = {name for step in steps for name in step.used}
@@ -385,7 +387,7 @@ class TrainingRules:
             )
 
     def _is_held(self, name: str) -> bool:
-        return name in self._held or name in self._idle
+        return name in self._held or name in self._further
 
     @property
     def _unused(self) -> list[str]:
