@@ -143,7 +143,7 @@ _UP = "return x + self.down(self.act(self.up(self.norm2(x))))"
 _TURN = 'arrays["head.weight"] = arrays["head.weight"].T'
 #: fault -> a text of the program, another text in its place, and the lines that are named at L0 and at L1
 FAULTS = {
-    "epsilon": ("epsilon=1e-5) for", "epsilon=1e-3) for", _NORM, _NORM),
+    "epsilon": ("epsilon=1e-5)", "epsilon=1e-3)", _NORM, _NORM),
     "axis": ("softmax(scores, -1)", "softmax(scores, 1)", _WEIGHTED, _WEIGHTED),
     "scale": ("WIDTH**-0.5", "WIDTH**-1.0", _WEIGHTED, _SCORES),
     "weight": (
