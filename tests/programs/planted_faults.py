@@ -271,8 +271,8 @@ FAULTS = tuple(
         ),
         (
             "reading/compare/dataflow/nodes.py",
-            "and not found[0] & found[1]",
-            "and found[0] != found[1]",
+            "and not outputs_a & outputs_b",
+            "and outputs_a != outputs_b",
             "reading/compare/dataflow",
         ),
         (

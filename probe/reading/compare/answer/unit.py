@@ -11,8 +11,9 @@ from probe.errors import UsageError
 from probe.findings.sentence import Sentence, say
 from probe.findings.system import reason_of
 from probe.reading.compare.answer.sentences import Describer
-from probe.reading.compare.dataflow.carried import Carried, Rejoined
+from probe.reading.compare.dataflow.carried import Carried
 from probe.reading.compare.dataflow.graph import Graph
+from probe.reading.compare.dataflow.rejoined import Rejoined
 from probe.reading.compare.distances.distance import distance
 from probe.reading.compare.distances.net_noise import NetNoise
 from probe.reading.compare.judging.judged_pairs import JudgedPairs, Options

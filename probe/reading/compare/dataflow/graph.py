@@ -16,12 +16,16 @@ from collections.abc import Iterable, Sequence
 from probe.reading.compare.dataflow.nodes import Nodes
 from probe.reading.compare.judging.judged_pairs import JudgedPairs
 from probe.reading.compare.judging.verdicts import EQUAL, HARD, Slot, Verdict, is_permuted
-from probe.reading.compare.pairing.alignment import NONE, REPLACED, Pair
+from probe.reading.compare.pairing.alignment import NONE, REPLACED
 from probe.reading.dumps.entry_name import API, BACKWARD, CELL, FORWARD, GRADIENT
 from probe.reading.dumps.flow import is_constant
 from probe.reading.dumps.updates import NUMBERS
 
 _PASSES = 12
+#: no Cell is in more others
+_DEEPEST = 200
+#: dtypes whose equal numbers are equal tensors
+_WHOLE_NUMBERS = ("Int", "UInt", "Bool")
 #: a possible cause: a node, and the input through which it acts ("" for no single input)
 Cause = tuple[int, str]
 #: calls whose output has the elements of an input in other places; those that may; those that work on each alone
@@ -49,13 +53,10 @@ class Graph(Nodes):
 
     def __init__(self, judged: JudgedPairs, slots: list[list[Slot]] | None = None) -> None:
         super().__init__(judged, judged.slots if slots is None else slots)
-        verdicts = ([slot.verdict for slot in found] for found in self.slots)
-        self.off = [
-            not HARD.isdisjoint(own) or self._lost_backward(pair)
-            for pair, own in zip(self.pairs, verdicts)
-        ]
-        a, b = self.alignment.flows
-        self._mixed = not self.alignment.vocabulary.is_foreign and len(a.dtypes | b.dtypes) > 1
+        flow_a, flow_b = self.alignment.flows
+        self._is_foreign = self.alignment.vocabulary.is_foreign
+        self._mixed = not self._is_foreign and len(flow_a.dtypes | flow_b.dtypes) > 1
+        self.off = [self._is_off(node) for node in range(len(self.pairs))]
         self._inside = self._find_inside()
         whole: list[Cause] = [(node, "") for node in range(len(self.pairs))]
         causes = [self._causes(node, whole) for node in range(len(self.pairs))]
@@ -63,23 +64,25 @@ class Graph(Nodes):
         #: for each node the first one with a structural difference that it may follow from; -1 for none
         self.soft = self._spread(causes)
 
-    def _lost_backward(self, pair: Pair) -> bool:
+    def _is_off(self, node: int) -> bool:
+        verdicts = [slot.verdict for slot in self.slots[node]]
+        if not HARD.isdisjoint(verdicts):
+            return True
+        return self.is_alone(node) and self._is_lost_backward(node)
+
+    def _is_lost_backward(self, node: int) -> bool:
         """Return whether this is a backward that the other side's paired forward does not have."""
-        if (pair.a == NONE) == (pair.b == NONE):
-            return False
-        side = 0 if pair.b == NONE else 1
-        flow = self.alignment.flows[side]
-        place = pair.b if side else pair.a
+        flow, place = self.flow(node)
         parts = flow.parts[place]
+        partners = self.alignment.partners(self.side(node))
         if parts.kind == GRADIENT:
-            own = flow.position.get(f"{parts.key}.{FORWARD}.0")
-            return own is None or own in (self.alignment.b_of, self.alignment.a_of)[side]
+            forward = flow.position.get(f"{parts.key}.{FORWARD}.0")
+            return forward is None or forward in partners
         if parts.direction != BACKWARD or parts.kind not in (API, CELL):
             return False
-        if self.alignment.vocabulary.is_foreign and parts.kind == API:
+        if self._is_foreign and parts.kind == API:
             return False  # frameworks differentiate other parts of a call by themselves
-        forward = flow.forward_of(place)
-        return forward is not None and forward in (self.alignment.b_of, self.alignment.a_of)[side]
+        return flow.forward_of(place) in partners
 
     def _find_inside(self) -> dict[str, list[int]]:
         """Return the nodes in each Cell: by the Cell's entry, and backward ones also by the Cell's key."""
@@ -87,23 +90,25 @@ class Graph(Nodes):
         for side, flow in enumerate(self.alignment.flows):
             for place, cell in enumerate(flow.cells):
                 parts = flow.parts[place]
+                is_backward = parts.direction == BACKWARD
                 node = self._nodes[side][place]
-                if cell is None and parts.kind in (API, CELL):
-                    found.setdefault(f"{side} ", []).append(node)
-                elif cell is not None:
-                    found.setdefault(f"{side} {cell}", []).append(node)
-                    if parts.direction == BACKWARD:
-                        found.setdefault(f"{side} {cell.partition('.backward.')[0]}", []).append(
-                            node
-                        )
-                if parts.kind == CELL and parts.direction == BACKWARD:
-                    found.setdefault(f"{side} {parts.key}", []).append(node)
+                names: list[str] = []
+                if cell is not None:
+                    names.append(cell)
+                    if is_backward:
+                        names.append(cell.partition(".backward.")[0])
+                elif parts.kind in (API, CELL):
+                    names.append("")
+                if is_backward and parts.kind == CELL:
+                    names.append(parts.key)
+                for name in names:
+                    found.setdefault(f"{side} {name}", []).append(node)
         return found
 
     def _causes(self, node: int, whole: list[Cause]) -> tuple[Cause, ...]:
-        a, b, _ = self.pairs[node]
-        found = self._causes_in(0, a, node, whole) if a != NONE else []
-        other = self._causes_in(1, b, node, whole) if b != NONE else []
+        pair = self.pairs[node]
+        found = self._causes_in(0, pair.a, node, whole) if pair.a != NONE else []
+        other = self._causes_in(1, pair.b, node, whole) if pair.b != NONE else []
         if other != found:
             found += other
         found.sort()
@@ -115,32 +120,25 @@ class Graph(Nodes):
         nodes = self._nodes[side]
         parts = flow.parts[place]
         if parts.kind in (GRADIENT, CELL):
-            inside = self._inside.get(
-                f"{side} {parts.key if parts.kind == GRADIENT else flow.names[place]}", ()
-            )
+            name = parts.key if parts.kind == GRADIENT else flow.names[place]
+            inside = self._inside.get(f"{side} {name}", ())
             found += [whole[other] for other in inside if other != node]
         if parts.direction == FORWARD:
-            found += [
-                (nodes[link.producer], link.place)
-                for link in flow.links[place]
-                if link.producer >= 0
-            ]
+            made = [link for link in flow.links[place] if link.producer >= 0]
+            found += [(nodes[link.producer], link.place) for link in made]
         else:
             found += [whole[nodes[cause]] for cause in flow.backward_causes(place)]
         return found
 
     def _taint(self, all_causes: Sequence[Sequence[Cause]]) -> list[bool]:
-        first = next((node for node, off in enumerate(self.off) if off), len(self.pairs))
         last = len(self.pairs)
-        update = next(
-            (node for node, off in enumerate(self.off) if off and self.is_update(node)), last
-        )
-        unknown = self._has_unknown_cause
-        given = self._is_given_parameter
-        tainted = [
-            (node > first and unknown(node)) or (node > update and given(node))
-            for node in range(last)
-        ]
+        off = [node for node, is_off in enumerate(self.off) if is_off]
+        first = next(iter(off), last)
+        update = next(filter(self.is_update, off), last)
+        tainted = [False] * last
+        for node in off:
+            is_behind = node > first and self._has_unknown_cause(node)
+            tainted[node] = is_behind or (node > update and self._is_given_parameter(node))
         for _ in range(_PASSES):
             changed = False
             for node, causes in enumerate(all_causes):
@@ -156,31 +154,28 @@ class Graph(Nodes):
 
     def _has_unknown_cause(self, node: int) -> bool:
         """Return whether a value that is off has no known producer, but a possible one that is off."""
-        if not self.off[node]:
-            return False
         slots = self.slots[node]
-        if self.is_update(
-            node
-        ):  # its gradients and states may follow from anything before; its numbers do not
-            return any(
-                slot.verdict in HARD and not slot.place.startswith(NUMBERS) for slot in slots
-            )
-        if Verdict.NOT_COMBINED in [slot.verdict for slot in slots if slot.is_input]:
+        if self.is_update(node):
+            # its gradients and states may follow from anything before; its numbers do not
+            hard = [slot.place for slot in slots if slot.verdict in HARD]
+            return not all(place.startswith(NUMBERS) for place in hard)
+        inputs = [slot for slot in slots if slot.is_input]
+        if Verdict.NOT_COMBINED in [slot.verdict for slot in inputs]:
             return True
-        hard = [slot.place for slot in slots if slot.is_input and slot.verdict in HARD]
-        if (
-            self.parts(node).direction == BACKWARD
-        ):  # a gradient that arrives is a sum; its terms may come from anywhere
+        hard = [slot.place for slot in inputs if slot.verdict in HARD]
+        if self.parts(node).direction == BACKWARD:
+            # a gradient that arrives is a sum; its terms may come from anywhere
             return bool(hard) or self.is_container(node) or self._is_used_unseen(node)
-        is_outside = any(self.is_outside(node, place) for place in hard) if hard else False
-        return is_outside and any(self.off[other] for other in self._earlier_in_cell(node))
+        if not any(self.is_outside(node, place) for place in hard):
+            return False
+        return any(self.off[other] for other in self._earlier_in_cell(node))
 
     def _is_given_parameter(self, node: int) -> bool:
         """Return whether a value that is off may be a parameter, which an update before it has changed."""
-        if not self.off[node]:
-            return False
-        hard = [slot.place for slot in self.slots[node] if slot.is_input and slot.verdict in HARD]
-        return any(max(self.producer_nodes(node, place)) == NONE for place in hard)
+        for slot in self.slots[node]:
+            if slot.is_input and slot.verdict in HARD and self.is_unmade(node, slot.place):
+                return True
+        return False
 
     def _is_used_unseen(self, node: int) -> bool:
         """Return whether no recorded call uses the forward of a backward, so that its gradient came from anywhere."""
@@ -194,37 +189,42 @@ class Graph(Nodes):
     def _earlier_in_cell(self, node: int) -> Iterable[int]:
         """Yield the nodes before this one in its Cell and the Cells around it."""
         flow, place = self.flow(node)
-        side = int(flow is self.alignment.flows[1])
+        cells: list[str] = []
         cell = flow.cells[place]
-        for _ in range(200):
-            if cell is None:
-                break
-            yield from (other for other in self._inside.get(f"{side} {cell}", ()) if other < node)
+        while cell is not None and len(cells) < _DEEPEST:
+            cells.append(cell)
             own = flow.position.get(cell)
-            cell = flow.cells[own] if own is not None else None
-        yield from (other for other in self._inside.get(f"{side} ", ()) if other < node)
+            cell = None if own is None else flow.cells[own]
+        side = self.side(node)
+        for name in (*cells, ""):
+            inside = self._inside.get(f"{side} {name}", ())
+            yield from (other for other in inside if other < node)
 
     def _ends(self, node: int, place: str) -> bool:
         """Return whether taint ends at an input: its bits agree, or it is an equal integer or constant."""
         slot = self.slot(node, place) if place else None
-        if slot is None or slot.verdict == Verdict.BITS:
-            return slot is not None
+        if slot is None:
+            return False
+        if slot.verdict == Verdict.BITS:
+            return True
         if slot.verdict != Verdict.NUMBERS_EQUAL:
             return False
-        return str(slot.a.get("dtype")).startswith(("Int", "UInt", "Bool")) or is_constant(slot.a)
+        dtype = str(slot.a.get("dtype"))
+        return dtype.startswith(_WHOLE_NUMBERS) or is_constant(slot.a)
 
     def _spread(self, causes: Sequence[Sequence[Cause]]) -> list[int]:
         soft = [node if self._is_soft(node) else NONE for node in range(len(self.pairs))]
-        for _ in range(_PASSES if max(soft, default=NONE) != NONE else 0):
+        if max(soft, default=NONE) == NONE:
+            return soft
+        for _ in range(_PASSES):
             changed = False
             for node, own in enumerate(causes):
                 if soft[node] != NONE:
                     continue
                 for cause, place in own:
-                    if soft[cause] != NONE and not self._ends_softly(
-                        node, place, cause, soft[cause]
-                    ):
-                        soft[node] = soft[cause]
+                    source = soft[cause]
+                    if source != NONE and not self._ends_softly(node, place, cause, source):
+                        soft[node] = source
                         changed = True
                         break
             if not changed:
@@ -239,31 +239,32 @@ class Graph(Nodes):
         if slot.verdict == Verdict.BITS or is_constant(slot.a):
             return True
         # equal numbers are no proof after a call that puts elements in other places, as ``transpose`` does
-        is_alone = self.is_alone(source)
-        if _PERMUTES.search(self.parts(source).key) and not is_alone:
-            return (
-                False  # permuted heads stay permuted through all that works on each of them alone
-            )
+        source_key = self.parts(source).key
+        if self.is_alone(source):
+            may_move = _MOVES.search(source_key) is not None
+        elif _PERMUTES.search(source_key):
+            # permuted heads stay permuted through all that works on each of them alone
+            return False
+        else:
+            # inputs from others are none
+            may_move = self.pairs[source].how == REPLACED or self._has_soft_slot(source)
+        if not may_move:
+            return True
         key = self.parts(cause).key
-        is_other_call = self.pairs[source].how == REPLACED or self._has_soft_slot(
-            source
-        )  # inputs from others are none
-        may_move = _MOVES.search(self.parts(source).key) if is_alone else is_other_call
-        return not (may_move and (cause == source or _MOVES.search(key) or _ALONE.search(key)))
+        return cause != source and not _MOVES.search(key) and not _ALONE.search(key)
 
     def _is_soft(self, node: int) -> bool:
         """Return whether a node has a difference that may be harmless: an argument, a dtype, an added call."""
-        pair = self.pairs[node]
-        direction = self.parts(node).direction
-        if (
-            self.alignment.vocabulary.is_foreign
-        ):  # two frameworks have other calls and dtypes; numbers alone tell
-            return direction == FORWARD and self._has_soft_slot(node)
+        is_forward = self.parts(node).direction == FORWARD
+        if self._is_foreign:  # two frameworks have other calls and dtypes; numbers alone tell
+            return is_forward and self._has_soft_slot(node)
         if self.is_alone(node):
-            return direction == FORWARD and not self.is_container(node)
-        if direction == BACKWARD:
+            return is_forward and not self.is_container(node)
+        if not is_forward:
             return False
-        return pair.how == REPLACED or self._has_soft_slot(node) or bool(self.wirings(node))
+        if self.pairs[node].how == REPLACED or self._has_soft_slot(node):
+            return True
+        return bool(self.wirings(node))
 
     def _has_soft_slot(self, node: int) -> bool:
         # a loop, as this is asked for every call
@@ -276,35 +277,36 @@ class Graph(Nodes):
         if slot.verdict == Verdict.ARGUMENT:
             return slot.is_input
         if slot.is_input and slot.verdict == Verdict.OTHER_BITS and is_permuted(slot):
-            return max(self.producer_nodes(node, slot.place)) == NONE
-        if self.alignment.vocabulary.is_foreign or not _form_differs(slot, self._mixed):
+            return self.is_unmade(node, slot.place)
+        if self._is_foreign or not _form_differs(slot, self._mixed):
             return False
         if slot.is_input:  # a recorded call that made it has the difference
-            return max(self.producer_nodes(node, slot.place)) == NONE
-        return not any(
-            _form_differs(other, self._mixed) for other in self.slots[node] if other.is_input
-        )
+            return self.is_unmade(node, slot.place)
+        inputs = [other for other in self.slots[node] if other.is_input]
+        return not any(_form_differs(other, self._mixed) for other in inputs)
 
     def wirings(self, node: int) -> list[str]:
         """Return the inputs whose content comes from calls that are no partners."""
         if self.is_alone(node):
             return []
-        links_a, links_b = (
-            flow.links[own] for flow, own in zip(self.alignment.flows, self.pairs[node][:2])
-        )
+        pair = self.pairs[node]
+        flow_a, flow_b = self.alignment.flows
+        links_a = flow_a.links[pair.a]
+        links_b = flow_b.links[pair.b]
         if len(links_a) != len(links_b):
             of_a = {link.place: link for link in links_a}
             links_b = tuple(link for link in links_b if link.place in of_a)
             links_a = tuple(of_a[link.place] for link in links_b)
         b_of = self.alignment.b_of
-        return [
-            left.place
-            for left, right in zip(links_a, links_b)
-            if left.root >= 0 and right.root >= 0 and b_of.get(left.root) != right.root
-            if b_of.get(left.producer, NONE)
-            != right.producer  # else the change is before that call
-            if not self.alignment.is_one_loosely(left, right)
-        ]
+        found: list[str] = []
+        for left, right in zip(links_a, links_b):
+            if left.root < 0 or right.root < 0 or b_of.get(left.root) == right.root:
+                continue
+            if b_of.get(left.producer, NONE) == right.producer:
+                continue  # the change is before that call
+            if not self.alignment.is_one_loosely(left, right):
+                found.append(left.place)
+        return found
 
 
 def _form_differs(slot: Slot, is_mixed: bool) -> bool:

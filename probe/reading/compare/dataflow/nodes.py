@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Any
 
 from probe.reading.compare.judging.judged_pairs import JudgedPairs
@@ -22,18 +23,22 @@ class Nodes:
         self.alignment = judged.alignment
         self.pairs = judged.pairs
         self.slots = slots
-        alignment = self.alignment
-        pairs = self.pairs
         self.dumps = judged.a, judged.b
-        self._nodes = [[NONE] * len(flow.names) for flow in alignment.flows]
-        for node, pair in enumerate(pairs):
-            for nodes, place in zip(self._nodes, pair[:2]):
-                if place != NONE:
-                    nodes[place] = node
-        a, b = alignment.flows
-        self._parts = [b.parts[pair.b] if pair.b != NONE else a.parts[pair.a] for pair in pairs]
-        cells = [node for node, parts in enumerate(self._parts) if parts.kind == CELL]
-        self._updates = {node for node in cells if is_update(self._parts[node], self.entry(node))}
+        flow_a, flow_b = self.alignment.flows
+        nodes_a = [NONE] * len(flow_a.names)
+        nodes_b = [NONE] * len(flow_b.names)
+        self._nodes = nodes_a, nodes_b  # by side and place
+        self._parts: list[EntryName] = []
+        self._updates: set[int] = set()
+        for node, pair in enumerate(self.pairs):
+            if pair.a != NONE:
+                nodes_a[pair.a] = node
+            if pair.b != NONE:
+                nodes_b[pair.b] = node
+            parts = flow_a.parts[pair.a] if pair.b == NONE else flow_b.parts[pair.b]
+            self._parts.append(parts)
+            if parts.kind == CELL and is_update(parts, self.entry(node)):
+                self._updates.add(node)
 
     def side(self, node: int) -> int:
         """Return the side whose name a node has: 1 for B where it is there, else 0 for A."""
@@ -41,8 +46,9 @@ class Nodes:
 
     def flow(self, node: int) -> tuple[Flow, int]:
         """Return the flow and the place of a node, on the side of B where it is there."""
-        side = self.side(node)
-        return self.alignment.flows[side], self.pairs[node][:2][side]
+        pair = self.pairs[node]
+        flow_a, flow_b = self.alignment.flows
+        return (flow_a, pair.a) if pair.b == NONE else (flow_b, pair.b)
 
     def dump(self, node: int) -> NormalDump:
         """Return the dump of a node, B where it is there."""
@@ -70,90 +76,109 @@ class Nodes:
         """Return whether this is the update of an optimizer."""
         return node in self._updates
 
-    def links(self, node: int, place: str) -> tuple[Link | None, ...]:
+    def links(self, node: int, place: str) -> tuple[Link | None, Link | None]:
         """Return the links of an input, in A and in B."""
-        return tuple(
-            next(
-                (link for link in (flow.links[own] if own != NONE else ()) if link.place == place),
-                None,
-            )
-            for flow, own in zip(self.alignment.flows, self.pairs[node][:2])
-        )
+        pair = self.pairs[node]
+        flow_a, flow_b = self.alignment.flows
+        return _link_at(flow_a, pair.a, place), _link_at(flow_b, pair.b, place)
 
-    def producer_nodes(self, node: int, place: str, first: bool = False) -> tuple[int, ...]:
+    def producer_nodes(self, node: int, place: str, first: bool = False) -> tuple[int, int]:
         """Return the nodes that made an input, or that ``first`` made its content, in A and in B; -1 for outside."""
-        makers = [
-            NONE if link is None else link.root if first else link.producer
-            for link in self.links(node, place)
-        ]
-        return tuple(
-            NONE if maker < 0 else nodes[maker] for maker, nodes in zip(makers, self._nodes)
-        )
+        link_a, link_b = self.links(node, place)
+        nodes_a, nodes_b = self._nodes
+        return _maker(link_a, nodes_a, first), _maker(link_b, nodes_b, first)
 
     def alone_producers(self, node: int, place: str) -> list[int]:
         """Return the nodes that made an input, and that only one side has."""
-        return [
-            maker
-            for maker in self.producer_nodes(node, place)
-            if maker != NONE and self.is_alone(maker)
-        ]
+        makers = self.producer_nodes(node, place)
+        return [maker for maker in makers if maker != NONE and self.is_alone(maker)]
+
+    def is_unmade(self, node: int, place: str) -> bool:
+        """Return whether no recorded call made an input, on either side."""
+        return max(self.producer_nodes(node, place)) == NONE
 
     def is_alone(self, node: int) -> bool:
         """Return whether only one side has a node."""
-        return NONE in self.pairs[node][:2]
+        return not self.pairs[node].is_whole
 
     def node_of(self, flow: Flow, place: int) -> int:
         """Return the node of an entry of one side."""
-        return self._nodes[int(flow is self.alignment.flows[1])][place]
+        side = int(flow is self.alignment.flows[1])
+        return self._nodes[side][place]
 
     def uses_other_output(self, node: int, place: str) -> bool:
         """Return whether the two sides take an input from two different outputs of the calls that made it."""
-        found = []
-        for link, flow, dump in zip(self.links(node, place), self.alignment.flows, self.dumps):
-            if link is None or link.producer < 0:
-                return False
-            key = content_key(link.record)
-            entry = dump.data[flow.names[link.producer]]
-            outputs = leaves(entry.get("output") if isinstance(entry, dict) else None)
-            found.append(
-                {name for name, leaf in outputs if is_tensor(leaf) and content_key(leaf) == key}
-            )
-        return bool(found[0] and found[1]) and not found[0] & found[1]
+        link_a, link_b = self.links(node, place)
+        outputs_a = self._outputs(0, link_a)
+        outputs_b = self._outputs(1, link_b)
+        return bool(outputs_a and outputs_b) and not outputs_a & outputs_b
+
+    def _outputs(self, side: int, link: Link | None) -> set[str]:
+        """Return the outputs of the call that made an input that have its content."""
+        if link is None or link.producer < 0:
+            return set()
+        key = content_key(link.record)
+        entry = self.alignment.entry(side, link.producer)
+        made = leaves(entry.get("output") if isinstance(entry, dict) else None)
+        return {name for name, leaf in made if is_tensor(leaf) and content_key(leaf) == key}
 
     def state_of(self, node: int, cell: str) -> list[str]:
         """Return the parameters of a Cell that its forward changes, in order."""
         entry = self.dump(node).data.get(cell)
         names = entry.get("parameters") if isinstance(entry, dict) else None
-        return [name for name in names if is_state(name)] if isinstance(names, dict) else []
+        return list(filter(is_state, names)) if isinstance(names, dict) else []
 
     def outermost(self, node: int, place: str) -> tuple[int, str]:
         """Return the outermost Cell that is given the same input, and its place there; the call itself without one."""
-        found = node, place
-        wanted = [content_key(link.record) if link else None for link in self.links(node, place)]
+        link_a, link_b = self.links(node, place)
+        key_a = content_key(link_a.record) if link_a else None
+        key_b = content_key(link_b.record) if link_b else None
+        found = (node, place)
+        if key_a is None or key_b is None:
+            return found
         flow, own = self.flow(node)
+        flow_a, flow_b = self.alignment.flows
         cell = flow.cells[own]
-        while cell is not None and None not in wanted:
-            around = self.node_of(flow, flow.position[cell]) if cell in flow.position else NONE
+        while cell is not None and cell in flow.position:
+            own = flow.position[cell]
+            around = self.node_of(flow, own)
             if around == NONE or self.is_alone(around):
                 break
-            places = [
-                next(
-                    (link.place for link in side.links[own] if content_key(link.record) == key), ""
-                )
-                for side, own, key in zip(self.alignment.flows, self.pairs[around][:2], wanted)
-            ]
-            if not places[0] or places[0] != places[1]:
+            pair = self.pairs[around]
+            place_a = _place_of(flow_a, pair.a, key_a)
+            place_b = _place_of(flow_b, pair.b, key_b)
+            if not place_a or place_a != place_b:
                 break
-            found = around, places[0]
-            cell = flow.cells[flow.position[cell]]
+            found = (around, place_a)
+            cell = flow.cells[own]
         return found
 
     def is_outside(self, node: int, place: str) -> bool:
         """Return whether an input has no producer on either side and is no parameter."""
-        known = [link for link in self.links(node, place) if link is not None]
-        is_made = any(link.producer >= 0 or link.parameter is not None for link in known)
-        return not is_made and not place.startswith("parameters")
+        for link in self.links(node, place):
+            if link is not None and (link.producer >= 0 or link.parameter is not None):
+                return False
+        return not place.startswith("parameters")
 
     def slot(self, node: int, place: str) -> Slot | None:
         """Return the verdict on a place; None where there is none."""
         return next((slot for slot in self.slots[node] if slot.place == place), None)
+
+
+def _link_at(flow: Flow, call: int, place: str) -> Link | None:
+    """Return the link of an input of a call; None where the side has no such call or input."""
+    links = flow.links[call] if call != NONE else ()
+    return next((link for link in links if link.place == place), None)
+
+
+def _maker(link: Link | None, nodes: list[int], is_first: bool) -> int:
+    if link is None:
+        return NONE
+    maker = link.root if is_first else link.producer
+    return NONE if maker < 0 else nodes[maker]
+
+
+def _place_of(flow: Flow, call: int, content: Hashable) -> str:
+    """Return where a call is given a content; "" where it is not."""
+    links = flow.links[call]
+    return next((link.place for link in links if content_key(link.record) == content), "")

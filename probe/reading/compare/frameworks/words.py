@@ -18,17 +18,16 @@ from probe.reading.dumps.flow import Flow
 
 PYTORCH = "pytorch"
 MINDSPORE = "mindspore"
-_TABLES: dict[str, Any] = json.loads(
-    (Path(__file__).parent / "words.json").read_text(encoding="utf-8")
-)
+_FILE = Path(__file__).parent / "words.json"
+_TABLES: dict[str, Any] = json.loads(_FILE.read_text(encoding="utf-8"))
 #: class of torch.nn, or of mindspore.mint.nn -> class of mindspore.nn
 _CLASSES: dict[str, str] = _TABLES["classes"]
 #: parameter of torch -> parameters of mindspore.nn, tried where the other side has no parameter of that name
 _PARAMETERS: dict[str, list[str]] = _TABLES["parameters"]
 #: other word of both frameworks -> one word for a call: functions, methods and Primitives, in small letters
-_CALL_WORDS: dict[str, str] = {
-    word: one for one, others in _TABLES["calls"].items() for word in others.split()
-}
+_CALL_WORDS: dict[str, str] = {}
+for _one, _others in _TABLES["calls"].items():
+    _CALL_WORDS.update(dict.fromkeys(_others.split(), _one))
 #: framework -> words that mean something else in it
 _OWN_CALLS: dict[str, dict[str, str]] = _TABLES["own_calls"]
 _DTYPES: dict[str, str] = _TABLES["dtypes"]
@@ -55,7 +54,8 @@ def call_word(word: str, framework: str) -> str:
     >>> call_word("linear", "pytorch"), call_word("layernorm", "mindspore"), call_word("iadd", "pytorch")
     ('dense', 'layer_norm', 'add')
     """
-    return _OWN_CALLS.get(framework, _CALL_WORDS).get(word) or _CALL_WORDS.get(word, word)
+    own = _OWN_CALLS.get(framework, {}).get(word)
+    return own or _CALL_WORDS.get(word, word)
 
 
 def parameter_word(name: str, others: set[str]) -> str:
@@ -77,9 +77,13 @@ def dtype_word(dtype: Any) -> Any:
     """
     if type(dtype) is not str or not dtype.startswith("torch."):
         return dtype
-    word = dtype.partition(".")[2]
+    if dtype in _DTYPES:
+        return _DTYPES[dtype]
+    word = dtype.removeprefix("torch.")
     kind = word.rstrip("0123456789")
-    return _DTYPES.get(dtype) or (_KINDS[kind] + word[len(kind) :] if kind in _KINDS else dtype)
+    if kind not in _KINDS:
+        return dtype
+    return _KINDS[kind] + word.removeprefix(kind)
 
 
 class Vocabulary:
@@ -88,9 +92,9 @@ class Vocabulary:
     def __init__(
         self, headers: tuple[dict[str, Any], dict[str, Any]], mapping: Mapping[str, str] | None
     ) -> None:
-        self.is_foreign = are_two(
-            *headers
-        )  # whether one side is of PyTorch and the other of MindSpore
+        header_a, header_b = headers
+        #: whether one side is of PyTorch and the other of MindSpore
+        self.is_foreign = are_two(header_a, header_b)
         self._frameworks = [str(header.get("framework")) for header in headers]
         self._mapping = mapping or {}
         self._mapped = _mapper(mapping)
@@ -122,12 +126,17 @@ class Vocabulary:
         """Return the lines of the user's map that rename no call of A into a name that B has."""
         if not self._mapping:
             return ()
-        known = ["\n".join({*flow.names, *map(_plain_api, flow.parts)}) for flow in flows]
-        return tuple(
-            f"{name}: {other}"
-            for name, other in self._mapping.items()
-            if not (_part(name).search(known[0]) and _part(other).search(known[1]))
-        )
+        known_a, known_b = map(_known_names, flows)
+        unused: list[str] = []
+        for name, other in self._mapping.items():
+            if not _part(name).search(known_a) or not _part(other).search(known_b):
+                unused.append(f"{name}: {other}")
+        return tuple(unused)
+
+
+def _known_names(flow: Flow) -> str:
+    """Return the names that a user's map may have, one a line."""
+    return "\n".join({*flow.names, *map(_plain_api, flow.parts)})
 
 
 def _part(name: str) -> re.Pattern[str]:

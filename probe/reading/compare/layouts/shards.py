@@ -1,28 +1,17 @@
 # Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
-"""One tensor of a tensor-parallel group: its records on all ranks, added up one rank after the other.
-
-Records may have layouts: which ranks hold which part of the tensor, or which term of a sum.
-"""
+"""One tensor of a tensor-parallel group: its records on all ranks, added up one rank after the other."""
 
 from __future__ import annotations
 
-import json
 import math
-import os
-import re
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
-from probe.door import open_text
-from probe.errors import UsageError
-from probe.findings.sentence import Sentence, say
 from probe.reading.compare.distances.distance import distance
 from probe.reading.compare.distances.tolerance import of_dtype
-from probe.reading.compare.judging.parts import Stored, fold_grid, joined_grid
+from probe.reading.compare.judging.parts import Stored
 from probe.reading.dumps.flow import content_key
-from probe.reading.dumps.folders import DumpFolder
-from probe.reading.dumps.values import Record, array_name, element_count
-from probe.store import file_names as files
+from probe.reading.dumps.values import Record, element_count
 
 #: the axis of a tensor that every rank has as a whole
 WHOLE = -1
@@ -30,13 +19,56 @@ WHOLE = -1
 ODD = -2
 #: the axis of a tensor that only one side has
 ALONE = -3
-_KEPT = ("type", "dtype", "requires_grad")
-_NOT_COUNTS = frozenset((*_KEPT, "shape", "Max", "Min", "Mean", "Norm", "md5", "data_name"))
 #: the axis of a tensor of which ranks have parts, or terms of a sum, as their layouts tell
 GRID = -4
-_LAYOUT = re.compile(r'^ +"layout": (\{.*\}),?$', re.MULTILINE)
-_SHARD = re.compile(r"^Shard\((-?\d+)\)$")
-_STAGES = ("pp", "stage", "pipe")
+_STATISTICS = ("Max", "Min", "Mean", "Norm")
+_KEPT = ("type", "dtype", "requires_grad")
+_NOT_COUNTS = frozenset((*_KEPT, *_STATISTICS, "shape", "md5", "data_name"))
+
+
+class Variant(NamedTuple):
+    """One of several records of a tensor that every rank has as a whole."""
+
+    record: Record
+    ranks: list[int]  # the ranks that have it, by their places in their group
+
+
+class _Sums:
+    """The statistics of parts, added up; None for one that a part does not tell."""
+
+    def __init__(self) -> None:
+        self.most: Any = None
+        self.least: Any = None
+        self.count = 0
+        self._total: Any = 0.0
+        self._norm: Any = 0.0
+
+    def add(self, record: Record, count: int) -> None:
+        """Add those of a part of so many elements."""
+        self.most = _extreme(self.most, record.get("Max"), max)
+        self.least = _extreme(self.least, record.get("Min"), min)
+        self.count += count
+        mean = record.get("Mean")
+        norm = record.get("Norm")
+        try:
+            if mean is None or self._total is None:
+                self._total = None
+            else:
+                self._total += mean * count
+            if norm is None or self._norm is None:
+                self._norm = None
+            else:
+                self._norm = math.hypot(self._norm, norm)
+        except TypeError:  # a document may hold anything
+            self._total = None
+            self._norm = None
+
+    def statistics(self) -> dict[str, Any]:
+        """Return the statistics of the whole."""
+        if not self.count:
+            return dict.fromkeys(_STATISTICS)
+        mean = None if self._total is None else self._total / self.count
+        return dict(zip(_STATISTICS, (self.most, self.least, mean, self._norm)))
 
 
 class Shards:
@@ -52,13 +84,13 @@ class Shards:
         self.axis = axis
         self.record = record
         self.same = True
-        #: of a whole tensor on whose records ranks disagree: each record with its ranks
-        self.variants: list[tuple[Record, list[int]]] | None = None
+        #: of a whole tensor on whose records ranks disagree
+        self.variants: list[Variant] | None = None
         self._counts: dict[str, Any] | None = None
-        self._sums: list[Any] | None = None
+        self._sums: _Sums | None = None
         self.length = 0  # of all parts together along the axis
         if axis >= 0:
-            self._sums = [None, None, 0.0, 0, 0.0]
+            self._sums = _Sums()
             self._add_up(record)
 
     def add(self, record: Record | None, rank: int) -> None:
@@ -82,36 +114,25 @@ class Shards:
         if self.variants is None:
             if agree(self.record, record):
                 return
-            self.variants = [(self.record, list(range(rank)))]
+            self.variants = [Variant(self.record, list(range(rank)))]
             self.same = False
-        for other, ranks in self.variants:
-            if agree(other, record):
-                ranks.append(rank)
+        for variant in self.variants:
+            if agree(variant.record, record):
+                variant.ranks.append(rank)
                 return
-        self.variants.append((record, [rank]))
+        self.variants.append(Variant(record, [rank]))
 
     def _add_up(self, record: Record) -> None:
-        sums = self._sums
+        assert self._sums is not None
         shape = record["shape"]
-        assert sums is not None
         self.length += shape[self.axis]
         for key, value in record.items():
             if key not in _NOT_COUNTS and type(value) in (int, float):
                 self._counts = self._counts or {}
                 self._counts[key] = self._counts.get(key, 0) + value
         count = element_count(shape) or 0
-        if not count:
-            return
-        sums[0] = _extreme(sums[0], record.get("Max"), max)
-        sums[1] = _extreme(sums[1], record.get("Min"), min)
-        mean = record.get("Mean")
-        norm = record.get("Norm")
-        try:
-            sums[2] = None if mean is None or sums[2] is None else sums[2] + mean * count
-            sums[4] = None if norm is None or sums[4] is None else math.hypot(sums[4], norm)
-        except TypeError:  # a document may hold anything
-            sums[2] = sums[4] = None
-        sums[3] += count
+        if count:
+            self._sums.add(record, count)
 
     @property
     def agrees(self) -> bool:
@@ -120,28 +141,23 @@ class Shards:
 
     def whole(self, folders: Sequence[str]) -> Record:
         """Return the record of the tensor that the parts make."""
-        sums = self._sums
-        shape = list(self.record["shape"])
-        assert sums is not None
-        shape[self.axis] = self.length
-        total = sums[3]
-        made: Record = {key: self.record[key] for key in _KEPT if key in self.record}
-        made["shape"] = shape
-        numbers = (
-            sums[0],
-            sums[1],
-            sums[2] / total if total and sums[2] is not None else None,
-            sums[4],
-        )
-        for key, value in zip(("Max", "Min", "Mean", "Norm"), numbers if total else (None,) * 4):
+        assert self._sums is not None
+        made = _kept(self.record)
+        made["shape"] = list(self.record["shape"])
+        made["shape"][self.axis] = self.length
+        for key, value in self._sums.statistics().items():
             if key in self.record:
                 made[key] = value
         made.update(self._counts or {})
-        if self.record.get("data_name"):
-            made.update(
-                data_name=self.record["data_name"], stored=Stored(tuple(folders), self.axis)
-            )
+        name = self.record.get("data_name")
+        if name:
+            made["data_name"] = name
+            made["stored"] = Stored(tuple(folders), self.axis)
         return made
+
+
+def _kept(record: Record) -> Record:
+    return {key: record[key] for key in _KEPT if key in record}
 
 
 def together(records: Sequence[Record], axis: int) -> Record:
@@ -152,22 +168,32 @@ def together(records: Sequence[Record], axis: int) -> Record:
     return shards.whole(())
 
 
-def _extreme(so_far: Any, value: Any, choose: Any) -> Any:
+def _extreme(so_far: Any, value: Any, choose: Callable[..., Any]) -> Any:
     """Return the greater or the lesser of two values; NaN where one is NaN."""
-    if so_far is None or value is None:
-        return value if so_far is None else so_far
+    if so_far is None:
+        return value
+    if value is None:
+        return so_far
     try:
-        return next((one for one in (so_far, value) if math.isnan(one)), None) or choose(
-            so_far, value
-        )
+        if math.isnan(so_far):
+            return so_far
+        return value if math.isnan(value) else choose(so_far, value)
     except TypeError:  # a document may hold anything
         return so_far
 
 
 def _fits(a: Any, b: Any, axis: int) -> bool:
-    if type(a) is not list or type(b) is not list or len(a) != len(b) or element_count(b) is None:
+    """Return whether two shapes are equal but for an axis."""
+    if type(a) is not list or type(b) is not list:
         return False
-    return all(left == right or place == axis for place, (left, right) in enumerate(zip(a, b)))
+    if len(a) != len(b) or element_count(b) is None:
+        return False
+    return all(place == axis for place in _other_axes(a, b))
+
+
+def _other_axes(a: Sequence[Any], b: Sequence[Any]) -> list[int]:
+    """Return the axes in which two shapes differ."""
+    return [place for place, (left, right) in enumerate(zip(a, b)) if left != right]
 
 
 def agree(a: Record, b: Record) -> bool:
@@ -191,196 +217,16 @@ def axis_between(a: Any, b: Any) -> int:
     """
     if element_count(a) is None or element_count(b) is None or len(a) != len(b):
         return ODD
-    places = [place for place, (left, right) in enumerate(zip(a, b)) if left != right]
-    return WHOLE if not places else places[0] if len(places) == 1 else ODD
+    axes = _other_axes(a, b)
+    if not axes:
+        return WHOLE
+    return axes[0] if len(axes) == 1 else ODD
 
 
 def not_combined(record: Record, reason: str) -> Record:
     """Return the record of a tensor that the ranks' records do not tell."""
-    return {
-        **{key: record[key] for key in (*_KEPT, "shape") if key in record},
-        "not_combined": reason,
-    }
-
-
-def recorded_layout(folder: DumpFolder) -> dict[str, Any] | None:
-    """Return the sizes of the groups that the records of a dump name; None where they name none.
-
-    Ranks along an axis in which any tensor is split, or a term of a sum, make one whole. Those along another axis are
-    replicas, and the axis "pp" has stages.
-    """
-    try:
-        with open_text(os.path.join(folder.path, files.DUMP)) as file:
-            texts = set(_LAYOUT.findall(file.read()))
-    except (OSError, ValueError):
-        return None
-    axes: dict[str, int] = {}
-    split: set[str] = set()
-    for text in texts:
-        try:
-            layout = json.loads(text)
-        except ValueError:
-            continue
-        mesh = layout.get("mesh")
-        placements = layout.get("placements")
-        if isinstance(mesh, dict) and isinstance(placements, list) and len(mesh) == len(placements):
-            axes.update(mesh)
-            split.update(
-                axis for axis, placement in zip(mesh, placements) if placement != "Replicate"
-            )
-    if not axes:
-        return None
-    found = {"tp": 1, "pp": 1, "dp": 1}
-    order: list[str] = []
-    for axis in reversed(axes):  # the last axis has the neighbours
-        group = "pp" if axis in _STAGES else "tp" if axis in split else "dp"
-        found[group] *= int(axes[axis])
-        if group not in order:
-            order.append(group)
-    return {**found, "order": "-".join([*order, *(group for group in found if group not in order)])}
-
-
-def has_placements(record: Mapping[str, Any]) -> bool:
-    """Return whether a record tells where the parts of its tensor are."""
-    layout = record.get("layout")
-    if not isinstance(layout, dict):
-        return False
-    placements = layout.get("placements")
-    place = layout.get("coordinate")
-    return (
-        isinstance(placements, list)
-        and isinstance(place, list)
-        and 0 < len(placements) == len(place)
-    )
-
-
-def placements_of(record: Mapping[str, Any]) -> list[str | Sentence]:
-    """Return how a tensor is laid out: "Shard(0) over dp", "Partial(sum) over tp"; none where that is not recorded."""
-    layout = record.get("layout")
-    if (
-        not isinstance(layout, dict)
-        or not has_placements(record)
-        or not isinstance(layout.get("mesh"), dict)
-    ):
-        return []
-    mesh = layout["mesh"]
-    placed = [(axis, text) for axis, text in zip(mesh, layout["placements"]) if text != "Replicate"]
-    return [say("compare.over", placement=text, axis=axis) for axis, text in placed] or [
-        "Replicate"
-    ]
-
-
-class Placed(Shards):
-    """The records of one tensor whose layout was recorded; ``record`` is that of the first rank."""
-
-    __slots__ = ("_records",)
-
-    def __init__(self, record: Record) -> None:
-        super().__init__(record, WHOLE)
-        self.axis = _axis(record["layout"]["placements"])
-        self._records: list[Record | None] = [record]
-
-    def add(self, record: Record | None, rank: int) -> None:
-        """Add the record of a further rank; see ``Shards``."""
-        self._records.append(record)
-        super().add(record, rank)
-
-    def _is_like(self, record: Record) -> bool:
-        is_one = (
-            has_placements(record)
-            and record["layout"]["placements"] == self.record["layout"]["placements"]
-        )
-        return is_one and super()._is_like(record)
-
-    def gathered(self, folders: Sequence[str]) -> Record | None:
-        """Return the record of the tensor that the parts make; None for a sum without arrays."""
-        dims = tuple(
-            _dim(text) for text in self.record["layout"]["placements"] if text != "Replicate"
-        )
-        parts = self._parts()
-        made: Record = {key: self.record[key] for key in ("type", "dtype") if key in self.record}
-        name = self.record.get("data_name")
-        if name:
-            stored = Stored(
-                tuple(folders[place] for place, _ in parts.values()), 0, tuple(parts), dims
-            )
-            made.update(data_name=name, stored=stored)
-        if None not in dims:
-            records = {key: record for key, (_, record) in parts.items()}
-            whole = fold_grid(records, dims, lambda row, dim: together(row, dim or 0))
-            return {**whole, **made}
-        try:
-            arrays = {
-                key: array_of(folders[place], record) for key, (place, record) in parts.items()
-            }
-            return {**made, **_numbers(joined_grid(arrays, dims))}
-        except (UsageError, OSError, ValueError):
-            return None
-
-    def _parts(self) -> dict[tuple[int, ...], tuple[int, Record]]:
-        """Return one rank for each part in the order of the parts. Of replicas that differ, one that does."""
-        found: dict[tuple[int, ...], tuple[int, Record]] = {}
-        for place, record in enumerate(self._records):
-            if record is not None:
-                key = part_of(record)
-                if key not in found or not agree(found[key][1], record):
-                    found[key] = place, record
-        return dict(sorted(found.items()))
-
-
-def part_of(record: Record) -> tuple[int, ...]:
-    """Return the place of a rank's part among the parts of its tensor: equal for replicas."""
-    placed = zip(record["layout"]["coordinate"], record["layout"]["placements"])
-    return tuple(int(index) for index, placement in placed if placement != "Replicate")
-
-
-def array_of(folder: str, record: Record) -> Any:
-    """Return the array of a record; raise UsageError when it was not written, or cannot be read."""
-    from probe.reading.dumps.load import load_array
-
-    name = array_name(record)
-    if not name:
-        raise UsageError(say("error.unwritten"))
-    return load_array(os.path.join(folder, files.ARRAYS, name), str(record.get("dtype")), True)
-
-
-def piece(whole: Any, record: Record) -> Any:
-    """Return the part of an array that a rank has; None where it has a term of a sum, or an uneven part."""
-    import numpy as np
-
-    layout = record["layout"]
-    sizes = list(layout.get("mesh", {}).values())
-    for index, placement, count in zip(layout["coordinate"], layout["placements"], sizes):
-        if placement == "Replicate":
-            continue
-        dim = _dim(placement)
-        if dim is None or dim >= whole.ndim or whole.shape[dim] % count:
-            return None
-        whole = np.split(whole, count, dim)[index]
-    return whole
-
-
-def _numbers(array: Any) -> Record:
-    import numpy as np
-
-    wide = array.astype(np.float64)
-    numbers = (wide.max(), wide.min(), wide.mean(), np.linalg.norm(wide)) if wide.size else ()
-    found = {key: float(number) for key, number in zip(("Max", "Min", "Mean", "Norm"), numbers)}
-    return {"shape": list(wide.shape), **found}
-
-
-def _dim(placement: Any) -> int | None:
-    match = _SHARD.match(str(placement))
-    return int(match[1]) if match else None
-
-
-def _axis(placements: Sequence[Any]) -> int:
-    """Return ``GRID`` where ranks have parts or terms, else ``WHOLE``.
-
-    >>> _axis(["Replicate"]) == WHOLE, _axis(["Shard(0)", "Partial(sum)"]) == GRID, _axis(["Partial(max)"]) == ODD
-    (True, True, True)
-    """
-    split = [str(text) for text in placements if text != "Replicate"]
-    if any(text != "Partial(sum)" and not re.match(r"Shard\(\d+\)$", text) for text in split):
-        return ODD
-    return GRID if split else WHOLE
+    made = _kept(record)
+    if "shape" in record:
+        made["shape"] = record["shape"]
+    made["not_combined"] = reason
+    return made

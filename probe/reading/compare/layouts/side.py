@@ -1,147 +1,37 @@
 # Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
-"""One side of a comparison of two layouts: the ranks that make one whole.
-
-They are read one after the other, entry by entry, so that they take no memory. Values have their places.
-"""
+"""One side of a comparison of two layouts: the ranks that make one whole."""
 
 from __future__ import annotations
 
-import json
-import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from probe.door import open_text
-from probe.errors import UsageError
-from probe.findings.sentence import Sentence, say
-from probe.reading.compare.layouts.shards import ALONE, Placed, Shards, axis_between, has_placements
+from probe.findings.sentence import Sentence
+from probe.reading.compare.layouts.entries import GIVEN, read_entries, tensors_given, values
+from probe.reading.compare.layouts.placements import Placed, has_placements
+from probe.reading.compare.layouts.shards import ALONE, Shards, axis_between
 from probe.reading.compare.layouts.stages import Stages
 from probe.reading.compare.origins.origin import is_collective, is_random
 from probe.reading.dumps.document import Document
 from probe.reading.dumps.entry_name import API, BACKWARD, CELL, FORWARD, GRADIENT, parse
-from probe.reading.dumps.entry_view import WORDS
 from probe.reading.dumps.flow import Flow, content_key, is_constant
-from probe.reading.dumps.folders import DumpFolder, DumpSource
-from probe.reading.dumps.values import MAX_DEPTH, Leaf, is_tensor, leaves, plain
-from probe.store import file_names
+from probe.reading.dumps.folders import DumpFolder
+from probe.reading.dumps.values import Leaf, Record, is_tensor, plain
 
-#: entries begin at lines that are indented by two, as recorders write them
-_ENTRY = re.compile(r'^  ("(?:[^"\\\n]|\\.)*"): ', re.MULTILINE)
-_DATA = '\n "data": {\n'
-_END = "\n }"
-#: parts of an entry that a call is given
-GIVEN = ("input", "kwargs", "parameters")
 #: parameters that the forward changes, on each rank by its own data
 MOVING = re.compile(r"(^|\.)moving_(mean|variance)$")
 
 
-def read_entries(
-    folder: DumpFolder,
-    notes: list[Sentence] | None = None,
-    wanted: Callable[[str], bool] | None = None,
-) -> Iterator[tuple[str, Any]]:
-    """Yield (name, entry) of wanted entries, None: all; ``notes`` gets remarks. Raise UsageError when it is broken."""
-    text = _text(folder)
-    start = text.find(_DATA) + len(_DATA) - 1
-    end = text.find(_END, start)
-    found = list(_ENTRY.finditer(text, start, end)) if start >= len(_DATA) and end > 0 else []
-    if not found or found[0].start() != start + 1:
-        document = folder.source.read(folder.path)
-        if notes is not None:
-            notes += document.notes
-        yield from document.data.items()
-        return
-    ends = [match.start() for match in found[1:]]
-    for match, stop in zip(found, [*ends, end]):
-        try:
-            name = json.loads(match[1])
-            if wanted is not None and not wanted(name):
-                continue
-            entry = json.loads(text[match.end() : stop].rstrip().rstrip(","))
-        except (ValueError, RecursionError):
-            raise UsageError(
-                say(
-                    "error.unreadable",
-                    path=os.path.join(folder.path, file_names.DUMP),
-                    reason=match[1],
-                )
-            ) from None
-        yield name, entry
-
-
-def _text(folder: DumpFolder) -> str:
-    """Return the text of dump.json; "" where the dump is read as a whole."""
-    if not isinstance(folder.source, DumpSource) or os.path.exists(
-        os.path.join(folder.path, file_names.JOURNAL)
-    ):
-        return ""
-    try:
-        with open_text(os.path.join(folder.path, file_names.DUMP)) as file:
-            return file.read()
-    except (OSError, ValueError):
-        return ""
-
-
-def values(entry: Any) -> Iterator[Leaf]:
-    """Yield (place, value) of every value in an entry, as rows of a comparison name the places.
-
-    >>> record = {"type": "mindspore.Tensor"}
-    >>> [place for place, _ in values({"input_args": [record], "input_kwargs": {}, "output": [None, [record]]})]
-    ['input.0', 'output.0', 'output.1.0']
-    >>> [place for place, _ in values({"weight": [record]})]
-    ['weight.0']
-    """
-    if is_tensor(entry):
-        yield "0", entry
-    elif _has_parts(entry):
-        for key, part in entry.items():
-            if key in WORDS:
-                for place, leaf in leaves(part):
-                    yield f"{WORDS[key]}.{place}", leaf
-    else:
-        yield from leaves(entry)
-
-
-def with_values(entry: Any, other: Mapping[str, Any]) -> Any:
-    """Return an entry with other values at some places.
-
-    >>> with_values({"output": [1, 2]}, {"output.1": 5})
-    {'output': [1, 5]}
-    """
-    if is_tensor(entry):
-        return other.get("0", entry)
-    if _has_parts(entry):
-        return {
-            key: _with(part, WORDS[key], other) if key in WORDS else part
-            for key, part in entry.items()
-        }
-    return _with(entry, "", other)
-
-
-def _has_parts(entry: Any) -> bool:
-    return type(entry) is dict and any(key in WORDS for key in entry)
-
-
-def _with(part: Any, above: str, other: Mapping[str, Any], depth: int = MAX_DEPTH) -> Any:
-    if above in other:
-        return other[above]
-    if not depth or (type(part) is dict and type(part.get("type")) is str):
-        return part
-    start = f"{above}." if above else ""
-    if type(part) is list:
-        return [_with(item, f"{start}{place}", other, depth - 1) for place, item in enumerate(part)]
-    if type(part) is dict:
-        return {key: _with(item, f"{start}{key}", other, depth - 1) for key, item in part.items()}
-    return part
+#: operations of collectives that add nothing up
+_NO_SUMS = ("max", "min", "prod", "avg", "mean")
 
 
 class Group(NamedTuple):
     """The ranks that make one whole."""
 
-    stages: tuple[
-        tuple[DumpFolder, ...], ...
-    ]  # for each pipeline stage the folders of its tensor-parallel ranks
+    #: for each pipeline stage the folders of its tensor-parallel ranks
+    stages: tuple[tuple[DumpFolder, ...], ...]
 
     @property
     def tp(self) -> int:
@@ -166,17 +56,15 @@ class Side:
 
     def __init__(self, group: Group) -> None:
         self.group = group
-        self.stages = Stages([stage[0].source.read(stage[0].path) for stage in group.stages])
+        first = [stage[0] for stage in group.stages]
+        self.stages = Stages([folder.source.read(folder.path) for folder in first])
         self.document: Document = self.stages.document()
         self.construct = self.stages.construct()
         self.containers = frozenset(parent for parent in self.construct.values() if parent)
         self.partners: dict[str, str] = {}  # entry name -> the entry of the other side
-        self.shards: dict[
-            str, dict[str, Shards]
-        ] = {}  # entry name -> place -> the records of all ranks
-        self.sums: dict[
-            Any, Place
-        ] = {}  # content of a term of a sum -> the tensor that has the sum
+        #: entry name -> place -> the records of all ranks
+        self.shards: dict[str, dict[str, Shards]] = {}
+        self.sums: dict[Any, Place] = {}  # content of a term of a sum -> the tensor that has it
         self.outside: set[Place] = set()  # inputs that no call has made
         self.given_parameters: set[Place] = set()  # inputs that are parameters
         self._plain: dict[str, dict[str, Any]] = {}
@@ -198,9 +86,8 @@ class Side:
                 axis = axis_between(leaf.get("shape"), other[place].get("shape"))
                 planned[place] = Placed(leaf) if has_placements(leaf) else Shards(leaf, axis)
             elif place not in other and place.count(".") > 1:
-                planned[place] = Shards(
-                    leaf, ALONE
-                )  # of a list that has fewer tensors there: one for each rank
+                # of a list that has fewer tensors there: one for each rank
+                planned[place] = Shards(leaf, ALONE)
         self.shards[name] = planned
         self._plain[name] = rest
 
@@ -226,32 +113,17 @@ class Side:
                 continue
             if "reduce" not in parts.api.lower() or not self.is_own_group(name) or not _adds(entry):
                 continue
-            found = dict(values(entry))
-            given = [
-                leaf for place, leaf in found.items() if place.startswith(GIVEN) and is_tensor(leaf)
-            ]
-            made = next(
-                (
-                    item
-                    for item in found.items()
-                    if item[0].startswith("output.") and is_tensor(item[1])
-                ),
-                None,
-            )
-            if made is None or not given:
+            total = _first_output(entry)
+            given = list(tensors_given(entry).values())
+            if total is None or not given:
                 continue
-            term = next(
-                (leaf for leaf in given if leaf.get("shape") == made[1].get("shape")), given[-1]
-            )
-            if parts.api.lower().startswith(("reduce_scatter", "reducescatter")):
-                term = next(
-                    (leaf for leaf in given if leaf.get("shape") != made[1].get("shape")), term
-                )
-            axis = axis_between(made[1].get("shape"), term.get("shape"))
-            self.shards.setdefault(name, {}).setdefault(made[0], Shards(made[1], axis))
+            place, made = total
+            term = _term(parts.api.lower(), made, given)
+            axis = axis_between(made.get("shape"), term.get("shape"))
+            self.shards.setdefault(name, {}).setdefault(place, Shards(made, axis))
             key = content_key(term)
             if key is not None and not is_constant(term):
-                self.sums.setdefault(key, Place(name, made[0]))
+                self.sums.setdefault(key, Place(name, place))
 
     def is_own_group(self, name: str) -> bool:
         """Return whether a collective's group is the tensor-parallel group, or is not known."""
@@ -279,13 +151,12 @@ class Side:
             if planned is None or name not in missing:
                 continue
             missing.discard(name)
-            found = dict(values(entry))
+            rest = dict(values(entry))
             for place, shards in planned.items():
-                leaf = found.pop(place, None)
+                leaf = rest.pop(place, None)
                 shards.add(leaf if is_tensor(leaf) else None, rank)
-            if self._plain.get(name, {}) != {
-                place: leaf for place, leaf in found.items() if not is_tensor(leaf)
-            }:
+            plain_values = {place: leaf for place, leaf in rest.items() if not is_tensor(leaf)}
+            if self._plain.get(name, {}) != plain_values:
                 self._uneven.add(name)
         for name in missing:
             self._uneven.add(name)
@@ -300,13 +171,13 @@ class Side:
             return all(self.must_agree(backward) for backward in names)
         if not self._is_given_the_same(name):
             return False
-        if parts.direction == BACKWARD:
-            forward = self.shards.get(parts.forward, {})
-            agree = all(
-                shards.agrees for place, shards in forward.items() if place.startswith("output")
-            )
-            return bool(forward) and agree and self._is_given_the_same(parts.forward)
-        return True
+        if parts.direction != BACKWARD:
+            return True
+        forward = self.shards.get(parts.forward, {})
+        made = [shards for place, shards in forward.items() if place.startswith("output")]
+        if not forward or not all(shards.agrees for shards in made):
+            return False
+        return self._is_given_the_same(parts.forward)
 
     def _is_given_the_same(self, name: str) -> bool:
         parts = parse(name)
@@ -315,24 +186,32 @@ class Side:
             return False
         if parts.kind not in (API, CELL) or is_random(parts) or is_collective(parts):
             return False
-        tensors = [
-            place
-            for place, leaf in values(self.data[name])
-            if is_tensor(leaf) and place.startswith(GIVEN)
-        ]
-        return bool(tensors) and all(
-            place in planned and planned[place].agrees for place in tensors
-        )
+        tensors = tensors_given(self.data[name])
+        if not tensors or not planned.keys() >= tensors.keys():
+            return False
+        return all(planned[place].agrees for place in tensors)
+
+
+def _first_output(entry: Any) -> Leaf | None:
+    """Return the place and the record of the first tensor that a call gives."""
+    made = (leaf for leaf in values(entry) if leaf[0].startswith("output."))
+    return next((leaf for leaf in made if is_tensor(leaf[1])), None)
+
+
+def _term(api: str, made: Record, given: list[Record]) -> Record:
+    """Return the tensor that a collective adds up: it has the shape of the sum, or another one if that is divided."""
+    like = [record for record in given if record.get("shape") == made.get("shape")]
+    unlike = [record for record in given if record.get("shape") != made.get("shape")]
+    if unlike and api.startswith(("reduce_scatter", "reducescatter")):
+        return unlike[0]
+    return like[0] if like else given[-1]
 
 
 def _adds(entry: Any) -> bool:
     """Return whether a collective adds up: its operation is a sum, or the one that it has by default."""
-    given = (
-        plain(leaf)
-        for place, leaf in values(entry)
-        if place.startswith(GIVEN) and not is_tensor(leaf)
-    )
-    return not any(
-        isinstance(value, str) and value.lower() in ("max", "min", "prod", "avg", "mean")
-        for value in given
-    )
+    for place, leaf in values(entry):
+        if place.startswith(GIVEN) and not is_tensor(leaf):
+            operation = plain(leaf)
+            if isinstance(operation, str) and operation.lower() in _NO_SUMS:
+                return False
+    return True

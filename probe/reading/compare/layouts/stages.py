@@ -49,9 +49,8 @@ def renamed_key(parts: EntryName, layers: dict[str, int]) -> str:
     if place is None or not layers.get(place[0]):
         return parts.key
     before, number, after = place
-    return ".".join(
-        filter(None, (parts.prefix, before, str(number + layers[before]), after, parts.api))
-    )
+    words = (parts.prefix, before, str(number + layers[before]), after, parts.api)
+    return ".".join(filter(None, words))
 
 
 def first_number(path: str) -> tuple[str, int, str] | None:
@@ -80,10 +79,8 @@ class Stages:
             self.data = documents[0].data
             self.stage_of = dict.fromkeys(self.data, 0)
             return
-        phases = [
-            _phases(list(document.data), own) for document, own in zip(documents, self._constructs)
-        ]
-        numbered = list(enumerate(phases))
+        entries = [list(document.data) for document in documents]
+        numbered = list(enumerate(map(_phases, entries, self._constructs)))
         for phase, order in enumerate((numbered, numbered[::-1], numbered)):
             for stage, names in order:
                 for name in names[phase]:
@@ -99,16 +96,19 @@ class Stages:
         return Document(dict(first.header), self.data, self._stacks, self.construct, notes)
 
     def _stacks(self) -> dict[str, list[str]]:
-        stacks = zip(self.renamings, (document.stacks() for document in self.documents))
-        return {whole(name): frames for whole, found in stacks for name, frames in found.items()}
+        whole: dict[str, list[str]] = {}
+        for renamed_to, document in zip(self.renamings, self.documents):
+            for name, frames in document.stacks().items():
+                whole[renamed_to(name)] = frames
+        return whole
 
     def construct(self) -> dict[str, str | None]:
         """Return the Cell around every entry."""
-        return {
-            whole(name): whole(parent) if parent else None
-            for whole, construct in zip(self.renamings, self._constructs)
-            for name, parent in construct.items()
-        }
+        whole: dict[str, str | None] = {}
+        for renamed_to, construct in zip(self.renamings, self._constructs):
+            for name, parent in construct.items():
+                whole[renamed_to(name)] = renamed_to(parent) if parent else None
+        return whole
 
 
 def _renamings(documents: Sequence[Document]) -> list[Renaming]:
@@ -118,9 +118,8 @@ def _renamings(documents: Sequence[Document]) -> list[Renaming]:
     numbers: dict[tuple[str, str], int] = {}
     for document in documents:
         parsed = [parse(name) for name in document.data]
-        own = grouped(
-            place[:2] for place in map(first_number, (parts.path for parts in parsed)) if place
-        )
+        places = [first_number(parts.path) for parts in parsed]
+        own = grouped((place[0], place[1]) for place in places if place)
         known = {path: taken.setdefault(path, set()) for path in own}
         layers = {
             path: max(known[path]) + 1 - min(found)
@@ -144,9 +143,8 @@ def _phases(
 ) -> tuple[list[str], list[str], list[str]]:
     """Return the names of a stage's forwards, of its backwards, and of the calls after all backwards."""
     directions = [parse(name).direction for name in names]
-    last = max(
-        (place for place, found in enumerate(directions) if found == BACKWARD), default=len(names)
-    )
+    ends = [place for place, direction in enumerate(directions) if direction == BACKWARD]
+    last = ends[-1] if ends else len(names)
     forwards: list[str] = []
     backwards: list[str] = []
     before = False

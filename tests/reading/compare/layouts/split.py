@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-from probe.reading.compare.layouts.groups import complete, parse_layout
+from probe.reading.compare.layouts.layout import complete, parse_layout
 from probe.reading.dumps.entry_name import parse
 from probe.reading.dumps.entry_view import WORDS
 from probe.reading.dumps.values import is_tensor, leaves
