@@ -73,9 +73,8 @@ def main():
         optimizer.parameters,
     )
     config = os.path.join(HERE, "config.json")
-    debugger = PrecisionDebugger(
-        config_path=config, dump_path=arguments.dump_path, task="statistics", step=[0]
-    )
+    folder = arguments.dump_path
+    debugger = PrecisionDebugger(config, task="statistics", dump_path=folder, step=[0])
     for step in range(20):
         text = np.stack(
             [codes[i : i + LENGTH + 1] for i in random.randint(0, len(codes) - LENGTH - 1, BATCH)]

@@ -38,9 +38,8 @@ def main():
     ms.set_seed(1)
     net = Net()
     model = ms.Model(net, nn.CrossEntropyLoss(), nn.Adam(net.trainable_params(), 1e-2))
-    debugger = PrecisionDebugger(
-        config_path=os.path.join(HERE, "config.json"), dump_path=arguments.dump_path
-    )
+    config = os.path.join(HERE, "config.json")
+    debugger = PrecisionDebugger(config_path=config, dump_path=arguments.dump_path)
     watch = [MsprobeStep(debugger), ms.train.LossMonitor(1)]
     model.train(1, dataset(), callbacks=watch, dataset_sink_mode=False)
 
