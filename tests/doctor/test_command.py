@@ -65,12 +65,13 @@ CRASH_AND_HANG = """
 import ctypes, threading
 from probe.doctor import calls, environment, memory, training
 from probe.doctor.bench import CheckResult
+from probe.findings.system import foreign
 memory.memory = lambda bench: ctypes.string_at(0)
 calls.gradients = lambda bench: threading.Event().wait()
 def fail(bench):
     raise ValueError("first line\\nsecond line")
 memory.numbers = fail
-left_out = lambda bench: CheckResult("ok", "left out: it takes long")
+left_out = lambda bench: CheckResult("ok", foreign("left out: it takes long"))
 environment.two_processes = training.bits = training.time_per_call = left_out
 """
 
