@@ -17,14 +17,16 @@ BLIND = {
     "run.json": "check report check2",
     "half of run.json": "check check2",
     "dump.json": "nan check ranks trend report compare show replay",
-    "dump.json of one step": "",
+    "dump.json of one step": "compare report2",
+    "a step": "compare report2",
+    "the last step": "compare report2",
     "half of dump.json": "nan check ranks trend report compare show replay",
     "half of one dump.json": "nan check ranks trend report compare show replay",
     "all of dump.json": "nan check ranks trend report compare show replay",
     "a list for dump.json": "nan check ranks trend report compare show replay",
     "entries": "nan check ranks trend report compare replay",
-    "a rank": "nan check ranks check2 compare",
-    "a rank in one step": "nan check ranks report compare",
+    "a rank": "nan check ranks check2 compare report2",
+    "a rank in one step": "nan check ranks report compare report2",
     "all": "nan check ranks trend report compare check2 show watch replay",
     "backwards": "nan check report compare",
     "forwards": "nan check report compare",
@@ -57,6 +59,7 @@ def commands(golden, folder, page):
         "ranks": ["ranks", folder, *work],
         "trend": ["trend", folder, *work],
         "report": ["report", folder, "-o", page, *work],
+        "report2": ["report", golden, folder, "-o", page, *work],
         "compare": ["compare", golden, folder, *work],
         "check2": ["check", golden, folder],
         "show": ["show", folder],
@@ -134,23 +137,25 @@ def test_the_page_of_two_runs_without_numbers_is_not_green(golden, tmp_path):
     assert headline["text"].startswith("cannot be known: no tensor has numbers on both sides")
 
 
-@pytest.mark.parametrize("lack", ["a rank", "a rank in one step"])
-def test_compare_names_the_rank_that_one_side_lacks(golden, tmp_path, capsys, lack):
+@pytest.mark.parametrize(
+    ("lack", "chosen"),
+    [
+        ("a rank", ["--rank", "0"]),
+        ("a rank in one step", ["--rank", "0"]),
+        ("a step", ["--step", "0,2"]),
+        ("the last step", ["--step", "0-1"]),
+    ],
+)
+def test_compare_names_the_steps_and_ranks_that_one_side_lacks(
+    golden, tmp_path, capsys, lack, chosen
+):
     folder = healthy(tmp_path / "mine")
     LACKS[lack](folder)
     for pair, side in (((golden, folder), "B"), ((folder, golden), "A")):
         assert main(["compare", *map(str, pair), "--jobs", "1", "--lang", "en"]) == 2
         assert f"cannot be known: {side} lacks step" in capsys.readouterr().out
         assert not probe.compare(*pair).ok
-    chosen = ["--rank", "0", "--jobs", "1"]
-    assert main(["compare", str(golden), str(folder), *chosen]) == 0
-
-
-def test_a_step_that_one_side_lacks_is_no_gap_of_compare(golden, tmp_path, capsys):
-    folder = healthy(tmp_path / "mine")
-    LACKS["the last step"](folder)
-    assert main(["compare", str(golden), str(folder), "--jobs", "1", "--lang", "en"]) == 0
-    assert "only in A, not compared" in capsys.readouterr().out
+    assert main(["compare", str(golden), str(folder), *chosen, "--jobs", "1"]) == 0
 
 
 @pytest.mark.parametrize("lack", ["a step", "the last step", "dump.json", "dump.json of one step"])

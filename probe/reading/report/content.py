@@ -42,6 +42,7 @@ from probe.reading.report.part import (
     joined,
     rank_text,
 )
+from probe.reading.report.row_pairs import RowPairs
 
 #: this many rows are kept as they are; above it, one rank of each group stands for the others
 WHOLE = 300_000
@@ -207,18 +208,20 @@ class Sources(NamedTuple):
     parts: list[Part]  # each step of each rank
     alone: tuple[list[Any], list[Any]] = ([], [])  # dumps of one side only
     rows: tuple[Rows, Rows] = (Rows(), Rows())  # the rows of the monitor of A and B
+    row_pairs: RowPairs | None = None  # the comparison of two runs that have rows alone
 
 
 class ContentMaker:
     """Makes the content of a report."""
 
     def __init__(self, sources: Sources, with_code: bool = True, everything: bool = False) -> None:
-        self._paths, self._parts, self._alone, self._rows = sources
+        self._paths, self._parts, self._alone, self._rows, self._row_pairs = sources
         paths = self._paths
         parts = self._parts
         alone = self._alone
         summaries = [part.summary for part in parts if part.summary is not None]
-        self._result = ComparisonResult(paths, summaries, alone) if paths[0] else None
+        has_pairs = paths[0] and self._row_pairs is None
+        self._result = ComparisonResult(paths, summaries, alone) if has_pairs else None
         self._merged = Merged(parts, everything)
         self._code = Code(self._merged.texts["stacks"], with_code)
         self._with_code = with_code
@@ -244,7 +247,7 @@ class ContentMaker:
         unread = [reason for reason in reasons if reason]
         unread += [why for side in self._rows for why in side.unread]
         trends = self._trends(answers)
-        readers = Readers(result, nan, answers, checks, trends, unread)
+        readers = Readers(result, nan, answers, checks, trends, unread, self._row_pairs)
         head = headline(readers)
         curves = curves_of([side.ranks for side in self._rows], {item.name for item in trends})
         tables = {table: list(texts) for table, texts in merged.texts.items() if table != "stacks"}
@@ -253,7 +256,7 @@ class ContentMaker:
         description = {
             "a": names[0],
             "b": names[1],
-            "two": result is not None,
+            "two": bool(self._paths[0]),
             "units": [{**unit, "error": self._said(unit["error"])} for unit in merged.units],
             "states": kinds.STATES,
             "verdicts": kinds.VERDICTS,
@@ -279,13 +282,18 @@ class ContentMaker:
             "remarks": self._remarks(),
             "code": self._with_code,
             "headline": {"text": self._said(head.said), "tone": head.tone, "others": head.others},
-            "gaps": [] if result else [self._said(gap) for gap in answers.gaps],
+            "gaps": [] if result else [self._said(gap) for gap in self._gaps(answers)],
             "rows": self._said(answers.rows),
             "curves": curves.shown,
             "curves_left_out": curves.left_out,
             "chinese": self._chinese,
         }
         return Content(description, merged, head, unread)
+
+    def _gaps(self, answers: OneRun) -> list[Sentence]:
+        """Return the parts that cannot be known: of one run, and of rows that one of two runs lacks."""
+        lacks = self._row_pairs.lacks if self._row_pairs is not None else ()
+        return [*lacks, *answers.gaps]
 
     def _clean(self, text: str) -> str:
         return without_paths(text, self._paths)

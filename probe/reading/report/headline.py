@@ -11,6 +11,7 @@ from probe.reading.compare.answer.summary import (
     ComparisonResult,
     blind_said,
     harmless,
+    lacks_said,
     one_sentence,
 )
 from probe.reading.compare.origins.origin import Origin
@@ -19,6 +20,7 @@ from probe.reading.one_run.health.rows import NONFINITE
 from probe.reading.one_run.health.step import FAULT, HealthFinding
 from probe.reading.one_run.rank_checks import RankChecks
 from probe.reading.one_run.trend import TrendFinding
+from probe.reading.report.row_pairs import RowPairs
 from probe.store.file_names import Rank
 
 #: how a headline looks, by the exit status: 0 nothing found, 1 something found, 2 it cannot be known
@@ -60,6 +62,7 @@ class Readers(NamedTuple):
     ranks: RankChecks | None = None  # the answer about the ranks; None for one rank
     trends: Sequence[TrendFinding] = ()  # rules that hold in series, alarms of the monitor too
     unread: Sequence[Sentence] = ()  # why files could not be read
+    rows: RowPairs | None = None  # of two runs that have rows of the monitor alone
 
     @property
     def _unnamed(self) -> list[Sentence]:
@@ -119,7 +122,9 @@ class Headline(NamedTuple):
 
 def headline(readers: Readers) -> Headline:
     """Return the heaviest finding of all readers; without one the part that cannot be known, or what was looked at."""
-    return _of_two(readers, readers.result) if readers.result else _of_one(readers)
+    if readers.result:
+        return _of_two(readers, readers.result)
+    return _of_rows(readers, readers.rows) if readers.rows else _of_one(readers)
 
 
 def _of_one(readers: Readers) -> Headline:
@@ -134,6 +139,21 @@ def _of_one(readers: Readers) -> Headline:
     return Headline(0, say("report.nothing", looked=run.scope))
 
 
+def _of_rows(readers: Readers, rows: RowPairs) -> Headline:
+    """Return the headline of two runs that have rows of the monitor alone."""
+    alone = readers.alone
+    if rows.first:
+        return Headline(1, rows.first, len(alone))
+    if alone:
+        said = say("rows.agree_but", count=rows.compared, finding=alone[0])
+        return Headline(1, said, len(alone) - 1)
+    gaps = [*readers.unread, *rows.lacks, *readers.run.gaps]
+    if gaps:
+        said = say("report.unsure", gap=gaps[0], looked=readers.run.scope)
+        return Headline(2, said, len(gaps) - 1)
+    return Headline(0, say("rows.agree", count=rows.compared, looked=readers.run.scope))
+
+
 def _of_two(readers: Readers, result: ComparisonResult) -> Headline:
     alone = readers.alone
     if not result.is_comparable:
@@ -144,7 +164,8 @@ def _of_two(readers: Readers, result: ComparisonResult) -> Headline:
         return Headline(1, say("report.no_origin"), len(alone))
     if alone:
         return Headline(1, say("report.agrees_but", finding=alone[0]), len(alone) - 1)
-    gaps = [blind_said(result)] if result.blind else readers.unread
+    gaps = [blind_said(result)] if result.blind else [*readers.unread]
+    gaps += [lacks_said(result)] if result.lacks else []
     if gaps:
         return Headline(
             2, say("report.unsure_of_two", gap=gaps[0], looked=readers.run.scope), len(gaps) - 1

@@ -54,6 +54,7 @@ from probe.reading.report.part import (
     add_numbers,
     producer_of,
 )
+from probe.reading.report.row_pairs import compare_rows
 from probe.series.file import RankSeries
 
 _PLAIN = {"input_args": "input", "input_kwargs": "kwargs"}
@@ -343,7 +344,12 @@ def make_content(path: str, golden: str = "", wishes: Wishes | None = None) -> C
     snapshots = Snapshots(path)
     rows = Rows() if not golden else read_rows(golden), read_rows(path)
     alone: tuple[list[Any], list[Any]] = ([], [])
-    if golden:
+    row_pairs = None
+    if golden and _have_rows_alone(rows, golden, run):
+        read = []
+        parts = []
+        row_pairs = compare_rows(rows[0].ranks, rows[1].ranks, wishes.request.options.factor)
+    elif golden:
         pairs, alone = pair_folders(open_run(golden), run, step, rank)
         units = [(*pair, wishes.request.options, snapshots) for pair in pairs]
         parts = list(run_units(pair_part, units, workers))
@@ -360,9 +366,15 @@ def make_content(path: str, golden: str = "", wishes: Wishes | None = None) -> C
     if not parts and not rows[1].ranks:
         raise UsageError(rows[1].unread[0])
     maker = ContentMaker(
-        Sources((golden, path), parts, alone, rows), wishes.with_code, wishes.everything
+        Sources((golden, path), parts, alone, rows, row_pairs), wishes.with_code, wishes.everything
     )
     return maker.content(_answers(parts, read, snapshots, rows[1].ranks))
+
+
+def _have_rows_alone(rows: tuple[Rows, Rows], golden: str, run: Run) -> bool:
+    """Return whether two runs have rows of the monitor, and neither has a dump."""
+    have_rows = all(side.ranks for side in rows)
+    return have_rows and not run.folders and not open_run(golden).folders
 
 
 def _answers(

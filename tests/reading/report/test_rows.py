@@ -258,3 +258,60 @@ def test_a_row_more_than_a_page_has_points_is_read_by_every_view(tmp_path):
     _, found, page = report(tmp_path, tmp_path / "run")
     assert len(found["description"]["curves"][0]["b"]["-"]) <= 2000
     assert page.stat().st_size < 400_000
+
+
+@pytest.mark.parametrize(
+    ("factor", "status"), [(1 - 0.9e-5, 0), (1 + 0.9e-5, 0), (1 - 1.2e-5, 1), (1 + 1.2e-5, 1)]
+)
+def test_two_folders_of_rows_have_one_page_that_names_the_first_difference(
+    tmp_path, factor, status
+):
+    """The tolerance of two rows is 1e-5 of the greater number."""
+
+    def row(step, rank):
+        changed = healthy(step, rank)
+        changed["fc.weight.grad"] *= factor if (step, rank) == (7, 1) else 1
+        return {**changed, "seconds": 0.1 + step}
+
+    golden = write_rows(tmp_path / "golden")
+    mine = write_rows(tmp_path / "mine", row)
+    found_status, found, _ = report(tmp_path, golden, mine)
+    description = found["description"]
+    assert found_status == status
+    assert description["two"]
+    curve = next(item for item in description["curves"] if item["name"] == "loss")
+    assert set(curve["a"]) == set(curve["b"]) == {"0", "1"}
+    if status:
+        said = "step 7, rank 1: fc.weight.grad differs: A has 0."
+    else:
+        said = "The rows of both agree in 840 numbers. No fault is seen in 120 rows"
+    assert description["headline"]["text"].startswith(said)
+
+
+def test_rows_that_one_of_two_runs_lacks_are_not_green(tmp_path):
+    whole = write_rows(tmp_path / "whole", ranks=3)
+    lacking = {
+        "steps": write_rows(tmp_path / "steps", steps=50, ranks=3),
+        "ranks": write_rows(tmp_path / "ranks", ranks=2),
+        "series": write_rows(
+            tmp_path / "series",
+            lambda step, rank: {k: v for k, v in healthy(step, rank).items() if k != "loss"},
+            ranks=3,
+        ),
+    }
+    words = {"steps": "rows of step 50-59", "ranks": "rows of rank 2.", "series": "1 series: loss"}
+    for what, run in lacking.items():
+        for pair, side in (((whole, run), "B"), ((run, whole), "A")):
+            status, found, _ = report(tmp_path, *pair)
+            said = found["description"]["headline"]["text"]
+            assert status == 2
+            assert said.startswith(f"cannot be known: {side} lacks {words[what]}")
+
+
+def test_nan_on_both_sides_agrees_and_is_told_as_the_fault_of_b(tmp_path):
+    runs = [write_rows(tmp_path / name, broken) for name in ("golden", "mine")]
+    status, found, _ = report(tmp_path, *runs)
+    assert status == 1
+    said = found["description"]["headline"]["text"]
+    assert said.startswith("The rows of both agree in 840 numbers, but B alone shows: step 50: ")
+    assert "loss: NaN/Inf" in said

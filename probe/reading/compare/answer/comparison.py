@@ -7,15 +7,14 @@ import contextlib
 import itertools
 import os
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Union
 
 from probe.door import function_of
 from probe.errors import UsageError
-from probe.findings.sentence import Sentence, clauses, say
+from probe.findings.sentence import clauses, say
 from probe.findings.system import reason_of
 from probe.reading.compare.answer.summary import (
-    RANK_ALONE,
     ComparisonResult,
     one_line,
     summary_text,
@@ -314,17 +313,6 @@ def pair_folders(
             for side, run in (("A", run_a), ("B", run_b))
         ]
         raise UsageError(say("error.nothing_compared", sides=clauses(*sides)))
-    alone = [folder for folder in left if folder.path not in chosen]
-    return pairs, (_labels(alone, right), _labels(partners.values(), left))
-
-
-def _labels(alone: Iterable[DumpFolder], others: Sequence[DumpFolder]) -> list[Sentence | str]:
-    """Return how dumps of one side alone are called; a rank that the other side lacks in a step of both is a sentence.
-
-    A step that the other side lacks was not trained, or not recorded. A rank that it lacks may hold the difference.
-    """
-    steps = {folder.step for folder in others}
-    return [
-        say(RANK_ALONE, place=folder.label) if folder.step in steps else folder.label
-        for folder in alone
-    ]
+    alone_a = [folder.label for folder in left if folder.path not in chosen]
+    alone_b = [folder.label for folder in partners.values()]
+    return pairs, (alone_a, alone_b)

@@ -16,8 +16,6 @@ from probe.reading.dumps import text
 from probe.reading.dumps.entry_name import parse
 
 _LEAST_PAIRED = 0.5
-#: the sentence that stands for a rank that one side alone has
-RANK_ALONE = "compare.rank_alone"
 _ORIGINS = 5
 _CELLS = 5
 _NOTES = 3
@@ -138,16 +136,9 @@ class ComparisonResult:
         ]
 
     @property
-    def lacks(self) -> list[tuple[str, list[Sentence]]]:
-        """The ranks that one side lacks in a step of both, by this side: whether they agree cannot be known."""
-        found = [
-            (
-                side,
-                [name for name in names if isinstance(name, Sentence) and name.key == RANK_ALONE],
-            )
-            for side, names in zip("BA", self.alone)
-        ]
-        return [(side, names) for side, names in found if names]
+    def lacks(self) -> list[tuple[str, list[Any]]]:
+        """The steps and ranks that one side lacks, by this side: whether they agree cannot be known."""
+        return [(side, names) for side, names in zip("BA", self.alone) if names]
 
     @property
     def status(self) -> int:
@@ -268,11 +259,12 @@ def blind_said(comparison: ComparisonResult) -> Sentence:
 
 
 def lacks_said(comparison: ComparisonResult) -> Sentence:
-    """Return that one side lacks ranks of the other."""
-    sides = [
-        say("compare.side_lacks", side=side, names=say("clauses", parts=names[:_SIDES]))
-        for side, names in comparison.lacks
-    ]
+    """Return that one side lacks steps or ranks of the other."""
+    sides = []
+    for side, names in comparison.lacks:
+        more = say("compare.cut") if len(names) > _SIDES else NOTHING
+        shown = say("clauses", parts=names[:_SIDES])
+        sides.append(say("compare.side_lacks", side=side, names=shown, more=more))
     return say("compare.lacks", sides=say("clauses", parts=sides))
 
 

@@ -235,10 +235,10 @@ class _Pairing:
             if not missing_a and not missing_b:
                 pairs += self._of_step(folders_a, folders_b)
                 continue
-            if folders_a:
-                alone[0].append(_alone(folders_a, missing_a))
-            if folders_b:
-                alone[1].append(_alone(folders_b, missing_b))
+            if missing_b:
+                alone[0].append(_alone(folders_a or folders_b, missing_b if folders_b else []))
+            if missing_a:
+                alone[1].append(_alone(folders_a or folders_b, missing_a if folders_a else []))
         if not pairs:
             shown = {"left": shortened(run_a.steps), "right": shortened(run_b.steps)}
             layout_a, layout_b = map(str, self._layouts)
@@ -295,7 +295,7 @@ def _steps(run: Run, step: str, is_one_step: bool) -> dict[Any, _Ranks]:
 
 
 def _alone(found: _Ranks, missing: list[int]) -> Sentence:
-    """Return how a step is called that is not compared."""
+    """Return how a step is called that is not compared; with the first rank that is missing in it, if one is."""
     number = next(iter(found.values())).step
     step = NOTHING if number is None else say("compare.step", step=number)
     lacks = say("compare.no_rank", rank=missing[0]) if missing else NOTHING

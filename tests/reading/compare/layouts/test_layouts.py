@@ -432,12 +432,11 @@ def test_ranks_that_are_missing(dumps, tmp_path, capsys):
     shutil.copytree(dumps("tp=4", task="statistics", steps=2), tmp_path / "mine")
     shutil.rmtree(tmp_path / "mine" / "step1" / "rank2")
     comparison = compare(dumps(task="statistics", steps=2), tmp_path / "mine", "", "tp=4")
-    assert comparison.ok
-    assert [[*map(str, labels)] for labels in comparison.alone] == [
-        ["step 1"],
-        ["step 1 (no rank 2)"],
-    ]
-    assert "仅在 B，未比较：第 1 步（缺少 rank 2）" in summary_text(comparison, "zh")  # noqa: RUF001
+    assert comparison.agrees
+    assert comparison.status == 2
+    assert [[*map(str, labels)] for labels in comparison.alone] == [["step 1 (rank 2)"], []]
+    assert "cannot be known: B lacks step 1 (rank 2). Record" in summary_text(comparison)
+    assert "仅在 A，未比较：第 1 步（rank 2）" in summary_text(comparison, "zh")  # noqa: RUF001
     shutil.rmtree(tmp_path / "mine" / "step0" / "rank2")
     assert (
         main(
