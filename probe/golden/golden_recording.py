@@ -16,6 +16,7 @@ from probe.capture.backend import is_graph_mode
 from probe.config.settings import Settings
 from probe.errors import DifferenceError, UsageError
 from probe.findings.sentence import say
+from probe.findings.system import reason_of
 from probe.golden.kept_tensors import KeptTensors
 from probe.golden.watched_step import GoldenEntries, WatchedStep
 from probe.process.rank import world_size
@@ -72,13 +73,10 @@ class GoldenRun:
         is_lone = len(ranks) == 1 and world_size == 1
         if not is_lone and (rank not in ranks or len(ranks) > world_size):
             raise UsageError(
-                f"golden: {path} has ranks {shortened(ranks)}, this is rank {rank} of {world_size}. Record this run "
-                'with task "statistics" instead, and give both to probe compare: it takes --layout-a and --layout-b'
+                say("golden.ranks", path=path, ranks=shortened(ranks), rank=rank, size=world_size)
             )
         if any(folder.tree for folder in folders):
-            raise UsageError(
-                f"golden: {path} has compiled Cells. Record this run too, and give both to probe compare"
-            )
+            raise UsageError(say("golden.compiled", path=path))
         self._world_size = world_size
         self._by_step = {
             folder.step: folder for folder in folders if is_lone or folder.rank == rank
@@ -104,11 +102,8 @@ class GoldenRun:
         )
         found = Comparison((self.path, ""), [unit], ([], []), [], Options())
         if not found.is_comparable:
-            reason = (
-                str(unit.error)
-                or "fewer than half of the calls are the same: is it of another model?"
-            )
-            raise UsageError(f"golden: {golden.path} cannot be compared: {reason}")
+            reason = unit.error or say("golden.few_pairs")
+            raise UsageError(say("golden.not_comparable", path=golden.path, reason=reason))
         return bool(unit.origins.first or unit.counts.differs)
 
     def compare(self, root: str, steps: Sequence[int]) -> Comparison:
@@ -124,11 +119,8 @@ def _folders(path: str) -> list[DumpFolder]:
         return find_folders(path)
     except UsageError as error:
         if os.path.isdir(path) and find_series(path):
-            raise UsageError(
-                f"golden: {path} holds series of the monitor and no dump. Record the golden run with task "
-                '"statistics", or watch this run with task "monitor" and compare both with probe watch'
-            ) from None
-        raise UsageError(f"golden: {error}") from None
+            raise UsageError(say("golden.rows", path=path)) from None
+        raise UsageError(say("golden.unreadable", reason=reason_of(error))) from None
 
 
 class GoldenRecording(Recording):
@@ -190,9 +182,7 @@ class GoldenRecording(Recording):
 
     def _open(self) -> None:
         if is_graph_mode():
-            raise UsageError(
-                "golden: GRAPH_MODE is not watched. Record this run too, and give both to probe compare"
-            )
+            raise UsageError(say("golden.graph_mode"))
         rank = self.parts.ranks.rank()
         self._golden = GoldenRun(str(self.settings.golden), rank, world_size())
 

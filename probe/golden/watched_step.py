@@ -19,6 +19,8 @@ from typing import Any, BinaryIO
 from probe.door import open_file
 from probe.entry import Entry
 from probe.errors import UsageError
+from probe.findings.sentence import say
+from probe.findings.system import reason_of
 from probe.golden.kept_tensors import KeepingMeasurer, KeptTensors
 from probe.measure.measurer import Measurer
 from probe.reading.compare.distances.distance import distance
@@ -206,7 +208,7 @@ def _open(path: str) -> BinaryIO | None:
         file = open_file(path)
         at = file.read(_HEAD).find(_DATA)
     except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error.strerror or error}") from error
+        raise UsageError(say("error.unreadable", path=path, reason=reason_of(error))) from error
     if at >= 0:
         file.seek(at + len(_DATA))
         return file

@@ -85,11 +85,9 @@ def archive_file(path: str) -> Iterator[BinaryIO]:
         with open_file(path) as file:
             begin = file.read(2)
             if begin[:1] == _PICKLE:
-                raise NotATensor(
-                    "it has the form of torch 1.5 and older; torch.load and torch.save write it anew"
-                )
+                raise NotATensor(say("torch.old_form"))
             if begin != _ZIP:
-                raise NotATensor("it is no file of torch.save")
+                raise NotATensor(say("torch.no_file"))
             yield file
     except NotATensor as error:
         raise UsageError(say("error.not_read", path=path, reason=reason_of(error))) from None
@@ -110,7 +108,7 @@ def open_archive(
     members = _members(file, most_members)
     heads = [name for name in members if name.count("/") == 1 and name.endswith("/data.pkl")]
     if len(heads) != 1:
-        raise NotATensor(f"it has {len(heads)} members data.pkl in place of one")
+        raise NotATensor(say("torch.heads", count=len(heads)))
     prefix = heads[0].partition("/")[0]
     order = _order(file, members.get(f"{prefix}/byteorder"))
     return Archive(_content(file, members[heads[0]], most), members, prefix, order)
@@ -144,7 +142,7 @@ def storage_of(layout: MemoryOrder, archive: Archive) -> Member:
     """Return the bytes of the storage of a tensor; raise NotATensor when the archive lacks it."""
     member = archive.members.get(f"{archive.prefix}/data/{layout.storage.key}")
     if member is None:
-        raise NotATensor(f"it has no member data/{layout.storage.key}")
+        raise NotATensor(say("torch.no_member", key=layout.storage.key))
     return member
 
 
@@ -155,20 +153,16 @@ def _members(file: BinaryIO, most: int) -> dict[str, Member]:
     with zipfile.ZipFile(file) as archive:
         infos = archive.infolist()
         if len(infos) > most:
-            raise NotATensor(f"it has {len(infos)} members; a tensor has a few")
+            raise NotATensor(say("torch.members", count=len(infos)))
         for info in infos:
             name = _short(info.filename)
             if info.filename in found:
-                raise NotATensor(f"it has two members {name}")
+                raise NotATensor(say("torch.twice", name=name))
             if info.compress_type != zipfile.ZIP_STORED or info.flag_bits & 1:
-                raise NotATensor(
-                    f"its member {name} is compressed or encrypted, which torch.save never does"
-                )
+                raise NotATensor(say("torch.compressed", name=name))
             start = _start(file, info)
             if info.file_size != info.compress_size or start + info.file_size > size:
-                raise NotATensor(
-                    f"its member {name} says {info.file_size} bytes, more than there are"
-                )
+                raise NotATensor(say("torch.too_long", name=name, size=info.file_size))
             found[info.filename] = Member(start, info.file_size)
     return found
 
@@ -177,16 +171,14 @@ def _start(file: BinaryIO, info: zipfile.ZipInfo) -> int:
     file.seek(info.header_offset)
     header = file.read(_LOCAL_HEADER)
     if len(header) != _LOCAL_HEADER or header[:4] != _LOCAL_MAGIC:
-        raise NotATensor(f"its member {_short(info.filename)} has no header")
+        raise NotATensor(say("torch.no_header", name=_short(info.filename)))
     lengths = int.from_bytes(header[26:28], "little") + int.from_bytes(header[28:30], "little")
     return info.header_offset + _LOCAL_HEADER + lengths
 
 
 def _content(file: BinaryIO, member: Member, most: int = _MOST_DESCRIPTION) -> bytes:
     if member.size > most:
-        raise NotATensor(
-            f"its data.pkl has {member.size} bytes; that of a tensor has a few hundred"
-        )
+        raise NotATensor(say("torch.long_description", size=member.size))
     file.seek(member.start)
     return file.read(member.size)
 
@@ -197,7 +189,7 @@ def _order(file: BinaryIO, member: Member | None) -> str:
         return "<"
     text = _content(file, member)
     if text not in _ORDERS:
-        raise NotATensor(f"its order of bytes is {text[:20]!r}. Known: little, big")
+        raise NotATensor(say("torch.order", order=repr(text[:20])))
     return _ORDERS[text]
 
 
@@ -213,16 +205,18 @@ def _stored(storage: Storage, member: Member, itemsize: int) -> int:
     """Return how many elements the storage holds; its size in the archive and in the description must agree."""
     size = storage.size if storage.dtype is None else storage.size * itemsize
     if size != member.size:
-        raise NotATensor(f"its storage has {member.size} bytes in place of {size}")
+        raise NotATensor(say("torch.storage_size", found=member.size, size=size))
     return member.size // itemsize
 
 
 def _check(layout: MemoryOrder, stored: int) -> None:
     """Refuse a tensor that reaches outside of its storage, or would be much larger than it."""
     if len(layout.shape) != len(layout.strides) or len(layout.shape) > _MOST_DIMENSIONS:
-        raise NotATensor(f"it has {len(layout.shape)} dimensions and {len(layout.strides)} strides")
+        raise NotATensor(
+            say("torch.dimensions", shape=len(layout.shape), strides=len(layout.strides))
+        )
     if min((layout.offset, *layout.shape, *layout.strides)) < 0:
-        raise NotATensor("its offset, shape or strides are negative")
+        raise NotATensor(say("torch.negative"))
     count = math.prod(layout.shape)
     if not count:
         return
@@ -230,9 +224,7 @@ def _check(layout: MemoryOrder, stored: int) -> None:
         (length - 1) * stride for length, stride in zip(layout.shape, layout.strides)
     )
     if last >= stored or count > max(stored, _MOST_REPEATED):
-        raise NotATensor(
-            f"its shape {_short(str(list(layout.shape)))} does not fit {stored} stored elements"
-        )
+        raise NotATensor(say("torch.shape", shape=_short(str(list(layout.shape))), stored=stored))
 
 
 def _short(text: str) -> str:

@@ -13,6 +13,9 @@ import struct
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
+from probe.findings.sentence import say
+from probe.findings.system import foreign
+
 #: class of a storage -> dtype of torch
 _STORAGES = {
     "DoubleStorage": "float64", "FloatStorage": "float32", "HalfStorage": "float16", "BFloat16Storage": "bfloat16",
@@ -117,7 +120,7 @@ def follow(description: bytes, machine: Machine) -> Any:
             machine.step(opcode, argument)
     except (IndexError, KeyError, AttributeError, TypeError):
         pass
-    raise NotATensor("its data.pkl is broken")
+    raise NotATensor(say("torch.broken"))
 
 
 def _opcodes(description: bytes) -> Iterator[tuple[str, Any]]:
@@ -125,7 +128,9 @@ def _opcodes(description: bytes) -> Iterator[tuple[str, Any]]:
         for opcode, argument, _ in pickletools.genops(description):
             yield opcode.name, argument
     except (ValueError, IndexError, KeyError, OverflowError, struct.error) as error:
-        raise NotATensor(f"its data.pkl is broken: {' '.join(str(error).split())[:120]}") from None
+        raise NotATensor(
+            say("torch.broken_by", reason=foreign(" ".join(str(error).split())[:120]))
+        ) from None
 
 
 class Machine:
@@ -161,29 +166,28 @@ class Machine:
         elif opcode in self._others:
             self._others[opcode](argument)
         else:
-            raise NotATensor(f"its data.pkl has the opcode {opcode}, which no tensor needs")
+            raise NotATensor(say("torch.opcode", opcode=opcode))
 
     def result(self) -> Any:
         """Return the one value that is left."""
         if len(self._stack) != 1 or type(self._stack[0]) is not MemoryOrder:
             kinds = [type(item).__name__ for item in self._stack]
-            shown = "several values" if len(kinds) > 1 else "".join(kinds) or "nothing"
-            raise NotATensor(f"its data.pkl describes {shown}, not one tensor")
+            one = foreign(kinds[0]) if kinds else say("torch.nothing")
+            shown = say("torch.several") if len(kinds) > 1 else one
+            raise NotATensor(say("torch.describes", found=shown))
         return self._stack[0]
 
     def _name(self, argument: str) -> None:
         if argument not in _NAMES:
             shown = "".join(letter if letter.isprintable() else "?" for letter in argument[:60])
-            raise NotATensor(
-                f"its data.pkl asks for {shown.replace(' ', '.', 1)}, which no tensor needs"
-            )
+            raise NotATensor(say("torch.asks", name=shown.replace(" ", ".", 1)))
         self._stack.append(_Name(argument))
 
     def _name_on_stack(self, _: Any) -> None:
         word = self._stack.pop()
         module = self._stack.pop()
         if type(word) is not str or type(module) is not str:
-            raise NotATensor("its data.pkl is broken")
+            raise NotATensor(say("torch.broken"))
         self._name(f"{module} {word}")
 
     def _marked(self) -> list[Any]:
@@ -202,19 +206,19 @@ class Machine:
         """Replace a persistent id, ("storage", class, key, device, size), by the storage."""
         given = self._stack.pop()
         if _kinds(given) != (str, _Name, str, str, int):
-            raise NotATensor("its data.pkl names no storage")
+            raise NotATensor(say("torch.no_storage"))
         word, kind, key, _, size = given
         name = kind.text.rpartition(" ")[2]
         is_number = key.isascii() and key.isdigit() and len(key) <= _MOST_KEY
         if word != "storage" or not is_number or size < 0 or name not in (*_STORAGES, _BYTES):
-            raise NotATensor("its data.pkl names no storage")
+            raise NotATensor(say("torch.no_storage"))
         self._stack.append(Storage(key, _STORAGES.get(name), size))
 
     def _call(self, _: Any) -> None:
         arguments = self._stack.pop()
         name = self._stack.pop()
         if type(name) is not _Name or type(arguments) is not tuple:
-            raise NotATensor("its data.pkl makes a call that no tensor needs")
+            raise NotATensor(say("torch.call"))
         if name.text == _HOOKS and not arguments:
             self._stack.append(_Hooks())
         elif name.text == _TENSOR:
@@ -224,9 +228,7 @@ class Machine:
         elif name.text == _PARAMETER and _kinds(arguments) == (MemoryOrder, bool, _Hooks):
             self._stack.append(arguments[0])
         else:
-            raise NotATensor(
-                f"its data.pkl gives {name.text.rpartition(' ')[2]} arguments that no tensor has"
-            )
+            raise NotATensor(say("torch.arguments", name=name.text.rpartition(" ")[2]))
 
 
 def _kinds(values: Any) -> tuple[type, ...]:
@@ -236,13 +238,13 @@ def _kinds(values: Any) -> tuple[type, ...]:
 def _layout(arguments: tuple[Any, ...], kind: Any) -> MemoryOrder:
     """Return the layout that (storage, offset, shape, strides, requires_grad, hooks) describe, with a dtype perhaps."""
     if _kinds(arguments) != (Storage, int, tuple, tuple, bool, _Hooks):
-        raise NotATensor("its data.pkl gives a tensor arguments that no tensor has")
+        raise NotATensor(say("torch.tensor_arguments"))
     storage, offset, shape, strides, _, _ = arguments
     dtype = storage.dtype
     if kind is not None and type(kind) is _Name:
         dtype = kind.text.rpartition(" ")[2]
     if dtype not in _DTYPES or (storage.dtype is None) is (kind is None):
-        raise NotATensor("its data.pkl gives a tensor no dtype")
+        raise NotATensor(say("torch.no_dtype"))
     if any(type(item) is not int for item in (*shape, *strides)):
-        raise NotATensor("its shape or strides are no whole numbers")
+        raise NotATensor(say("torch.no_numbers"))
     return MemoryOrder(storage, dtype, offset, shape, strides)

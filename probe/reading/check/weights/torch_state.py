@@ -78,7 +78,7 @@ class StateMachine(torch_pickle.Machine):
     def result(self) -> Any:
         """Return the one value that is left."""
         if len(self._stack) != 1:
-            raise NotATensor("its data.pkl is broken")
+            raise NotATensor(say("torch.broken"))
         return self._stack[0]
 
     def _made(self, items: list[Any]) -> None:
@@ -183,7 +183,7 @@ def _weight(file: BinaryIO, path: str, layout: MemoryOrder, archive: Archive) ->
         tensor_of(file, layout, archive, mapped=True)  # is refused now, if it does not fit
         return Weight(word, layout.shape, lambda: _loaded(path, layout, archive))
     if start < 0 or start + size > member.size:
-        raise NotATensor(f"a tensor of shape {list(layout.shape)[:9]} does not fit its storage")
+        raise NotATensor(say("torch.unfit", shape=list(layout.shape)[:9]))
     return Weight(word, layout.shape, in_file(path, [(member.start + start, size)], dtype))
 
 
