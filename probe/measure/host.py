@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from probe.config.settings import Settings
+from probe.measure.dtype_name import dtype_name
 from probe.measure.measurer import (
     ArraySink,
     FiniteRecord,
@@ -217,7 +218,7 @@ class TensorExtrema(PendingRecord):
         """Return the text of the record; see ``TensorRecord``."""
         largest, smallest = self.extrema or (None, None)
         numbers = {"Max": largest, "Min": smallest, "Mean": None, "Norm": None}
-        record = self.record or tensor_record(str(self.dtype), self.shape, numbers)
+        record = self.record or tensor_record(dtype_name(self.dtype), self.shape, numbers)
         return with_keys(record, self.keys).text(pad)
 
     def release(self) -> None:
@@ -232,7 +233,7 @@ class TensorExtrema(PendingRecord):
                 self.release()
                 return False
             array = array.reshape(self.shape)
-            self.record = host.array(array, str(self.dtype), self.name, self.sink)
+            self.record = host.array(array, dtype_name(self.dtype), self.name, self.sink)
             self.release()
         return True
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from probe.measure.dtype_name import dtype_name
 from probe.measure.one_byte import NARROW, ONE_BYTE, numpy_dtype, single
 from probe.private_names import installed_parts
 
@@ -94,11 +95,13 @@ def to_numpy(tensor: Any) -> Array:
     try:
         array: Array = tensor.asnumpy()
     except (KeyError, RuntimeError, TypeError, ValueError) as error:
-        if str(tensor.dtype) not in ONE_BYTE:
+        if dtype_name(tensor.dtype) not in ONE_BYTE:
             raise
         raise MeasureError(str(error).strip().partition("\n")[0]) from error
     return (
-        array.view(numpy_dtype(str(tensor.dtype))) if array.dtype.kind == _FOREIGN_KIND else array
+        array.view(numpy_dtype(dtype_name(tensor.dtype)))
+        if array.dtype.kind == _FOREIGN_KIND
+        else array
     )
 
 
@@ -114,7 +117,9 @@ class TensorReader:
         from mindspore._c_expression import TensorPy
         from mindspore.common.dtype import number_type
 
-        self._dtypes = {dtype: numpy_dtype(str(dtype)) for dtype in (mindspore.bool_, *number_type)}
+        self._dtypes = {
+            dtype: numpy_dtype(dtype_name(dtype)) for dtype in (mindspore.bool_, *number_type)
+        }
         self._view = ctypes.PYFUNCTYPE(
             ctypes.py_object, ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_int
         )(("PyMemoryView_FromMemory", ctypes.pythonapi))

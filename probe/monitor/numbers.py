@@ -16,6 +16,7 @@ import numpy as np
 from probe.capture.autograd.nodes import AutogradNodes
 from probe.capture.training.optimizer_values import OptimizerValues
 from probe.executor import OwnOperations
+from probe.measure.dtype_name import dtype_name
 from probe.measure.features import HostTensor
 from probe.measure.reductions import Reductions
 from probe.measure.statistics import OwnNumbers, statistics
@@ -196,9 +197,9 @@ class DeviceNumbers(HostNumbers):
     def _reduce(self, tensor: Any, names: Sequence[str], eps: float) -> dict[str, Any]:
         reductions = self._reductions
         tensor = self._reductions.plain(tensor)
-        kind = "float" if "loat" in str(tensor.dtype) else "int"
+        kind = "float" if "loat" in dtype_name(tensor.dtype) else "int"
         values = reductions.values(tensor, kind)
-        source = values if str(tensor.dtype) == "Bool" else tensor
+        source = values if dtype_name(tensor.dtype) == "Bool" else tensor
         floats, whole = reductions.four(source, values, "float" if source is values else kind)
         found = dict(zip(FOUR, [*whole, *floats]))
         if "nans" in names:

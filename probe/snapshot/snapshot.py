@@ -23,6 +23,7 @@ import numpy as np
 
 from probe.errors import UsageError
 from probe.executor import living
+from probe.measure.dtype_name import dtype_name
 from probe.measure.measurer import Role
 from probe.measure.statistics import crc32
 from probe.measure.tensor_reader import Array, layout_of, local_tensor, to_numpy
@@ -179,7 +180,7 @@ class Snapshot:
             return queue.measure(tensor, place, None, Role.INPUT)
         local = local_tensor(tensor)
         array = self._read(local)
-        dtype = str(local.dtype)
+        dtype = dtype_name(local.dtype)
         known = {
             "dtype": dtype,
             "shape": list(array.shape),

@@ -14,6 +14,7 @@ from probe.capture.training.events import optimizer_kinds
 from probe.capture.training.optimizer_values import OptimizerValues
 from probe.errors import UsageError
 from probe.measure import features
+from probe.measure.dtype_name import dtype_name
 from probe.monitor.msprobe.config import TrainerConfig
 from probe.monitor.numbers import FOUR, HostNumbers, Later, single
 from probe.naming import ADAM_STATES, CELL, clean
@@ -327,5 +328,5 @@ def _moments(optimizer: OptimizerValues) -> dict[str, dict[str, Any]]:
 
 def dtype_of(tensor: Any) -> str:
     """Return the dtype of a tensor or an array, as MindSpore writes it."""
-    dtype = str(tensor.dtype)
+    dtype = dtype_name(tensor.dtype)
     return "BFloat16" if dtype == "bfloat16" else dtype[:1].upper() + dtype[1:]
