@@ -23,6 +23,9 @@ PREFIXES = {
     "mint.distributed": "MintDistributed",
     "communication.comm_func": "Distributed",
     "ops.communication": "Distributed",  # its place since 2.9
+    "torch": "Torch",
+    "torch.Tensor": "Tensor",
+    "torch.nn.functional": "Functional",
 }
 COLLECTIVE = frozenset(("MintDistributed", "Distributed"))
 PRIMITIVE = "Primitive"

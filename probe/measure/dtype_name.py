@@ -8,7 +8,7 @@ from typing import Any
 
 #: attribute of MindSpore -> the name in a record
 _NAMES = {
-    "bool_": "Bool", "int4": "Int4",
+    "bool_": "Bool", "int4": "Int4", "qint4x2": "Int4",
     "int8": "Int8", "int16": "Int16", "int32": "Int32", "int64": "Int64",
     "uint8": "UInt8", "uint16": "UInt16", "uint32": "UInt32", "uint64": "UInt64",
     "float16": "Float16", "float32": "Float32", "float64": "Float64", "bfloat16": "BFloat16",

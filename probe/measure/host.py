@@ -72,7 +72,7 @@ class HostMeasurer:
         self._memo: dict[Any, dict[tuple[bytes, tuple[int, ...]], TensorRecord]] = {}  # by dtype
         self._written: dict[Any, TensorRecord] = {}  # by what all equal arrays have in common
         self.forget()
-        self._name: Callable[[Any], str] = functools.lru_cache(maxsize=None)(str)
+        self._name: Callable[[Any], str] = functools.lru_cache(maxsize=None)(dtype_name)
 
     def tensor(self, tensor: Any, name: str, sink: ArraySink | None, role: Role) -> TensorRecord:
         """Return the record of one tensor."""

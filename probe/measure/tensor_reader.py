@@ -184,15 +184,17 @@ class TensorReader:
 
     def _agrees(self, mindspore: ModuleType) -> bool:
         """Return whether pointers show the values of ``asnumpy``: of fresh results, views and values from the host."""
+        mint = mindspore.mint  # torch on MindSpore puts other methods into the place of a tensor's
         host = mindspore.Tensor(np.arange(6, dtype=np.float32).reshape(2, 3))
-        fresh = host * 2.0
+        fresh = mindspore.ops.mul(host, host)
         views = [
-            fresh[1:],
-            fresh[:, 1:],
-            fresh.transpose(1, 0),
-            fresh.expand_dims(0).broadcast_to((2, 2, 3)),
+            mint.narrow(fresh, 0, 1, 1),
+            mint.narrow(fresh, 1, 1, 2),
+            mint.transpose(fresh, 0, 1),
+            mint.broadcast_to(mint.unsqueeze(fresh, 0), (2, 2, 3)),
         ]
-        tensors = [host, fresh, *views, mindspore.Parameter(fresh), host.astype(mindspore.bfloat16)]
+        half = mindspore.ops.cast(host, mindspore.bfloat16)
+        tensors = [host, fresh, *views, mindspore.Parameter(fresh), half]
         return installed_parts().make(  # MindSpore's own way always works
             "memory",
             lambda: all(np.array_equal(self(tensor), to_numpy(tensor)) for tensor in tensors),

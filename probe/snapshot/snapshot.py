@@ -23,6 +23,7 @@ import numpy as np
 
 from probe.errors import UsageError
 from probe.executor import living
+from probe.layers.layer import layer_of
 from probe.measure.dtype_name import dtype_name
 from probe.measure.measurer import Role
 from probe.measure.statistics import crc32
@@ -304,12 +305,11 @@ class Snapshot:
 
 def _values(cells: NamedCells) -> dict[str, dict[str, Any]]:
     """Return the numbers and texts that each Cell keeps beside those of every Cell, such as the rate of a dropout."""
-    from mindspore import nn
-
-    common = vars(nn.Cell()).keys() - {"training"}
     found: dict[str, dict[str, Any]] = {}
     for path, cell in cells:
         known = vars(cell)
+        layer = layer_of(cell)
+        common = layer.own_values - {"training"} if layer is not None else frozenset()
         values = found.setdefault(path, {})
         for name in sorted(known.keys() - common):
             if type(known[name]) in _PLAIN and name[0] != "_":

@@ -62,7 +62,7 @@ class LeafHooks:
                 self._hooks.append((weakref.ref(tensor), hook))
                 self._ids.add(id(tensor))
                 if not self._is_off:
-                    self._handles.append(tensor.register_hook(hook))
+                    self._handles.append(_registered(tensor, hook))
 
     def remove(self) -> None:
         """Remove all hooks, and the patches of the compiler."""
@@ -116,7 +116,20 @@ class LeafHooks:
             for tensor, hook in self._hooks:
                 held = tensor()
                 if held is not None:
-                    self._handles.append(held.register_hook(hook))
+                    self._handles.append(_registered(held, hook))
+
+
+def _registered(tensor: Any, hook: Hook) -> Any:
+    """Register a hook on a tensor; return its handle. Torch on MindSpore has put another method in the place."""
+    register = type(tensor).register_hook
+    if register.__module__.partition(".")[0] == "mindspore":
+        return register(tensor, hook)
+    from mindspore._c_expression import TensorPy
+    from mindspore.common.hook_handle import _TensorHookHandle
+
+    handle = _TensorHookHandle(tensor)
+    handle.id = TensorPy.register_hook(tensor, hook)
+    return handle
 
 
 def _report(operation: str, error: BaseException) -> None:

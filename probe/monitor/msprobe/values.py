@@ -9,10 +9,10 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from probe.capture.pynative.cells import is_cell_or_cells
 from probe.capture.training.events import optimizer_kinds
 from probe.capture.training.optimizer_values import OptimizerValues
 from probe.errors import UsageError
+from probe.layers.layer import is_model
 from probe.measure import features
 from probe.measure.dtype_name import dtype_name
 from probe.monitor.msprobe.config import TrainerConfig
@@ -56,7 +56,7 @@ def watched(
     model: Any, optimizer: Any, accumulated: Any, tensor_group: Any, data_group: Any
 ) -> Watched:
     """Return the parts of a training; raise UsageError when one is wrong."""
-    if not is_cell_or_cells(model):
+    if not is_model(model):
         raise UsageError(
             f"set_monitor(): model is {type(model).__name__}. Allowed: a Cell, a list of Cells"
         )

@@ -1,0 +1,149 @@
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
+"""The description of a layer above PyNative: its modules, their tree, their parameters, its functions and optimizers.
+
+Everything that watches a training asks this description. A layer is added by a subclass and a row of ``_LAYERS``.
+"""
+
+from __future__ import annotations
+
+import abc
+import functools
+import importlib
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from probe.naming import CELL
+
+#: the description of each layer -> a package that is loaded where programs use it, or "" for always
+_LAYERS = {
+    "probe.layers.cells:CellLayer": "",
+    "probe.layers.torch_modules:TorchLayer": "torch",
+}
+Hook = Callable[[tuple[Any, ...], Mapping[str, Any]], Any]
+
+
+class Layer(abc.ABC):
+    """One layer above PyNative."""
+
+    framework: str  # the word of dump.json
+    prefix: str  # the first part of the names of modules
+    kind: type  # the class of all modules
+    call = "__call__"  # the method that each call of a module passes
+    allowed: str  # how its modules are called in an error
+    #: the methods that run the hooks of the training around a forward, if there are such: before it, and behind it
+    hook_methods: tuple[str, str] | None = None
+
+    @classmethod
+    def found(cls) -> Layer | None:
+        """Return the layer if this process has it."""
+        return cls()
+
+    @abc.abstractmethod
+    def modules(self, module: Any) -> Iterator[tuple[str, Any]]:
+        """Yield (dotted path, module) for a module, whose path is "", and all below it, each once."""
+
+    @abc.abstractmethod
+    def parameters(self, module: Any) -> Mapping[str, Any]:
+        """Return the parameters that a module itself holds, by their keys there; a value may be None."""
+
+    @abc.abstractmethod
+    def parameter_name(self, parameter: Any, path: str, key: str) -> str:
+        """Return the name of a parameter that the module at a path holds under a key."""
+
+    @abc.abstractmethod
+    def has_pre_hooks(self, module: Any) -> bool:
+        """Return whether hooks of the training may change the inputs of a call."""
+
+    def behind_pre_hooks(self, module: Any, begin: Hook) -> Callable[[], None]:
+        """Call ``begin`` with the inputs of the call that begins now, as the hooks of the training leave them.
+
+        Return the function that undoes this; it is called when the call has ended, also with an error.
+        """
+        return _nothing
+
+    @functools.cached_property
+    def own_values(self) -> frozenset[str]:
+        """Return the names of attributes that every module has."""
+        return frozenset(vars(self.kind()))
+
+    def functions(self) -> Mapping[str, Any]:
+        """Return its name spaces with listed functions: section of the list -> module or class."""
+        return {}
+
+    @property
+    def packages(self) -> Sequence[str]:
+        """The packages whose functions keep their identity while they are recorded."""
+        return ()
+
+    @property
+    def optimizers(self) -> Sequence[type]:
+        """The classes that its optimizers are derived from, where they are no optimizers of MindSpore."""
+        return ()
+
+    def owns(self, value: Any) -> bool:
+        """Return whether a value is a module of this layer."""
+        return isinstance(value, self.kind)
+
+
+def _nothing() -> None:
+    """Undo nothing."""
+
+
+def layers() -> tuple[Layer, ...]:
+    """Return the layers of this process. A package that is imported later adds its layer then."""
+    loaded = tuple(package for package in _LAYERS.values() if not package or package in sys.modules)
+    return _of(loaded)
+
+
+@functools.cache
+def _of(loaded: tuple[str, ...]) -> tuple[Layer, ...]:
+    found = []
+    for place, package in _LAYERS.items():
+        if package in loaded:
+            home, _, name = place.partition(":")
+            layer = getattr(importlib.import_module(home), name).found()
+            found += [layer] if layer is not None else []
+    return tuple(found)
+
+
+def layer_of(value: Any) -> Layer | None:
+    """Return the layer of a module, or of the first of several modules; None for anything else."""
+    first = value[0] if isinstance(value, (list, tuple)) and value else value
+    return next((layer for layer in layers() if layer.owns(first)), None)
+
+
+def own_parameters(module: Any) -> Mapping[str, Any]:
+    """Return the parameters that a module itself holds; of an object of no layer none."""
+    layer = layer_of(module)
+    return {} if layer is None else layer.parameters(module)
+
+
+def modules_of(module: Any) -> Iterator[tuple[str, Any]]:
+    """Yield (dotted path, module) for a module and all below it."""
+    layer = layer_of(module)
+    return iter(()) if layer is None else layer.modules(module)
+
+
+def parameters_below(module: Any) -> list[Any]:
+    """Return all parameters of a module and of those below it, each once."""
+    found = {
+        id(parameter): parameter
+        for _, below in modules_of(module)
+        for parameter in own_parameters(below).values()
+        if parameter is not None
+    }
+    return list(found.values())
+
+
+def prefix_of(models: Any) -> str:
+    """Return the first part of the names of the modules of models."""
+    layer = layer_of(models)
+    return CELL if layer is None else layer.prefix
+
+
+def is_model(value: Any) -> bool:
+    """Return whether a value is a valid ``start(model=)``: a module of a layer, or a list or tuple of such modules."""
+    several: Sequence[Any] = value if isinstance(value, (list, tuple)) else [value]
+    layer = layer_of(value)
+    return layer is not None and all(map(layer.owns, several))
