@@ -81,6 +81,9 @@ class Layer(abc.ABC):
         """The classes that its optimizers are derived from, where they are no optimizers of MindSpore."""
         return ()
 
+    #: the method of an optimizer that makes an update
+    update = "step"
+
     def owns(self, value: Any) -> bool:
         """Return whether a value is a module of this layer."""
         return isinstance(value, self.kind)
@@ -134,6 +137,20 @@ def parameters_below(module: Any) -> list[Any]:
         if parameter is not None
     }
     return list(found.values())
+
+
+def layer_of_optimizer(optimizer: Any) -> Layer | None:
+    """Return the layer above MindSpore that an optimizer is of; None for one of MindSpore's."""
+    return next(
+        (layer for layer in layers() if isinstance(optimizer, tuple(layer.optimizers))), None
+    )
+
+
+def held_by(optimizer: Any) -> list[Any]:
+    """Return the parameters that an optimizer updates, in its order."""
+    if layer_of_optimizer(optimizer) is None:
+        return list(getattr(optimizer, "parameters", ()))
+    return [parameter for group in optimizer.param_groups for parameter in group["params"]]
 
 
 def prefix_of(models: Any) -> str:

@@ -23,7 +23,7 @@ import numpy as np
 
 from probe.errors import UsageError
 from probe.executor import living
-from probe.layers.layer import layer_of
+from probe.layers.layer import held_by, layer_of, layers
 from probe.measure.dtype_name import dtype_name
 from probe.measure.measurer import Role
 from probe.measure.statistics import crc32
@@ -283,11 +283,10 @@ class Snapshot:
             for identity, name in self._trained.items()
             if identity not in self._updated
         }
-        optimizers = living(nn.Optimizer, experimental.optim.Optimizer) if left else []
+        above = (kind for layer in layers() for kind in layer.optimizers)
+        kinds = (nn.Optimizer, experimental.optim.Optimizer, *above)
         held = {
-            id(parameter)
-            for optimizer in optimizers
-            for parameter in getattr(optimizer, "parameters", ())
+            id(it) for optimizer in (living(*kinds) if left else []) for it in held_by(optimizer)
         }
         return [name for identity, name in left.items() if identity in held]
 

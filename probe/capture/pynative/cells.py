@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from probe.capture.autograd.parameter_hooks import ParameterHooks
-from probe.capture.method_event import Listener
 from probe.capture.patches import HookGroup, Patch, around
 from probe.capture.pynative.context import CaptureContext
 from probe.capture.pynative.jit import RECOMPUTE_MODULE
@@ -18,13 +17,21 @@ from probe.capture.pynative.outside import OutsideCells
 from probe.capture.pynative.saved_tensors import SavedTensors
 from probe.capture.pynative.thread_state import OpenCall
 from probe.capture.training.computed_numbers import ComputedNumbers
-from probe.capture.training.events import KnownOptimizers, optimizer_kinds, updates
+from probe.capture.training.events import KnownOptimizers, optimizer_kinds, update_listeners
 from probe.capture.training.optimizer_values import METHODS, OptimizerValues
 from probe.entry import Kind
-from probe.layers.layer import is_model, layer_of, layers, modules_of, own_parameters, prefix_of
+from probe.layers.layer import (
+    is_model,
+    layer_of,
+    layer_of_optimizer,
+    layers,
+    modules_of,
+    own_parameters,
+    prefix_of,
+)
 from probe.measure.measurer import Role
 from probe.measure.tensor_reader import to_number
-from probe.naming import CELL, by_last_part, clean
+from probe.naming import by_last_part, clean
 from probe.parameter_names import ParameterNames
 from probe.recording.call import Call
 from probe.recording.step_recorder import StepRecorder
@@ -267,7 +274,7 @@ class OptimizerHooks(HookGroup):
     def __init__(self, context: CaptureContext, mode: str, saved: SavedTensors | None) -> None:
         from mindspore import get_context, nn
 
-        super().__init__([Listener(updates(), self._run)])
+        super().__init__(update_listeners(self._run))
         self._classes: set[type] = set()  # whose methods that compute a number are watched
         self._watch_methods(nn.Optimizer)
         self._context = context
@@ -325,10 +332,12 @@ class OptimizerHooks(HookGroup):
         try:
             with recorder.guard("reading an optimizer", key=name):
                 key, values = self._known.of(optimizer)
-                key = clean(f"{CELL}.{self._paths.get(id(optimizer)) or key}.{name}")
+                layer = layer_of_optimizer(optimizer) or layers()[0]
+                key = clean(f"{layer.prefix}.{self._paths.get(id(optimizer)) or key}.{name}")
                 self._watch_methods(type(optimizer))
             if values is not None and self._mode != "off" and recorder.task.records_updates:
-                call = recorder.begin(Kind.CELL, key, args, {}, state.cell)
+                entered = values.gradients(args)
+                call = recorder.begin(Kind.CELL, key, entered, {}, state.cell)
             update = functools.partial(original, optimizer, *args, **kwargs)
             if values is None:
                 result = update()

@@ -100,6 +100,10 @@ class OptimizerValues:
         """Return whether a method of the user's own computes a number."""
         return number in self._of_methods
 
+    def gradients(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Return the arguments of an update that are gradients: all of them."""
+        return args
+
     def is_of(self, optimizer: Any) -> bool:
         """Return whether these are the values of this optimizer, and it has the same parameters as then."""
         return optimizer is self._optimizer and getattr(optimizer, "parameters", ()) is self._held
