@@ -20,6 +20,8 @@ _LAYERS = {
     "probe.layers.cells:CellLayer": "",
     "probe.layers.torch_modules:TorchLayer": "torch",
 }
+#: the packages that bring these: the import of mindtorch makes a proxy of the name torch
+PACKAGES = ("mindtorch", "torch")
 Hook = Callable[[tuple[Any, ...], Mapping[str, Any]], Any]
 
 
@@ -126,6 +128,11 @@ def modules_of(module: Any) -> Iterator[tuple[str, Any]]:
     """Yield (dotted path, module) for a module and all below it."""
     layer = layer_of(module)
     return iter(()) if layer is None else layer.modules(module)
+
+
+def children_of(module: Any) -> list[Any]:
+    """Return the modules that a module itself holds."""
+    return [below for path, below in modules_of(module) if path and "." not in path]
 
 
 def parameters_below(module: Any) -> list[Any]:

@@ -48,10 +48,14 @@ def _methods(kinds: Iterable[type], name: str) -> Iterator[FunctionType]:
         yield from _methods(type.__subclasses__(kind), name)
 
 
+def update_listener(layer: Layer, run: Callable[..., Any]) -> Listener:
+    """Return what runs ``run(original, optimizer, *args)`` around each update of a layer's optimizers."""
+    return Listener(_updates_of(layer) if layer.optimizers else updates(), run)
+
+
 def update_listeners(run: Callable[..., Any]) -> list[Listener]:
-    """Return what runs ``run(original, optimizer, *args)`` around each update, of MindSpore and of layers above it."""
-    above = [_updates_of(layer) for layer in layers() if layer.optimizers]
-    return [Listener(event, run) for event in (updates(), *above)]
+    """Return the same for all layers of this process."""
+    return [update_listener(layer, run) for layer in layers()]
 
 
 def values_of(optimizer: Any, may_run: bool, names: ParameterNames) -> OptimizerValues:
