@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import json
+import math
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
@@ -200,6 +201,11 @@ class TensorReader:
             lambda: all(np.array_equal(self(tensor), to_numpy(tensor)) for tensor in tensors),
             False,
         )
+
+
+def element_count(tensor: Any) -> int:
+    """Return the number of elements of a tensor; torch on MindSpore has a method in the place of ``size``."""
+    return math.prod(tensor.shape)
 
 
 def to_number(tensor: Any) -> float | int | bool:

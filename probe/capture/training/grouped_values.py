@@ -3,13 +3,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from probe.capture.training.optimizer_values import Numbers, OptimizerValues, ReadNumber
 from probe.layers.layer import held_by
-from probe.measure.tensor_reader import to_number
 from probe.parameter_names import ParameterNames
 
 _STEP = "step"  # the state that counts the updates
@@ -25,6 +23,7 @@ class GroupedValues(OptimizerValues):
         self._optimizer = optimizer
         self._tensor = self._parameter = Tensor
         self._on_cpu = may_run
+        self._constants = {}
         self._held = held_by(optimizer)
         self.names = names = names or ParameterNames()
         self.parameters = {names.of(parameter): parameter for parameter in self._held}
@@ -66,9 +65,3 @@ class GroupedValues(OptimizerValues):
         if steps:
             self._put(found, _WORD, steps[0], read, 0)
         return self._joined(found, each)
-
-    def _number(self, name: str, value: Any, read: ReadNumber, place: int) -> Any:
-        """Return the number of a tensor; raise ValueError if it has more."""
-        if math.prod(value.shape) != 1:
-            raise ValueError(f"it is a tensor of the shape {tuple(value.shape)}")
-        return to_number(value)
