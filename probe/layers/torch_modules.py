@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from probe.layers.layer import Hook, Layer
+from probe.naming import MODULE
 
 #: section of the list -> the place below the adapter's package
 _PLACES = {"torch.nn.functional": "nn.functional", "torch": ""}
@@ -22,7 +23,7 @@ class TorchLayer(Layer):
     """The layer of an adapter of torch."""
 
     framework = "mindtorch"
-    prefix = "Module"
+    prefix = MODULE
     allowed = "a torch.nn.Module, or a list or tuple of Modules"
 
     def __init__(self, torch: Any) -> None:
