@@ -189,7 +189,7 @@ class Watch(HookGroup):
             steps.begin([model])
             is_new = True
         else:
-            if self._rounds.has_several and model.training and not steps.is_open:
+            if self._rounds.has_several and getattr(model, "training", True) and not steps.is_open:
                 steps.begin()
                 is_new = True
             if steps.is_open:

@@ -61,7 +61,7 @@ class _Modes:
 
     def change(self) -> dict[str, Any]:
         """Return which Cells are not in training mode, if these are others than before."""
-        evaluating = [path for path, cell in self.live if not cell.training]
+        evaluating = [path for path, cell in self.live if not getattr(cell, "training", True)]
         if evaluating == self.evaluating:
             return {}
         self.evaluating = evaluating
