@@ -41,6 +41,11 @@ class Layer(abc.ABC):
         """Return the layer if this process has it."""
         return cls()
 
+    @classmethod
+    def advice(cls, value: Any) -> str:
+        """Return what the user of a value that no layer of this process knows may do; "" without advice."""
+        return ""
+
     @abc.abstractmethod
     def modules(self, module: Any) -> Iterator[tuple[str, Any]]:
         """Yield (dotted path, module) for a module, whose path is "", and all below it, each once."""
@@ -103,13 +108,22 @@ def layers() -> tuple[Layer, ...]:
 
 @functools.cache
 def _of(loaded: tuple[str, ...]) -> tuple[Layer, ...]:
-    found = []
+    made = (kind.found() for kind in _descriptions(loaded))
+    return tuple(layer for layer in made if layer is not None)
+
+
+def _descriptions(loaded: Sequence[str]) -> Iterator[type[Layer]]:
     for place, package in _LAYERS.items():
         if package in loaded:
             home, _, name = place.partition(":")
-            layer = getattr(importlib.import_module(home), name).found()
-            found += [layer] if layer is not None else []
-    return tuple(found)
+            yield getattr(importlib.import_module(home), name)
+
+
+def refusal(value: Any) -> str:
+    """Return which models are allowed, for a value that is none; and what its user may do instead."""
+    allowed = f"Allowed: {'; '.join(layer.allowed for layer in layers())}."
+    advice = (kind.advice(value) for kind in _descriptions(tuple(_LAYERS.values())))
+    return " ".join([allowed, *filter(None, advice)])
 
 
 def layer_of(value: Any) -> Layer | None:

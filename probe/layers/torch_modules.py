@@ -17,6 +17,11 @@ from probe.naming import MODULE
 
 #: section of the list -> the place below the adapter's package
 _PLACES = {"torch.nn.functional": "nn.functional", "torch": ""}
+_REAL = "torch.nn.modules.module.Module"
+_ADVICE = (
+    "It is a model of PyTorch, whose tensors are not MindSpore's: record it with msprobe for PyTorch, and give both "
+    "dumps to probe compare."
+)
 
 
 class TorchLayer(Layer):
@@ -40,6 +45,12 @@ class TorchLayer(Layer):
         tensor = getattr(torch, "Tensor", None)
         is_adapter = isinstance(tensor, type) and issubclass(tensor, mindspore.Tensor)
         return cls(torch) if is_adapter else None
+
+    @classmethod
+    def advice(cls, value: Any) -> str:
+        """See ``Layer``. A model of PyTorch is recorded by msprobe's half for PyTorch."""
+        bases = {f"{kind.__module__}.{kind.__qualname__}" for kind in type(value).__mro__}
+        return _ADVICE if _REAL in bases else ""
 
     def modules(self, module: Any) -> Iterator[tuple[str, Any]]:
         """See ``Layer``."""

@@ -14,7 +14,7 @@ from probe.config.settings import ConfigFile, Settings
 from probe.config.validators import is_range
 from probe.errors import ProbeError, SettingsError, UsageError
 from probe.findings.sentence import say
-from probe.layers.layer import is_model, layers
+from probe.layers.layer import is_model, refusal
 from probe.naming import custom_key
 from probe.process.rank import has_siblings, is_scheduler
 from probe.process.signals import SigtermHandler, call_in_forked_child
@@ -325,9 +325,7 @@ def check_start(model: Any, token_range: Any, rank_id: Any) -> None:
             "of the model to record, counted from 0."
         )
     if model is not None and not is_model(model):
-        raise UsageError(
-            f"start(): model is {type(model).__name__}. Allowed: {'; '.join(it.allowed for it in layers())}."
-        )
+        raise UsageError(f"start(): model is {type(model).__name__}. {refusal(model)}")
     if rank_id is not None and not _is_number(rank_id):
         raise UsageError(
             f"start(): rank_id {rank_id!r} is not allowed. Allowed: a whole number from 0."

@@ -98,3 +98,13 @@ def test_a_block_is_refused_where_its_layer_is_unknown(debug, tmp_path):
     debugger = debug(level="L0", dump_path=str(tmp_path / "dump"))
     with pytest.raises(UsageError, match=r"model is Both\. Allowed: a mindspore\.nn\.Cell, or"):
         debugger.start(new_net())
+
+
+def test_a_model_of_pytorch_gets_a_line_that_says_where_it_is_recorded(debug, tmp_path):
+    module = type("Module", (), {"__module__": "torch.nn.modules.module"})
+    net = type("Net", (module,), {})()
+    debugger = debug(level="L0", dump_path=str(tmp_path / "dump"))
+    with pytest.raises(
+        UsageError, match=r"model is Net\. .*It is a model of PyTorch, .*msprobe for"
+    ):
+        debugger.start(net)

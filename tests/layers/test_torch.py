@@ -52,9 +52,7 @@ def test_watching_changes_no_bit(bare, debug, name):
 
 def test_a_golden_run_of_the_same_program_agrees(debug, tmp_path, capsys):
     loss_of(Trained(), debug(level="mix", dump_path=str(tmp_path / "golden")))
-    debugger = debug(
-        level="mix", golden=str(tmp_path / "golden"), dump_path=str(tmp_path / "mine")
-    )
+    debugger = debug(level="mix", golden=str(tmp_path / "golden"), dump_path=str(tmp_path / "mine"))
     loss_of(Trained(), debugger)
     debugger.close()
     assert "probe: 3 steps agree with the golden run" in capsys.readouterr().err

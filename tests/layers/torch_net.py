@@ -1,7 +1,7 @@
 # Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """A small program of torch that trains on MindSpore: with norms, a list of modules, a shared one, and an optimizer.
 
-    python -m tests.layers.torch_net       # prints the losses and a checksum of the parameters
+python -m tests.layers.torch_net       # prints the losses and a checksum of the parameters
 """
 
 from __future__ import annotations

@@ -93,8 +93,13 @@ def _vit():
         **sizes, intermediate_size=64, image_size=16, patch_size=8, num_labels=3, **quiet
     )
     config._attn_implementation = "eager"
-    pixels = torch.tensor(np.sin(np.arange(2 * 3 * 16 * 16)).reshape(2, 3, 16, 16).astype("float32"))
-    return ViTForImageClassification(config), {"pixel_values": pixels, "labels": torch.tensor([0, 2])}
+    pixels = torch.tensor(
+        np.sin(np.arange(2 * 3 * 16 * 16)).reshape(2, 3, 16, 16).astype("float32")
+    )
+    return ViTForImageClassification(config), {
+        "pixel_values": pixels,
+        "labels": torch.tensor([0, 2]),
+    }
 
 
 def _lora():
