@@ -1,0 +1,140 @@
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
+"""Compares the rows of the monitor of two runs: the first step in which a series differs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from probe.findings.sentence import NOTHING, Sentence, say
+from probe.naming import ranges
+from probe.series.file import RankSeries
+from probe.series.series_name import kind_of
+from probe.store.file_names import Rank
+
+#: the relative difference that counts as equal: another processor adds in another order
+SAME = 1e-5
+#: the kind of series that differs in any two runs
+_TIME = "seconds"
+_SHOWN = 4
+
+
+class RowPairs(NamedTuple):
+    """The answer about the rows of two runs."""
+
+    first: Sentence = NOTHING  # the first difference
+    compared: int = 0  # how many numbers were compared
+    lacks: Sequence[Sentence] = ()  # the parts that one side lacks
+
+
+def compare_rows(
+    ranks_a: Sequence[RankSeries], ranks_b: Sequence[RankSeries], factor: float = 1.0
+) -> RowPairs:
+    """Return the first difference between the rows of A and B; ``factor`` multiplies the tolerance."""
+    compared = 0
+    lacks: list[Sentence] = []
+    apart: list[tuple[int, int, Sentence]] = []
+    for place, (rank, left, right) in enumerate(_pairs(ranks_a, ranks_b, lacks)):
+        rows_a = dict(left.rows())
+        rows_b = dict(right.rows())
+        lacks += _lacking(rank, rows_a, rows_b)
+        both = rows_a.keys() & rows_b.keys()
+        compared += sum(len(_common(rows_a[step], rows_b[step])) for step in both)
+        step = _first_apart(rows_a, rows_b, SAME * factor)
+        if step is not None:
+            said = _difference(rank, step, rows_a[step], rows_b[step], SAME * factor)
+            apart.append((step, place, said))
+    first = min(apart, key=lambda item: item[:2])[2] if apart else NOTHING
+    return RowPairs(first, compared, lacks)
+
+
+def _pairs(
+    ranks_a: Sequence[RankSeries], ranks_b: Sequence[RankSeries], lacks: list[Sentence]
+) -> Iterator[tuple[Rank, RankSeries, RankSeries]]:
+    """Yield the ranks of both runs; one rank of each is a pair, whatever its number. Add those of one run alone."""
+    if len(ranks_a) == len(ranks_b) == 1:
+        yield ranks_b[0].rank, ranks_a[0], ranks_b[0]
+        return
+    left = {item.rank: item for item in ranks_a}
+    right = {item.rank: item for item in ranks_b}
+    for rank, item in right.items():
+        if rank in left:
+            yield rank, left[rank], item
+    for side, own, other in (("A", left, right), ("B", right, left)):
+        missing = [rank for rank in other if rank not in own]
+        if missing:
+            names = [
+                say("rows.no_number") if rank is None else say("rows.rank", rank=rank)
+                for rank in missing
+            ]
+            lacks.append(say("rows.lacks_ranks", side=side, ranks=names))
+
+
+def _lacking(
+    rank: Rank, rows_a: Mapping[int, Mapping[str, float]], rows_b: Mapping[int, Mapping[str, float]]
+) -> Iterator[Sentence]:
+    """Yield the steps, and the series, that one side lacks."""
+    names_a = {name for values in rows_a.values() for name in values}
+    names_b = {name for values in rows_b.values() for name in values}
+    where = _of_rank(rank)
+    for side, own, other in (("A", rows_a, rows_b), ("B", rows_b, rows_a)):
+        steps = sorted(other.keys() - own.keys())
+        if steps:
+            yield say("rows.lacks_steps", side=side, steps=", ".join(ranges(steps)), rank=where)
+    for side, names in (("A", names_b - names_a), ("B", names_a - names_b)):
+        if names:
+            shown = sorted(names)[:_SHOWN]
+            yield say("rows.lacks_series", side=side, names=shown, count=len(names), rank=where)
+
+
+def _first_apart(
+    rows_a: Mapping[int, Mapping[str, float]],
+    rows_b: Mapping[int, Mapping[str, float]],
+    tolerance: float,
+) -> int | None:
+    """Return the first step in which a series differs; None without one."""
+    for step in sorted(rows_a.keys() & rows_b.keys()):
+        if any(_apart(rows_a[step], rows_b[step], tolerance)):
+            return step
+    return None
+
+
+def _apart(
+    left: Mapping[str, float], right: Mapping[str, float], tolerance: float
+) -> Iterator[str]:
+    """Yield the series that differ in one step."""
+    for name in _common(left, right):
+        if not _is_same(left[name], right[name], tolerance):
+            yield name
+
+
+def _common(left: Mapping[str, float], right: Mapping[str, float]) -> list[str]:
+    """Return the series of one step that are compared, in the order of B."""
+    return [name for name in right if name in left and kind_of(name) != _TIME]
+
+
+def _is_same(left: float, right: float, tolerance: float) -> bool:
+    if not math.isfinite(left) or not math.isfinite(right):
+        return left == right or (math.isnan(left) and math.isnan(right))
+    return abs(left - right) <= tolerance * max(abs(left), abs(right))
+
+
+def _difference(
+    rank: Rank,
+    step: int,
+    left: Mapping[str, float],
+    right: Mapping[str, float],
+    tolerance: float,
+) -> Sentence:
+    """Return how the first step that differs is told: the first series with its two numbers, and the others."""
+    names = list(_apart(left, right, tolerance))
+    first = names[0]
+    others = names[1 : 1 + _SHOWN]
+    more = say("rows.apart_more", count=len(names) - 1, names=others) if others else NOTHING
+    values = {"left": left[first], "right": right[first]}
+    return say("rows.apart", step=step, rank=_of_rank(rank), name=first, more=more, **values)
+
+
+def _of_rank(rank: Rank) -> Sentence:
+    return NOTHING if rank is None else say("rows.of_rank", rank=rank)
