@@ -7,6 +7,7 @@ Everything that watches a training asks this description. A layer is added by a 
 from __future__ import annotations
 
 import abc
+import contextlib
 import functools
 import importlib
 import sys
@@ -100,29 +101,35 @@ def _nothing() -> None:
     """Undo nothing."""
 
 
-def layers() -> tuple[Layer, ...]:
+def layers() -> list[Layer]:
     """Return the layers of this process. A package that is imported later adds its layer then."""
-    loaded = tuple(package for package in _LAYERS.values() if not package or package in sys.modules)
-    return _of(loaded)
+    found = []
+    for place, package in _LAYERS.items():
+        if not package or package in sys.modules:
+            with contextlib.suppress(LookupError):
+                found.append(_made(place))
+    return found
 
 
 @functools.cache
-def _of(loaded: tuple[str, ...]) -> tuple[Layer, ...]:
-    made = (kind.found() for kind in _descriptions(loaded))
-    return tuple(layer for layer in made if layer is not None)
+def _made(place: str) -> Layer:
+    """Return the layer of a description; raise LookupError where this process has none now, which is not kept."""
+    layer = _description(place).found()
+    if layer is None:
+        raise LookupError(place)
+    return layer
 
 
-def _descriptions(loaded: Sequence[str]) -> Iterator[type[Layer]]:
-    for place, package in _LAYERS.items():
-        if package in loaded:
-            home, _, name = place.partition(":")
-            yield getattr(importlib.import_module(home), name)
+def _description(place: str) -> type[Layer]:
+    home, _, name = place.partition(":")
+    found: type[Layer] = getattr(importlib.import_module(home), name)
+    return found
 
 
 def refusal(value: Any) -> str:
     """Return which models are allowed, for a value that is none; and what its user may do instead."""
     allowed = f"Allowed: {'; '.join(layer.allowed for layer in layers())}."
-    advice = (kind.advice(value) for kind in _descriptions(tuple(_LAYERS.values())))
+    advice = (_description(place).advice(value) for place in _LAYERS)
     return " ".join([allowed, *filter(None, advice)])
 
 

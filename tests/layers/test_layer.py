@@ -31,10 +31,8 @@ def blocks(monkeypatch):
     """Let this process know the layer."""
     place = f"{BlockLayer.__module__}:{BlockLayer.__name__}"
     monkeypatch.setattr(layer, "_LAYERS", {**layer._LAYERS, place: ""})
-    layer._of.cache_clear()
     yield
     monkeypatch.undo()
-    layer._of.cache_clear()
     events._updates_of.cache_clear()
 
 

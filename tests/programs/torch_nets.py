@@ -11,6 +11,7 @@ runs all; the exit status is 1 if anything differs.
 from __future__ import annotations
 
 import argparse
+import collections
 import json
 import subprocess
 import sys
@@ -124,7 +125,35 @@ def _unet():
     return model, {"sample": noise, "timestep": torch.tensor([3, 7])}
 
 
+def _cnn():
+    import numpy as np
+    import torch
+    from torch import nn
+
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.conv = nn.Conv2d(1, 4, 3, padding=1)
+            self.norm = nn.BatchNorm2d(4)
+            self.drop = nn.Dropout(0.0)
+            self.rows = nn.LSTM(16, 8, batch_first=True)
+            self.out = nn.Linear(8, 3)
+            self.loss_fn = nn.CrossEntropyLoss()
+            nn.init.ones_(self.norm.weight)
+
+        def forward(self, x, labels):
+            x = torch.relu(self.norm(self.conv(x)))
+            x = nn.functional.max_pool2d(x, 2).reshape(2, 4, 16)
+            found, _ = self.rows(self.drop(x))
+            output = self.out(found[:, -1])
+            return type("Output", (), {"loss": self.loss_fn(output, labels)})()
+
+    x = torch.tensor(np.sin(np.arange(2 * 64)).reshape(2, 1, 8, 8).astype("float32"))
+    return Net(), {"x": x, "labels": torch.tensor([0, 2])}
+
+
 MODELS = {
+    "cnn": _cnn,
     "llama": lambda: _decoder("Llama"),
     "qwen2": lambda: _decoder("Qwen2"),
     "mixtral": lambda: _decoder("Mixtral", num_local_experts=4, num_experts_per_tok=2),
@@ -176,6 +205,36 @@ class Training:
         found += [p.numpy().tobytes() for p in self.model.parameters()]
         return found
 
+    def functions_called(self):
+        """Return how often each listed function was called from outside of another, by the profiler of Python."""
+        from probe.capture.support_ops import load_supported_apis
+
+        keys = {}
+        for api in load_supported_apis(None):
+            value = vars(api.owner).get(api.name)
+            code = getattr(getattr(value, "__func__", value), "__code__", None)
+            if code is not None:
+                keys.setdefault(code, api.key)
+        counts = collections.Counter()
+        inside = []
+
+        def look(frame, event, argument):
+            if event == "call" and frame.f_code in keys:
+                if not inside:
+                    counts[keys[frame.f_code]] += 1
+                inside.append(frame)
+            elif event == "return" and inside and inside[-1] is frame:
+                inside.pop()
+
+        sys.setprofile(look)
+        try:
+            self.gradient()
+        finally:
+            sys.setprofile(None)
+        for parameter in self.trained.values():
+            parameter.grad = None
+        return counts
+
     def modules_called(self):
         """Return the names that the calls of modules have in a dump, by hooks of torch, and the gradients."""
         paths = {id(module): path for path, module in self.model.named_modules()}
@@ -207,6 +266,7 @@ def look(name, settings, folder):
     bare = training.run()
     is_repeatable = training.run() == bare
     called, gradients = training.modules_called()
+    functions = training.functions_called()
     is_right = True
     for setting in settings:
         place = folder / f"{name}-{setting}"
@@ -227,12 +287,20 @@ def look(name, settings, folder):
                         path = entry.split(".", 1)[1].rsplit(".", 3)[0]
                         known.update(f"{path}.{parameter}" for parameter in held)
                 lost += sorted(gradients - known)
+            if setting != "L0":
+                seen = collections.Counter(
+                    one.rpartition(".")[0].rpartition(".")[0]
+                    for one in entries
+                    if one.endswith(".forward")
+                )
+                lost += [f"{key} x{count}" for key, count in (functions - seen).items()]
         elif setting in ("L0", "mix", "tensor", "md5", "structure"):
             lost = ["all"]
         errors = [str(path) for path in place.rglob("dump_error_info.log")]
         row = {
             "model": name, "setting": setting, "equal": is_equal, "repeatable": is_repeatable,
-            "modules": len(called), "gradients": len(gradients), "lost": lost[:5], "errors": errors,
+            "modules": len(called), "gradients": len(gradients),
+            "functions": sum(functions.values()), "lost": lost[:5], "errors": errors,
         }  # fmt: skip
         print(json.dumps(row), flush=True)
         is_right &= (is_equal or not is_repeatable) and not lost and not errors
