@@ -133,10 +133,23 @@ def refusal(value: Any) -> str:
     return " ".join([allowed, *filter(None, advice)])
 
 
-def layer_of(value: Any) -> Layer | None:
-    """Return the layer of a module, or of the first of several modules; None for anything else."""
-    first = value[0] if isinstance(value, (list, tuple)) and value else value
-    return next((layer for layer in layers() if layer.owns(first)), None)
+class SeveralModels:
+    """Several models as if they were below one module, so that they themselves are watched too."""
+
+    def __init__(self, models: Sequence[Any]) -> None:
+        self.models = models
+
+
+def layer_of(module: Any) -> Layer | None:
+    """Return the layer of a module; None for anything else."""
+    return next((layer for layer in layers() if layer.owns(module)), None)
+
+
+def layer_of_models(models: Any) -> Layer | None:
+    """Return the layer of a model, or of the first of several models; None for anything else."""
+    several = models.models if isinstance(models, SeveralModels) else models
+    is_list = isinstance(several, (list, tuple)) and several
+    return layer_of(several[0] if is_list else several)
 
 
 def own_parameters(module: Any) -> Mapping[str, Any]:
@@ -147,8 +160,25 @@ def own_parameters(module: Any) -> Mapping[str, Any]:
 
 def modules_of(module: Any) -> Iterator[tuple[str, Any]]:
     """Yield (dotted path, module) for a module and all below it."""
+    if isinstance(module, SeveralModels):
+        yield "", module
+        for place, model in enumerate(module.models):
+            for path, below in modules_of(model):
+                yield f"{place}.{path}" if path else str(place), below
+        return
     layer = layer_of(module)
-    return iter(()) if layer is None else layer.modules(module)
+    if layer is not None:
+        yield from layer.modules(module)
+
+
+def placed_parameters(module: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the place and the parameter of all that a module and those below it hold, each once."""
+    seen: set[int] = set()
+    for path, below in modules_of(module):
+        for key, parameter in own_parameters(below).items():
+            if parameter is not None and id(parameter) not in seen:
+                seen.add(id(parameter))
+                yield f"{path}.{key}" if path else key, parameter
 
 
 def children_of(module: Any) -> list[Any]:
@@ -158,13 +188,7 @@ def children_of(module: Any) -> list[Any]:
 
 def parameters_below(module: Any) -> list[Any]:
     """Return all parameters of a module and of those below it, each once."""
-    found = {
-        id(parameter): parameter
-        for _, below in modules_of(module)
-        for parameter in own_parameters(below).values()
-        if parameter is not None
-    }
-    return list(found.values())
+    return [parameter for _, parameter in placed_parameters(module)]
 
 
 def layer_of_optimizer(optimizer: Any) -> Layer | None:
@@ -183,12 +207,12 @@ def held_by(optimizer: Any) -> list[Any]:
 
 def prefix_of(models: Any) -> str:
     """Return the first part of the names of the modules of models."""
-    layer = layer_of(models)
+    layer = layer_of_models(models)
     return CELL if layer is None else layer.prefix
 
 
 def is_model(value: Any) -> bool:
     """Return whether a value is a valid ``start(model=)``: a module of a layer, or a list or tuple of such modules."""
     several: Sequence[Any] = value if isinstance(value, (list, tuple)) else [value]
-    layer = layer_of(value)
+    layer = layer_of_models(value)
     return layer is not None and all(map(layer.owns, several))

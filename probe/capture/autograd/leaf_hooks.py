@@ -22,6 +22,7 @@ from probe.capture.compilation import (
 )
 from probe.capture.method_event import Listener
 from probe.capture.patches import HookGroup
+from probe.layers.layer import layers
 from probe.store.error_log import ErrorGuard
 
 Hook = Callable[[Any], Any]
@@ -121,9 +122,9 @@ class LeafHooks:
 
 def _registered(tensor: Any, hook: Hook) -> Any:
     """Register a hook on a tensor; return its handle. Torch on MindSpore has put another method in the place."""
-    register = type(tensor).register_hook
-    if register.__module__.partition(".")[0] == "mindspore":
-        return register(tensor, hook)
+    home = type(tensor).register_hook.__module__.partition(".")[0]
+    if not any(home in layer.packages for layer in layers()):
+        return tensor.register_hook(hook)
     from mindspore._c_expression import TensorPy
     from mindspore.common.hook_handle import _TensorHookHandle
 

@@ -22,7 +22,7 @@ from probe.capture.training.optimizer_values import METHODS, OptimizerValues
 from probe.entry import Kind
 from probe.layers.layer import (
     is_model,
-    layer_of,
+    layer_of_models,
     layer_of_optimizer,
     layers,
     modules_of,
@@ -130,7 +130,7 @@ class CellHooks(HookGroup):
         cells: Iterable[tuple[str, Any]],
         outside: OutsideCells,
     ) -> None:
-        self._layer = layer = layer_of(_model_of(models)) or layers()[0]
+        self._layer = layer = layer_of_models(_model_of(models)) or layers()[0]
         runs = zip(layer.hook_methods or (), (self._run_pre_hooks, self._run_hooks))
         inner = [Patch(layer.kind, name, around(run)) for name, run in runs]
         super().__init__([Patch(layer.kind, layer.call, self._call), *inner])

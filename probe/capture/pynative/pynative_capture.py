@@ -23,7 +23,7 @@ from probe.capture.pynative.saved_tensors import SavedTensors
 from probe.capture.pynative.thread_state import ThreadState
 from probe.capture.support_ops import SupportedApi, load_supported_apis
 from probe.config.settings import Settings
-from probe.layers.layer import layer_of, layers
+from probe.layers.layer import layer_of_models, layers
 from probe.measure.device import select_checksums, select_measurers
 from probe.private_names import installed_parts
 from probe.recording.step_recorder import StepRecorder
@@ -260,7 +260,7 @@ class TokenRange(HookGroup):
     """
 
     def __init__(self, context: CaptureContext, model: Any, first: int, last: int) -> None:
-        layer = layer_of(model) or layers()[0]
+        layer = layer_of_models(model) or layers()[0]
         super().__init__([Patch(layer.kind, layer.call, around(self._counted))])
         self._context = context
         self._model = model
