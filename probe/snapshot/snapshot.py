@@ -283,11 +283,11 @@ class Snapshot:
             for identity, name in self._trained.items()
             if identity not in self._updated
         }
+        if not left:
+            return []
         above = (kind for layer in layers() for kind in layer.optimizers)
-        kinds = (nn.Optimizer, experimental.optim.Optimizer, *above)
-        held = {
-            id(it) for optimizer in (living(*kinds) if left else []) for it in held_by(optimizer)
-        }
+        optimizers = living(nn.Optimizer, experimental.optim.Optimizer, *above)
+        held = {id(parameter) for optimizer in optimizers for parameter in held_by(optimizer)}
         return [name for identity, name in left.items() if identity in held]
 
     def _append(self, line: dict[str, Any]) -> None:
