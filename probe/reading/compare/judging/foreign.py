@@ -12,6 +12,9 @@ from probe.reading.dumps.values import is_tensor
 
 #: gradients are sums over the batch, which the frameworks add in other orders: so many tolerances are no difference
 _GRADIENTS = 10.0
+#: places of modules that one framework alone tells: parameters, as PyTorch has buffers; gradients of keywords, as
+#: PyTorch's hooks see positions alone
+_SEEN_BY_ONE = ("parameters.", "output_kwargs.")
 
 
 def is_noise(a: Any, b: Any, found: Distance, factor: float) -> bool:
@@ -58,6 +61,6 @@ def is_told(parts: EntryName, place: str, a: Any, b: Any) -> bool:
     """
     if type(a) in (int, float) and type(b) in (int, float):
         return True
-    if parts.kind != CELL or place.startswith("parameters."):
+    if parts.kind != CELL or place.startswith(_SEEN_BY_ONE):
         return False
     return is_tensor(a) or is_tensor(b)
