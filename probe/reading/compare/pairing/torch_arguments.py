@@ -57,6 +57,9 @@ def fit(alignment: Alignment, a: NormalDump, b: NormalDump) -> None:
             _rename_like(entry.get("parameters"), partner.get("parameters"))
             if parts.direction == BACKWARD:
                 entry["input"] = _nested_like(entry.get("input"), partner.get("input"))
+                entry["output"] = _placed_like(entry.get("output"), partner.get("output"))
+                if not any(map(_has_tensors, partner.values())):
+                    entry.update(partner)  # it has returned its input: no gradient is its own
         elif parts.kind == API and parts.direction == FORWARD:
             is_one = alignment.is_one_call(place_a, place_b)
             wanted = partner.get("input_args") if is_one else []
@@ -89,6 +92,28 @@ def _nested_like(own: Any, other: Any) -> Any:
         return own
     remaining = iter(given)
     return _filled(other, remaining)
+
+
+def _has_tensors(part: Any) -> bool:
+    return any(is_tensor(value) for _, value in leaves(part))
+
+
+def _placed_like(own: Any, other: Any) -> Any:
+    """Return the gradients of a module's inputs at the places of the other side.
+
+    PyTorch lists those of the inputs that need one. A gradient that has no partner there is left out: MindSpore tells
+    none of an input that the module returns as it is.
+    """
+    if not isinstance(own, list) or not isinstance(other, list) or any(map(_is_nested, other)):
+        return own
+    given = [_Argument(f"output.{place}", value) for place, value in leaves(own)]
+    placed: list[Any] = []
+    for wanted in other:
+        nearest = _nearest(given, wanted, "") if is_tensor(wanted) else None
+        placed.append(None if nearest is None else nearest.value)
+        if nearest is not None:
+            given.remove(nearest)
+    return placed
 
 
 def _filled(form: Any, values: Iterator[Any]) -> Any:
