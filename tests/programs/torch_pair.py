@@ -22,7 +22,7 @@ import numpy as np
 #: fault -> the function that plants it; it returns the path of the module
 FAULTS = ("scaled", "shifted")
 LEAST_PAIRED = 0.99
-#: model -> the module at which mindtorch 0.5.1 itself differs from PyTorch: `.to(device)` ends the gradient of positions
+#: model -> the module where mindtorch 0.5.1 differs from PyTorch itself: `.to(device)` ends the gradient of positions
 KNOWN = {"gpt2": "transformer.wpe"}
 
 
