@@ -92,6 +92,7 @@ def refuse_kind(call: Call) -> None:
     for is_one, reason in (
         (prefix in (CELL, "Module"), "replay.cell"),
         (prefix == JIT, "replay.compiled"),
+        (prefix != PRIMITIVE and _is_of_torch(call), "replay.of_torch"),
         (prefix in COLLECTIVE, "replay.collective"),
         (is_own_backward(call), "replay.own_backward"),
         (prefix != PRIMITIVE and prefix not in PREFIXES.values(), "replay.own_function"),
@@ -99,6 +100,11 @@ def refuse_kind(call: Call) -> None:
     ):
         if is_one:
             raise CannotReplayError(reason)
+
+
+def _is_of_torch(call: Call) -> bool:
+    """Return whether a call is of torch on MindSpore, whose functions may have the names of others of MindSpore."""
+    return call.dump.header.get("framework") == "mindtorch"
 
 
 def refuse_random(key: str, given: list[Any]) -> None:

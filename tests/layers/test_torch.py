@@ -209,6 +209,13 @@ def test_a_model_of_another_kind_is_refused_in_one_line(debug):
         debugger.start(object())
 
 
+def test_functions_of_torch_are_not_taken_for_those_of_mindspore(debug):
+    loss_of(Trained(), debug(level="mix", task="tensor"), steps=1)
+    reasons = {one.name: one.reason for one in probe.replay(str(debug.dump_path))}
+    for name in ("Functional.cross_entropy.0.forward", "Torch.tanh.0.forward"):
+        assert reasons[name] == "a function of torch: replay knows those of MindSpore"
+
+
 @pytest.mark.slow
 def test_probe_run_records_the_program_as_it_is(tmp_path):
     words = ["-m", "tests.layers.torch_net"]
