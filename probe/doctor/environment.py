@@ -7,6 +7,7 @@ import contextlib
 import fcntl
 import glob
 import importlib
+import importlib.metadata
 import os
 import platform
 import re
@@ -34,6 +35,8 @@ _SECOND = "probe.doctor.environment:record"  # the function of the second proces
 _OURS = "Functional.relu.0.forward"
 _OTHERS = "Functional.tanh.0.forward"
 _LIMIT = 100
+#: the packages in which torch is an adapter above MindSpore
+_OF_TORCH = ("mindnlp", "msadapter")
 #: package: the first version that was tested, and the first that was not; as in pyproject.toml
 TESTED = {
     "MindSpore": MINDSPORE,
@@ -118,6 +121,9 @@ def versions(bench: Bench) -> CheckResult:
     found = {"probe": __version__, "Python": platform.python_version()}
     for package in ("numpy", "ml_dtypes", "MindSpore"):
         found[package] = str(importlib.import_module(package.lower()).__version__)
+    for package in _OF_TORCH:
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            found[package] = importlib.metadata.version(package)
     untested = [
         name for name, (first, end) in TESTED.items() if not is_between(found[name], first, end)
     ]
