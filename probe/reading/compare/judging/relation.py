@@ -39,7 +39,7 @@ def elements(a: Array, b: Array) -> Sentence:
     count = int(np.count_nonzero(other))
     if not 0 < count < x.size:
         return NOTHING
-    from probe.reading.check.weights.check import which_elements
+    from probe.reading.check.weights.distance import which_elements
 
     first = int(np.argmax(other))
     values = (x[first].item(), y[first].item())
