@@ -8,7 +8,7 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from probe.reading.compare.distances.distance import distance
-from probe.reading.compare.frameworks.words import Vocabulary
+from probe.reading.compare.frameworks.vocabulary import Vocabulary
 from probe.reading.compare.pairing import side as keys
 from probe.reading.compare.pairing.between import match_between
 from probe.reading.compare.pairing.call_content import equal_calls
