@@ -318,7 +318,7 @@ FAULTS = tuple(
             "reading/compare/judging",
         ),
         (
-            "reading/compare/layouts/stages.py",
+            "reading/compare/layouts/renaming.py",
             "max(most.get(key, 0), parts.number + 1)",
             "max(most.get(key, 0), parts.number)",
             "reading/compare/layouts",
