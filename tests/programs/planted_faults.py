@@ -301,8 +301,8 @@ FAULTS = tuple(
         ),
         (
             "reading/compare/judging/divided_batches.py",
-            "side = int(rows[0] > rows[1])",
-            "side = int(rows[0] < rows[1])",
+            '"B" if rows_a > rows_b',
+            '"B" if rows_a < rows_b',
             "reading/compare/judging",
         ),
         (
