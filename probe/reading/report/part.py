@@ -23,7 +23,7 @@ from probe.findings.sentence import NOTHING, Sentence, clauses, say
 from probe.reading.compare.distances.distance import UNKNOWN as UNKNOWN_DISTANCE
 from probe.reading.compare.judging.verdicts import Slot
 from probe.reading.compare.origins.across_ranks import UnitSummary
-from probe.reading.compare.pairing.alignment import NONE
+from probe.reading.compare.pairing.partners import NONE
 from probe.reading.dumps.document import lost
 from probe.reading.dumps.dump import Dump
 from probe.reading.dumps.entry_name import BACKWARD, CELL, DEBUG, FORWARD, GRADIENT, cell_label

@@ -23,7 +23,7 @@ from probe.reading.compare.answer.comparison import Request, pair_folders
 from probe.reading.compare.answer.unit import compare_unit
 from probe.reading.compare.judging.judged_pairs import JudgedPairs, Options
 from probe.reading.compare.judging.verdicts import HARD, Slot
-from probe.reading.compare.pairing.alignment import NONE, Pair
+from probe.reading.compare.pairing.partners import NONE, Pair
 from probe.reading.dumps.document import paused_gc
 from probe.reading.dumps.dump import Call, Dump
 from probe.reading.dumps.folders import DumpFolder

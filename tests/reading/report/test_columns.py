@@ -17,7 +17,7 @@ from probe.findings.sentence import say
 from probe.reading.compare.distances.distance import Distance
 from probe.reading.compare.judging.judged_pairs import JudgedPairs, Options
 from probe.reading.compare.judging.verdicts import Slot
-from probe.reading.compare.pairing.alignment import Pair
+from probe.reading.compare.pairing.partners import Pair
 from probe.reading.report import content, part as kinds
 from probe.reading.report.content import ContentMaker, Merged, Sources
 from probe.reading.report.headline import OneRun

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from probe.reading.compare.dataflow.nodes import Nodes
-from probe.reading.compare.pairing.alignment import NONE
+from probe.reading.compare.pairing.partners import NONE
 from probe.reading.dumps.entry_name import API, BACKWARD, CELL, GRADIENT
 
 #: no Cell is in more others

@@ -8,8 +8,8 @@ from typing import Any
 
 from probe.reading.compare.judging.judged_pairs import JudgedPairs
 from probe.reading.compare.judging.verdicts import Slot, is_state
-from probe.reading.compare.pairing.alignment import NONE
 from probe.reading.compare.pairing.normal_dump import NormalDump
+from probe.reading.compare.pairing.partners import NONE
 from probe.reading.dumps.entry_name import CELL, EntryName
 from probe.reading.dumps.flow import Flow, Link, content_key
 from probe.reading.dumps.updates import is_update

@@ -14,7 +14,7 @@ from probe.reading.compare.dataflow.causes import Cause, Causes
 from probe.reading.compare.dataflow.nodes import Nodes
 from probe.reading.compare.dataflow.taint import PASSES
 from probe.reading.compare.judging.verdicts import EQUAL, Slot, Verdict, is_permuted
-from probe.reading.compare.pairing.alignment import NONE, REPLACED
+from probe.reading.compare.pairing.partners import NONE, REPLACED
 from probe.reading.dumps.entry_name import FORWARD
 from probe.reading.dumps.flow import Link, is_constant
 

@@ -9,7 +9,7 @@ from typing import Any
 from probe.findings.sentence import NOTHING, Sentence, say
 from probe.reading.compare.judging.updates import enters_equal
 from probe.reading.compare.judging.verdicts import HARD, Slot, Verdict, is_state
-from probe.reading.compare.pairing.alignment import NONE, Pair
+from probe.reading.compare.pairing.partners import NONE, Pair
 from probe.reading.dumps.updates import STATES
 from probe.reading.dumps.values import is_tensor
 

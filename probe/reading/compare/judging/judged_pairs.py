@@ -15,8 +15,8 @@ from probe.reading.compare.judging.judge import NO_FLOOR, Judge
 from probe.reading.compare.judging.substitutes import Substitutes, before_updates
 from probe.reading.compare.judging.updates import judge_numbers
 from probe.reading.compare.judging.verdicts import Slot
-from probe.reading.compare.pairing.alignment import Pair
 from probe.reading.compare.pairing.normal_form import normalised
+from probe.reading.compare.pairing.partners import Pair
 from probe.reading.dumps.dump import Dump
 
 

@@ -12,7 +12,8 @@ from collections.abc import Collection, Sequence
 
 from probe.reading.compare.judging.updates import enters_equal
 from probe.reading.compare.judging.verdicts import HARD, Slot, Verdict
-from probe.reading.compare.pairing.alignment import NONE, REPLACED, Alignment, Pair
+from probe.reading.compare.pairing.alignment import Alignment
+from probe.reading.compare.pairing.partners import NONE, REPLACED, Pair
 from probe.reading.dumps.entry_name import API, FORWARD
 from probe.reading.dumps.values import tensors_in
 

@@ -16,7 +16,7 @@ from probe.reading.compare.layouts.placements import placements_of
 from probe.reading.compare.layouts.shards import WHOLE, axis_between
 from probe.reading.compare.layouts.side import Place
 from probe.reading.compare.origins.origin import Origin
-from probe.reading.compare.pairing.alignment import NONE
+from probe.reading.compare.pairing.partners import NONE
 from probe.reading.dumps.entry_name import CELL, parse
 from probe.reading.dumps.updates import GRADIENTS, parameter_names
 

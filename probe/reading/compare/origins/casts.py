@@ -9,7 +9,7 @@ from probe.reading.compare.dataflow.graph import Graph
 from probe.reading.compare.judging.verdicts import HARD, Verdict
 from probe.reading.compare.origins.finder import Finding
 from probe.reading.compare.origins.origin import Kind
-from probe.reading.compare.pairing.alignment import NONE
+from probe.reading.compare.pairing.partners import NONE
 from probe.reading.dumps.dtypes import CASTS, change_of, dtypes_of, size_of
 from probe.reading.dumps.entry_name import API, BACKWARD, FORWARD, EntryName
 from probe.reading.dumps.entry_view import INPUTS, OUTPUTS

@@ -17,7 +17,7 @@ from probe.reading.compare.distances.tolerance import of_dtype
 from probe.reading.compare.judging.verdicts import EQUAL, FAINT, HARD, Slot, Verdict, is_permuted
 from probe.reading.compare.origins import gradient_end, own_parameters, table, updates
 from probe.reading.compare.origins.origin import Kind, is_collective, is_random
-from probe.reading.compare.pairing.alignment import NONE, REPLACED
+from probe.reading.compare.pairing.partners import NONE, REPLACED
 from probe.reading.dumps.entry_name import BACKWARD, CELL, FORWARD
 from probe.reading.dumps.flow import content_key
 from probe.reading.dumps.updates import NUMBERS

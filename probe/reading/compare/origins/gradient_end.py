@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from probe.reading.compare.dataflow.graph import Graph
 from probe.reading.compare.judging.verdicts import Slot, Verdict
-from probe.reading.compare.pairing.alignment import NONE
+from probe.reading.compare.pairing.partners import NONE
 from probe.reading.dumps.entry_name import BACKWARD
 from probe.reading.dumps.values import is_tensor
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from probe.reading.compare.dataflow.graph import Graph
 from probe.reading.compare.judging.verdicts import Slot, Verdict
 from probe.reading.compare.origins.table import UpdateFacts
-from probe.reading.compare.pairing.alignment import NONE
+from probe.reading.compare.pairing.partners import NONE
 from probe.reading.dumps.entry_name import BACKWARD, GRADIENT, parse
 from probe.reading.dumps.updates import GRADIENTS, NUMBERS, STATES
 
