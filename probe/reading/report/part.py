@@ -39,7 +39,7 @@ from probe.reading.dumps.values import (
     real,
     tensors,
 )
-from probe.reading.one_run.health.run_check import StepFacts
+from probe.reading.one_run.health.run_look import StepFacts
 from probe.reading.one_run.nan import Found
 from probe.reading.one_run.rank_digest import Digest
 

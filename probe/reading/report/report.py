@@ -34,7 +34,7 @@ from probe.reading.dumps.values import Record, has_nonfinite, is_tensor, leaves,
 from probe.reading.dumps.work import Workers, run_units
 from probe.reading.one_run.coverage import looked_at
 from probe.reading.one_run.health.rows import Rows, gaps_of as gaps_of_rows, read_rows, said_of
-from probe.reading.one_run.health.run_check import (
+from probe.reading.one_run.health.run_look import (
     findings_of,
     gaps_of,
     look_into as look_into_step,
