@@ -337,8 +337,8 @@ FAULTS = tuple(
         ),
         (
             "reading/compare/origins/gradient_end.py",
-            "if len(leaves) == 1 else",
-            "if leaves else",
+            "if len(leaves) != 1:",
+            "if not leaves:",
             "reading/compare/origins",
         ),
         (
