@@ -420,7 +420,7 @@ FAULTS = tuple(
             "reading/one_run/test_findings.py",
         ),
         (
-            "reading/report/part.py",
+            "reading/report/columns.py",
             "[MISSING_DOUBLE if value == MISSING_SINGLE else value for value in numbers]",
             "[value for value in numbers]",
             "reading/report",
@@ -432,19 +432,19 @@ FAULTS = tuple(
             "reading/report",
         ),
         (
-            "reading/report/report.py",
-            "base is not None and base.typecode == column.typecode and",
-            "base is not None and",
+            "reading/report/columns.py",
+            "return base.typecode == column.typecode and",
+            "return",
             "reading/report",
         ),
         (
-            "reading/report/report.py",
+            "reading/report/reading.py",
             "_GROWN * max(max(given, default=0.0), _FLOOR)",
             "_GROWN * max(given, default=0.0)",
             "reading/report",
         ),
         (
-            "reading/report/report.py",
+            "reading/report/reading.py",
             "max(abs(real(record.get(key)) or 0.0) for",
             "max((real(record.get(key)) or 0.0) for",
             "reading/report",
