@@ -58,7 +58,7 @@ def check_cell_values(a: RunSnapshot, b: RunSnapshot) -> Iterator[Difference]:
     right = b.cell_values
     if not left or not right:
         return
-    #: (class of the Cells, name, values in A and B) -> the Cells with this change
+    # (class of the Cells, name, values in A and B) -> the Cells with this change
     changes: dict[tuple[str, str, Sentence], list[Any]] = {}
     kinds = b.cells
     for path, kind in a.cells.items():

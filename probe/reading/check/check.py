@@ -170,16 +170,14 @@ def check_snapshots(
 ) -> Check:
     """Compare the snapshots of two runs, rank by rank; ``absent`` has the gaps of one side."""
     pairs, alone = _paired(a, b)
-    #: a difference that several ranks have is one
+    # a difference that several ranks have is one
     ranks_of: dict[Difference, list[int | None]] = {}
     for x, y in pairs:
         for item in differences(x, y):
             ranks_of.setdefault(item, []).append(x.rank)
-    is_several = len(pairs) > 1
-    found = [
-        dataclasses.replace(item, ranks=tuple(ranks) if is_several else ())
-        for item, ranks in ranks_of.items()
-    ]
+    found = list(ranks_of)
+    if len(pairs) > 1:
+        found = [dataclasses.replace(item, ranks=tuple(own)) for item, own in ranks_of.items()]
     remarks = [*_remarks_on_pairs(pairs), *_unknown_content(a, b)]
     return Check(paths, [*found, *alone], remarks, _agreed(pairs, not absent), absent)
 

@@ -138,7 +138,7 @@ def _from_step_before(
     # the optimizer would change all
     is_single = 0 < differing <= _FEW * len(units) and count > 2 * differing
     soft = [found for unit in before for found in unit.origins.soft]
-    #: harmless-looking differences that may change gradients after they were recorded
+    # harmless-looking differences that may change gradients after they were recorded
     late = [found for found in soft if found.site.after_backward and found.kind in _LATE]
     step = before[0].step
     for origin in origins:

@@ -17,7 +17,7 @@ from probe.reading.dumps.run import Run
 from probe.reading.dumps.samples import LIKE, NORM, Samples, samples_of, series
 from probe.reading.dumps.work import HERE, Workers, run_units
 from probe.reading.one_run.coverage import Coverage, Looked, looked_at
-from probe.reading.one_run.health import in_place, losses, modes, numbers, trained
+from probe.reading.one_run.health import in_place, losses, modes, numbers
 from probe.reading.one_run.health.rows import series_findings
 from probe.reading.one_run.health.step import (
     FAULT,
@@ -28,6 +28,7 @@ from probe.reading.one_run.health.step import (
     Step,
     guarded,
 )
+from probe.reading.one_run.health.trained import Trained, facts as trained_facts
 from probe.reading.one_run.health.training import TrainingRules, trainable_cells
 from probe.reading.one_run.nan import Found, look_into as look_for_nan
 from probe.reading.one_run.rank_checks import UNKNOWN, RankFinding, check_digests
@@ -48,7 +49,7 @@ class StepFacts(NamedTuple):
 
     step: int | None
     rank: Rank
-    trained: trained.Trained
+    trained: Trained
     lost: losses.Lost
     kept: in_place.Kept
     numbers: list[HealthFinding]
@@ -179,7 +180,7 @@ def look_into(dump: Dump, snapshot: RunSnapshot | None, found: Found | None = No
     return StepFacts(
         dump.step,
         dump.rank,
-        trained.facts(step),
+        trained_facts(step),
         losses.facts(step),
         in_place.facts(step),
         list(numbers.in_step(step)),
