@@ -19,7 +19,7 @@ from probe.options import OneLineParser
 from probe.reading.compare.answer.comparison import compare
 from probe.reading.dumps.run import open
 from probe.reading.dumps.text import columns, terminal_width
-from probe.reading.one_run.health.run_check import look_at_run
+from probe.reading.one_run.health.run_look import look_at_run
 from probe.reading.one_run.health.step import NOTE
 from probe.series.online_rules import OnlineRules
 

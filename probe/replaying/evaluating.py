@@ -6,7 +6,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,9 +26,12 @@ from probe.replaying.judging import (
 )
 from probe.replaying.making import Maker
 
-_MOVES, _ELEMENTWISE, _TAILS, _INDICES = (
-    OPERATORS[kind] for kind in ("moves", "elementwise", "tails", "indices")
-)
+_MOVES = OPERATORS["moves"]
+_ELEMENTWISE = OPERATORS["elementwise"]
+_TAILS = OPERATORS["tails"]
+_INDICES = OPERATORS["indices"]
+#: operators that have a form in place, and one with the operands exchanged: iadd, radd
+_BOTH_FORMS = ("add", "sub", "mul", "pow", "floordiv", "mod", "matmul")
 #: outputs that a kernel keeps for its own gradient: each device puts other values there, or leaves them unwritten
 RESERVED = {"batchnorm": ("output.3", "output.4")}
 _SMALL = 4096  # tensors of fewer elements are looked at again
@@ -47,17 +50,19 @@ def plain_name(key: str) -> str:
         return word
     if word.startswith("__") and word.endswith("__"):
         word = word[2:-2]
-        word = {"truediv": "div", "rtruediv": "div", "itruediv": "div", "matmul": "matmul"}.get(
-            word, word
-        )
-        bare = word[1:]
-        word = (
-            bare
-            if word[:1] in "ir"
-            and bare in ("add", "sub", "mul", "pow", "floordiv", "mod", "matmul")
-            else word
-        )
+        if word in ("truediv", "rtruediv", "itruediv"):
+            word = "div"
+        elif word[:1] in "ir" and word[1:] in _BOTH_FORMS:
+            word = word[1:]
     return word if word in _MOVES else word.rstrip("_").lower()
+
+
+class _Arrays(NamedTuple):
+    """One output as it was made again."""
+
+    golden: Array
+    here: Array
+    shaken: Array | None
 
 
 class Evaluation:
@@ -82,74 +87,92 @@ class Evaluation:
         if len(golden) != len(places) or len(here) != len(places):
             raise CannotReplayError("replay.values", here=len(here), recorded=len(places))
         reserved = () if maker.sens else RESERVED.get(plain_name(self._call.key), ())
-        judged = [
-            self._judged(place, number, outcomes, is_exact)
-            for number, (place, *outcomes) in enumerate(zip(places, golden, here, shaken))
-            if self._expected[maker.numbers[number]] is not None
-            and outcomes[0] is not None
-            and outcomes[1] is not None
-            if place not in reserved
-        ]
+        judged: list[Judged] = []
+        for number, place, *made in zip(maker.numbers, places, golden, here, shaken):
+            golden_item, here_item, shaken_item = made
+            if self._expected[number] is None or golden_item is None or here_item is None:
+                continue
+            if place in reserved:
+                continue
+            arrays = _Arrays(golden_item[0], here_item[0], shaken_item and shaken_item[0])
+            judged.append(self._judged(place, number, arrays, is_exact))
         if not judged:
             raise CannotReplayError("replay.no_array")
-        verdict = next(
-            word for word in (WRONG, WORSE, OK) if any(item.verdict == word for item in judged)
-        )
+        verdicts = {item.verdict for item in judged}
+        verdict = next(word for word in (WRONG, WORSE, OK) if word in verdicts)
         return ReplayResult(verdict, NOTHING, label, judged)
 
     def here(self, save: Callable[[Array], str]) -> Made:
         """Return the outputs of the call here, by ``save``, for a process on the CPU, or raise CannotReplayError."""
-        found, as_list = self._maker.here()
-        leaves = [
-            item and {"array": save(item[0]), "dtype": item[1], "shape": list(item[0].shape)}
-            for item in found
-        ]
-        return Made(
-            leaves, as_list, self._maker.mixed, [note.to_dict() for note in self._maker.notes]
-        )
+        outputs, as_list = self._maker.here()
+        leaves: list[Any] = []
+        for item in outputs:
+            if item is None:
+                leaves.append(None)
+            else:
+                array, dtype = item
+                leaves.append({"array": save(array), "dtype": dtype, "shape": list(array.shape)})
+        notes = [note.to_dict() for note in self._maker.notes]
+        return Made(leaves, as_list, self._maker.mixed, notes)
 
     # -- the verdict ------------------------------------------------------------------------------------------------
 
-    def _judged(self, place: str, position: int, outcomes: list[Any], is_exact: bool) -> Judged:
-        number = self._maker.numbers[position]
-        name = plain_name(self._call.key)
-        recorded = np.asarray(self._expected[number])
+    def _judged(self, place: str, number: int, made: _Arrays, is_exact: bool) -> Judged:
+        """Return the verdict on one output, with its remarks."""
         leaf = self._call.expected[number]
-        golden, here, shaken = outcomes
-        self.arrays.append((place, recorded, golden[0], here[0]))
-        arrays = self._maker.arrays
-        shapes = [array.shape for array in arrays] + [array.shape for _, array in self._maker.sens]
-        largest = max((math.prod(shape) for shape in shapes), default=0)
-        is_whole = recorded.size >= largest
-        is_move = name in _MOVES and not self._maker.sens
-        is_elementwise = name in _ELEMENTWISE and is_whole
-        operation = Operation(is_move, is_elementwise, longest_sum(shapes, recorded.shape))
-        kinds = leaf["dtype"], self._maker.mixed or leaf["dtype"]
-        kind = self._maker.dtype or max(kinds, key=lambda kind: FORMATS.get(kind, (0.0,))[0])
-        outcome = ReplayedOutput(recorded, kind, golden[0], here[0], shaken and shaken[0], is_exact)
-        if leaf["dtype"] not in FORMATS:
-            outcome = dataclasses.replace(outcome, dtype=leaf["dtype"])
-            if (
-                name in _INDICES
-                and not np.array_equal(recorded, here[0])
-                and self._is_tie(recorded, here[0])
-            ):
-                outcome = dataclasses.replace(outcome, recorded=here[0])
-                self._maker.notes.append(say("replay.tie"))
-        beside = self._maker.sens[0][1] if self._maker.sens else arrays[0] if arrays else None
-        if name in _TAILS and beside is not None and beside.shape == recorded.shape:
-            outcome = dataclasses.replace(outcome, scale=np.abs(beside.astype(np.float64)) / 4)
+        recorded = np.asarray(self._expected[number])
+        self.arrays.append((place, recorded, made.golden, made.here))
+        operation = self._operation(recorded)
+        outcome = self._outcome(leaf, recorded, made, is_exact)
         found = judge(place, outcome, operation)
         if found.verdict != OK and operation.elementwise and self._is_small:
             copies = self._maker.copies(_COPIES)
             if copies is not None:
-                errors = np.abs(copies.astype(np.float64) - golden[0])
+                errors = np.abs(copies.astype(np.float64) - made.golden)
                 worst = np.take_along_axis(copies, errors.argmax(0, keepdims=True), 0)[0]
                 found = judge(place, dataclasses.replace(outcome, here=worst), operation)
         notes = [found.said, *self._maker.notes]
         if found.roundings_here > _INEXACT and leaf["dtype"] in FORMATS:
             notes.append(say("replay.inexact"))
         return dataclasses.replace(found, said=clauses(*dict.fromkeys(notes)))
+
+    def _operation(self, recorded: Array) -> Operation:
+        """Return the facts about the operation that its judge needs."""
+        name = plain_name(self._call.key)
+        gradients = [array for _, array in self._maker.sens]
+        shapes = [array.shape for array in (*self._maker.arrays, *gradients)]
+        largest = max((math.prod(shape) for shape in shapes), default=0)
+        is_whole = recorded.size >= largest
+        is_move = name in _MOVES and not self._maker.sens
+        is_elementwise = name in _ELEMENTWISE and is_whole
+        return Operation(is_move, is_elementwise, longest_sum(shapes, recorded.shape))
+
+    def _outcome(
+        self, leaf: dict[str, Any], recorded: Array, made: _Arrays, is_exact: bool
+    ) -> ReplayedOutput:
+        """Return an output as it was recorded and made again; ``leaf`` describes the recorded one."""
+        name = plain_name(self._call.key)
+        dtype = leaf["dtype"]
+        kinds = (dtype, self._maker.mixed or dtype)
+        coarsest = max(kinds, key=lambda kind: FORMATS.get(kind, (0.0,))[0])
+        kind = self._maker.dtype or coarsest
+        outcome = ReplayedOutput(recorded, kind, made.golden, made.here, made.shaken, is_exact)
+        if dtype not in FORMATS:
+            outcome = dataclasses.replace(outcome, dtype=dtype)
+            is_other = name in _INDICES and not np.array_equal(recorded, made.here)
+            if is_other and self._is_tie(recorded, made.here):
+                outcome = dataclasses.replace(outcome, recorded=made.here)
+                self._maker.notes.append(say("replay.tie"))
+        beside = self._first_given() if name in _TAILS else None
+        if beside is not None and beside.shape == recorded.shape:
+            outcome = dataclasses.replace(outcome, scale=np.abs(beside.astype(np.float64)) / 4)
+        return outcome
+
+    def _first_given(self) -> Array | None:
+        """Return the first gradient that arrives, of a forward call its first tensor."""
+        for _, array in self._maker.sens:
+            return array
+        return self._maker.arrays[0] if self._maker.arrays else None
 
     @property
     def _is_small(self) -> bool:
@@ -160,11 +183,9 @@ class Evaluation:
 
     def _is_tie(self, recorded: Array, here: Array) -> bool:
         """Return whether two outputs of indices choose equal elements of the first input."""
-        if (
-            recorded.shape != here.shape
-            or not self._maker.arrays
-            or recorded.dtype.kind not in "iu"
-        ):
+        if recorded.shape != here.shape or recorded.dtype.kind not in "iu":
+            return False
+        if not self._maker.arrays:
             return False
         values = self._maker.arrays[0]
         if recorded.size and (recorded.min() < 0 or recorded.max() >= max(values.size, 1)):
@@ -178,18 +199,19 @@ class Evaluation:
             if a.ndim == values.ndim - 1:
                 a = np.expand_dims(a, axis)
                 b = np.expand_dims(b, axis)
-            sides = [length for place, length in enumerate(a.shape) if place != axis]
-            if a.ndim != values.ndim or sides != [
-                n for place, n in enumerate(values.shape) if place != axis
-            ]:
+            if a.ndim != values.ndim or _without(a.shape, axis) != _without(values.shape, axis):
                 continue
             if max(a.max(initial=0), b.max(initial=0)) >= values.shape[axis]:
                 continue
-            if np.array_equal(
-                np.take_along_axis(values, a, axis), np.take_along_axis(values, b, axis)
-            ):
+            chosen_a = np.take_along_axis(values, a, axis)
+            chosen_b = np.take_along_axis(values, b, axis)
+            if np.array_equal(chosen_a, chosen_b):
                 return True
         return False
+
+
+def _without(shape: Sequence[int], axis: int) -> list[int]:
+    return [length for place, length in enumerate(shape) if place != axis]
 
 
 def longest_sum(shapes: Sequence[tuple[int, ...]], output: tuple[int, ...]) -> int:
@@ -198,12 +220,14 @@ def longest_sum(shapes: Sequence[tuple[int, ...]], output: tuple[int, ...]) -> i
     >>> longest_sum([(8, 64), (64, 16)], (8, 16)), longest_sum([(32, 10)], ())
     (64, 320)
     """
-    sizes = sorted(math.prod(shape) for shape in (*shapes, output) if math.prod(shape) > 0)
+    counts = [math.prod(shape) for shape in (*shapes, output)]
+    sizes = sorted(count for count in counts if count > 0)
     if not sizes:
         return 1
     out = max(math.prod(output), 1)
     sides = [shape[-1] for shape in shapes if shape]
-    product = math.sqrt(sizes[-1] * sizes[-2] / out) if len(sizes) > 1 else 1.0
+    of_product = math.sqrt(sizes[-1] * sizes[-2] / out) if len(sizes) > 1 else 1.0
     several = [size for size in sizes if size > 1] or [1]
-    least = out if out < several[0] else several[0]
-    return int(max([1, *sides, product, several[-1] / least]))
+    least = min(out, several[0])
+    of_reduction = several[-1] / least
+    return int(max([1, *sides, of_product, of_reduction]))

@@ -16,17 +16,15 @@ from probe.naming import PRIMITIVE
 from probe.replaying.described import CallDescription, CannotReplayError
 
 _CLASS = re.compile(r"^[A-Z][A-Za-z0-9_]*$")
+#: the errors of a Primitive that is made with wrong attributes
+_REFUSED = (AssertionError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
 
 #: the names of operations of one kind. They draw random numbers ("random"). They read or write files, run code, talk to
 #: other processes, or wait ("forbidden"). They only move values ("moves"). Each element of the output depends on one
 #: element of each input ("elementwise"); small elements come from a difference of numbers as large as the input
 #: ("tails"). They return indices: equal elements may stand in another order ("indices")
-OPERATORS = {
-    kind: frozenset(names)
-    for kind, names in json.loads(
-        (Path(__file__).parent / "operators.json").read_text(encoding="utf-8")
-    ).items()
-}
+_NAMES = json.loads((Path(__file__).parent / "operators.json").read_text(encoding="utf-8"))
+OPERATORS = {kind: frozenset(names) for kind, names in _NAMES.items()}
 
 
 class Function(NamedTuple):
@@ -63,9 +61,11 @@ def find(call: CallDescription) -> Function:
 
 @functools.cache
 def _listed() -> dict[str, Any]:
+    """Return key -> API. Of several the first counts, one that has the name of its key before others."""
     apis = load_supported_apis(None)
-    found = {api.key: api for api in reversed(apis)}
-    return {**found, **{api.key: api for api in reversed(apis) if bare(api.key) == api.name}}
+    first = {api.key: api for api in reversed(apis)}
+    own = {api.key: api for api in reversed(apis) if bare(api.key) == api.name}
+    return {**first, **own}
 
 
 def _primitive(call: CallDescription) -> Function:
@@ -88,31 +88,39 @@ def _primitive(call: CallDescription) -> Function:
 
 def _instance(kind: type, attributes: dict[str, Any]) -> tuple[Any, str]:
     """Return a Primitive with recorded attributes, and the code that makes it."""
-    plain = {name: _plain(value) for name, value in attributes.items() if name.isidentifier()}
-    initial: Any = kind.__init__  # type: ignore[misc]  # a class of MindSpore
-    initial = getattr(initial, "decorated_func", initial)
-    parameters = list(inspect.signature(initial).parameters)[1:]
-    given = {name: plain[name] for name in parameters if name in plain}
-    errors = (AssertionError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
+    given = _arguments(kind, attributes)
     # MindSpore may have turned words into numbers, as "NCHW" into 0, and pairs into tuples of four
     words = {name: value for name, value in given.items() if type(value) is not int}
-    pairs = {
-        name: value[2:] if type(value) is tuple and len(value) == 4 else value
-        for name, value in given.items()
-    }
+    pairs = {name: _pair_of(value) for name, value in given.items()}
     first: Exception | None = None
     for tried in (given, words, pairs):
         try:
             made = kind(**tried)
-        except errors as error:
+        except _REFUSED as error:
             first = first or error
             continue
-        code = f"{kind.__name__}({', '.join(f'{name}={value!r}' for name, value in tried.items())})"
-        for name in [name for name in given if name not in tried]:
-            made.add_prim_attr(name, given[name])
-            code += f".add_prim_attr({name!r}, {given[name]!r})"
+        arguments = ", ".join(f"{name}={value!r}" for name, value in tried.items())
+        code = f"{kind.__name__}({arguments})"
+        for name, value in given.items():
+            if name not in tried:
+                made.add_prim_attr(name, value)
+                code += f".add_prim_attr({name!r}, {value!r})"
         return made, code
     raise CannotReplayError("replay.attributes", error=" ".join(str(first).split())[:200])
+
+
+def _arguments(kind: type, attributes: dict[str, Any]) -> dict[str, Any]:
+    """Return the recorded attributes that a class of Primitives is given when one is made."""
+    plain = {name: _plain(value) for name, value in attributes.items() if name.isidentifier()}
+    initial: Any = kind.__init__  # type: ignore[misc]  # a class of MindSpore
+    initial = getattr(initial, "decorated_func", initial)
+    parameters = list(inspect.signature(initial).parameters)[1:]
+    return {name: plain[name] for name in parameters if name in plain}
+
+
+def _pair_of(value: Any) -> Any:
+    is_four = type(value) is tuple and len(value) == 4
+    return value[2:] if is_four else value
 
 
 def _plain(value: Any) -> Any:

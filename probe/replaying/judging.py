@@ -54,9 +54,8 @@ class Operation:
     """The facts about an operation that its judge needs."""
 
     moves: bool = False  # whether it only moves values, so that any difference is wrong
-    elementwise: bool = (
-        False  # whether each element of the output depends on one element of each input
-    )
+    #: whether each element of the output depends on one element of each input
+    elementwise: bool = False
     terms: int = 1  # the number of terms of its longest sum, as far as shapes tell
 
 
@@ -68,9 +67,8 @@ class ReplayedOutput:
     dtype: str  # their dtype, "BFloat16"
     golden: Array  # the golden values
     here: Array  # the values of the same operation in the recorded dtype, on this machine
-    shaken: Array | None = (
-        None  # the golden values for inputs that were changed by half a rounding; None if not made
-    )
+    #: the golden values for inputs that were changed by half a rounding; None if not made
+    shaken: Array | None = None
     is_exact: bool = True  # whether the golden values are more precise than the dtype
     #: roundings of elements that are smaller than these are roundings of these; None where there are none
     scale: Array | None = None
@@ -118,14 +116,15 @@ def judge(place: str, outcome: ReplayedOutput, operation: Operation) -> Judged:
     'wrong'
     """
     if outcome.recorded.shape != outcome.golden.shape:
-        shapes = [str(list(array.shape)) for array in (outcome.recorded, outcome.golden)]
-        note = say("replay.shape", recorded=shapes[0], here=shapes[1])
+        shape = str(list(outcome.recorded.shape))
+        shape_here = str(list(outcome.golden.shape))
+        note = say("replay.shape", recorded=shape, here=shape_here)
         return Judged(place, WRONG, math.inf, 0.0, math.inf, 0.0, [], note)
     if outcome.dtype not in FORMATS:
         return _judge_exact(place, outcome)
-    recorded, golden, here = (
-        _wide(array) for array in (outcome.recorded, outcome.golden, outcome.here)
-    )
+    recorded = _wide(outcome.recorded)
+    golden = _wide(outcome.golden)
+    here = _wide(outcome.here)
     if recorded.dtype != golden.dtype or golden.dtype != here.dtype:  # complex or not
         return Judged(place, WRONG, math.inf, 0.0, math.inf, 0.0, [], say("replay.complex"))
     if not recorded.size:
@@ -200,14 +199,12 @@ def _allowed(
     rounding, tiny, _ = FORMATS[outcome.dtype]
     floor = _ROUNDINGS.get(outcome.dtype, _ROUNDINGS_OTHERS)
     is_half = outcome.dtype in _ROUNDINGS
-    # half precision is summed in single precision
-    order = (
-        0.0
-        if operation.elementwise
-        else 1.0
-        if is_half
-        else math.sqrt(min(operation.terms, _MOST_TERMS))
-    )
+    if operation.elementwise:
+        order = 0.0
+    elif is_half:  # it is summed in single precision
+        order = 1.0
+    else:
+        order = math.sqrt(min(operation.terms, _MOST_TERMS))
     if not outcome.is_exact:  # the errors of both sides are unknown
         floor = 4 * floor
         order = 2 * order + 2
@@ -215,15 +212,13 @@ def _allowed(
     few = 1 if operation.elementwise else _FEW
     around = near_maximum(np.stack([own.ravel(), change.ravel()]), size.ravel(), few)
     own_near, change_near = (item.reshape(size.shape) for item in around)
+    own_allowed = own if is_same_kernel else _TIMES_HERE * own_near
+    own_mean = (1.0 if is_same_kernel else _TIMES_HERE) * _root_mean(own)
     room = 0.0 if operation.elementwise else 2.0 + 0.5 * order
-    own_allowed, own_mean = (own, 1.0) if is_same_kernel else (_TIMES_HERE * own_near, _TIMES_HERE)
     allowed = (floor + 0.25 * order) * rounding * size + room * change_near + own_allowed
     mean_change = 0.0 if operation.elementwise else (1.0 + 0.25 * order) * _root_mean(change)
-    allowed_mean = (
-        0.25 * (floor + order) * rounding * _root_mean(size)
-        + own_mean * _root_mean(own)
-        + mean_change
-    )
+    mean_rounding = 0.25 * (floor + order) * rounding * _root_mean(size)
+    allowed_mean = mean_rounding + own_mean + mean_change
     if operation.moves:
         allowed = np.zeros(size.shape)
     return np.maximum(allowed, tiny), max(allowed_mean, tiny)
@@ -246,17 +241,27 @@ def near_maximum(values: Array, size: Array, few: int = _FEW) -> Array:
     bins[size == 0] = _EXPONENTS - 1
     counts = np.bincount(bins, minlength=_EXPONENTS)
     found = np.empty_like(values)
+    around = {
+        index: _around(counts, index, min(few, size.size)) for index in np.flatnonzero(counts)
+    }
     for row, kept in zip(values, found):
         greatest = np.zeros(_EXPONENTS)
         np.maximum.at(greatest, bins, row)
         spread = np.zeros(_EXPONENTS)
-        for index in np.flatnonzero(counts):
-            reach = 1
-            while counts[max(index - reach, 0) : index + reach + 1].sum() < min(few, size.size):
-                reach += 1
-            spread[index] = greatest[max(index - reach, 0) : index + reach + 1].max()
+        for index, near in around.items():
+            spread[index] = greatest[near].max()
         kept[:] = spread[bins]
     return found
+
+
+def _around(counts: Array, index: int, least: int) -> slice:
+    """Return the bins around one that have so many elements together."""
+    reach = 1
+    near = slice(max(index - reach, 0), index + reach + 1)
+    while counts[near].sum() < least:
+        reach += 1
+        near = slice(max(index - reach, 0), index + reach + 1)
+    return near
 
 
 def _special(recorded: Array, golden: Array, here: Array, greatest: float) -> Array:
@@ -275,10 +280,11 @@ def _special(recorded: Array, golden: Array, here: Array, greatest: float) -> Ar
 
 def _same(a: Array, b: Array) -> Array:
     """Return where both are NaN, the same Inf, or finite."""
-    found: Array = (
-        (np.isnan(a) & np.isnan(b)) | (np.isinf(a) & (a == b)) | (np.isfinite(a) & np.isfinite(b))
-    )
-    return found
+    both_nan = np.isnan(a) & np.isnan(b)
+    same_inf = np.isinf(a) & (a == b)
+    both_finite = np.isfinite(a) & np.isfinite(b)
+    same: Array = both_nan | same_inf | both_finite
+    return same
 
 
 def _judge_exact(place: str, outcome: ReplayedOutput) -> Judged:

@@ -37,13 +37,11 @@ class Maker:
     """Makes the outputs of one call in one direction."""
 
     function: Callable[..., Any]  # the function, or a Primitive
-    reference: (
-        Callable[..., Any] | None
-    )  # one of elementary operations that has float64 kernels, or None
+    #: one of elementary operations that has float64 kernels, or None
+    reference: Callable[..., Any] | None
     call: CallDescription
-    load: Callable[
-        [dict[str, Any]], Array
-    ]  # returns the values of a described tensor; bfloat16 as float32
+    #: returns the values of a described tensor; bfloat16 as float32
+    load: Callable[[dict[str, Any]], Array]
     dtype: str  # the dtype of the call here; "" for the recorded ones
 
     def __post_init__(self) -> None:
@@ -51,13 +49,14 @@ class Maker:
         self._made = list[str]()
         self.arrays = [self.load(leaf) for leaf in self._inputs]  # the values of its tensors
         #: of a backward, the numbers of the outputs that have gradients, and those
-        self.sens = [
-            (place, self.load(leaf)) for place, leaf in enumerate(self.call.sens or ()) if leaf
-        ]
+        self.sens: list[tuple[int, Array]] = []
+        for place, leaf in enumerate(self.call.sens or ()):
+            if leaf:
+                self.sens.append((place, self.load(leaf)))
         #: the numbers of the tensors whose gradients are recorded
-        self.wanted = (
-            [place for place, leaf in enumerate(self.call.expected) if leaf] if self.sens else []
-        )
+        self.wanted: list[int] = []
+        if self.sens:
+            self.wanted = [place for place, leaf in enumerate(self.call.expected) if leaf]
         self.notes: list[Sentence] = []  # remarks
         self.mixed = ""  # the dtype to which mixed precision has cast the inputs, or ""
 
@@ -71,9 +70,10 @@ class Maker:
     def given(self, here: Made) -> tuple[Outputs, bool]:
         """Return the outputs that another device has made; see ``Evaluation.here``."""
         self.notes += map(Sentence.from_dict, here.notes)
-        kinds = [leaf["dtype"] for leaf in self._inputs]
-        self._mix([here.mixed if here.mixed and kind in FLOATS else kind for kind in kinds])
-        return [leaf and (self.load(leaf), leaf["dtype"]) for leaf in here.outputs], here.as_list
+        recorded = [leaf["dtype"] for leaf in self._inputs]
+        self._mix(_with_floats(recorded, here.mixed) if here.mixed else recorded)
+        outputs = [leaf and (self.load(leaf), leaf["dtype"]) for leaf in here.outputs]
+        return outputs, here.as_list
 
     def here(self) -> tuple[Outputs, bool]:
         """Return the outputs in the recorded dtypes, and whether lists are lists, or raise CannotReplayError."""
@@ -81,10 +81,9 @@ class Maker:
         fitting: tuple[Outputs, bool] | None = None
         for as_list in (False, True):
             for kinds, is_rounded in self._kinds():
+                cast = to_single if is_rounded else str
                 try:
-                    found = self._run(
-                        self.function, kinds, self.arrays, as_list, to_single if is_rounded else str
-                    )
+                    found = self._run(self.function, kinds, self.arrays, as_list, cast)
                 except RAISED as error:
                     errors.append(error)
                     continue
@@ -110,34 +109,30 @@ class Maker:
                 self.arrays[place] = to_array(to_tensor(self.arrays[place], kind))
 
     def _rounded(self, found: Outputs) -> Outputs:
-        return [
-            (to_array(to_tensor(item[0], leaf["dtype"])), leaf["dtype"])
-            if item and leaf and item[1] == "Float32" and leaf["dtype"] in HALF
-            else item
-            for item, leaf in zip(found, map(self.call.expected.__getitem__, self.numbers))
-        ]
+        """Return outputs in float32 rounded to the half precision of the recorded ones."""
+        rounded = list(found)
+        for place, (item, number) in enumerate(zip(found, self.numbers)):
+            leaf = self.call.expected[number]
+            if not item or not leaf or leaf["dtype"] not in HALF:
+                continue
+            array, dtype = item
+            if dtype == "Float32":
+                rounded[place] = (to_array(to_tensor(array, leaf["dtype"])), leaf["dtype"])
+        return rounded
 
     def _of_reference(self, error: Exception) -> Outputs:
         """Return the outputs of the reference, rounded: this machine has no kernel for the call."""
-        message = (
-            error.reason
-            if isinstance(error, CannotReplayError)
-            else " ".join(str(error).split())[:200]
-        )
-        refused = CannotReplayError(
-            "replay.raised_here", error=type(error).__name__, message=message
-        )
+        message: Any = " ".join(str(error).split())[:200]
+        if isinstance(error, CannotReplayError):
+            message = error.reason
+        kind = type(error).__name__
+        refused = CannotReplayError("replay.raised_here", error=kind, message=message)
         if self.reference is None:
             raise refused from error
         self.notes.append(say("replay.no_kernel"))
+        kinds = [double(leaf["dtype"]) for leaf in self._inputs]
         try:
-            found = self._run(
-                self.reference,
-                [double(leaf["dtype"]) for leaf in self._inputs],
-                self.arrays,
-                False,
-                double,
-            )
+            found = self._run(self.reference, kinds, self.arrays, False, double)
         except RAISED:
             raise refused from error
         return [item and (item[0].astype(np.float32), "Float32") for item in found]
@@ -146,15 +141,16 @@ class Maker:
         """Return the dtypes of the tensors here: the recorded ones, those of mixed precision, or float32 to round."""
         recorded = [leaf["dtype"] for leaf in self._inputs]
         if self.dtype:
-            return [([self.dtype if kind in FLOATS else kind for kind in recorded], False)]
+            return [(_with_floats(recorded, self.dtype), False)]
         tried = [(recorded, False)]
-        kinds = [leaf["dtype"] for leaf in (*(self.call.sens or ()), *self.call.expected) if leaf]
-        for kind in kinds:
-            mixed = [kind if item in FLOATS else item for item in recorded], False
-            if kind in FLOATS and mixed not in tried:
+        leaves = [*(self.call.sens or ()), *self.call.expected]
+        others = [leaf["dtype"] for leaf in leaves if leaf]
+        for dtype in others:
+            mixed = (_with_floats(recorded, dtype), False)
+            if dtype in FLOATS and mixed not in tried:
                 tried.append(mixed)
-        if any(kind in HALF for kind in (*recorded, *kinds)):
-            tried.append((["Float32" if item in FLOATS else item for item in recorded], True))
+        if any(dtype in HALF for dtype in (*recorded, *others)):
+            tried.append((_with_floats(recorded, "Float32"), True))
         return tried
 
     def _fits(self, found: Outputs) -> bool:
@@ -164,9 +160,8 @@ class Maker:
         for item, leaf in zip(found, recorded):
             if leaf and (item is None or list(item[0].shape) != leaf["shape"]):
                 return False
-            is_cast = (
-                not self.sens and leaf and item[1] != leaf["dtype"]
-            )  # a gradient may be cast once more
+            # a gradient may be cast once more
+            is_cast = not self.sens and leaf and item[1] != leaf["dtype"]
             if is_cast and leaf["dtype"] in FLOATS and not self.dtype:
                 return False
         kinds = [leaf["dtype"] for leaf in (self.call.sens or ()) if leaf]
@@ -198,39 +193,42 @@ class Maker:
             kinds = [cast(leaf["dtype"]) for leaf in self._inputs]
             try:
                 golden = self._run(function, kinds, self.arrays, as_list, cast)
-                sens = [(place, self._shake(array)) for place, array in self.sens]
-                pairs = zip(self.arrays, self._inputs)
-                moved = [
-                    self._shake(array) if leaf["dtype"] in FORMATS else array
-                    for array, leaf in pairs
-                ]
-                shaken = self._run(function, kinds, moved, as_list, cast, sens)
+                shaken = self._run_shaken(function, kinds, as_list, cast)
             except RAISED:
                 continue
-            is_exact = cast is double or any(
-                leaf and leaf.get("dtype") in HALF for leaf in self.call.expected
-            )
+            has_half = any(leaf and leaf.get("dtype") in HALF for leaf in self.call.expected)
             has_floats = bool(self.sens) or any(leaf["dtype"] in FORMATS for leaf in self._inputs)
             is_done = cast is to_single or not has_floats or is_double(shaken)
-            shapes, shapes_here = (
-                [item and item[0].shape for item in outputs] for outputs in (golden, here)
-            )
-            if is_done and shapes == shapes_here:
+            if is_done and _shapes(golden) == _shapes(here):
+                is_exact = cast is double or has_half
                 return golden, shaken, label, is_exact
         return here, here, "the same dtype", False
 
+    def _run_shaken(
+        self,
+        function: Callable[..., Any],
+        kinds: Sequence[str],
+        as_list: bool,
+        cast: Callable[[str], str],
+    ) -> Outputs:
+        """Return the outputs for inputs and gradients that are changed by half a rounding."""
+        sens = [(place, self._shake(array)) for place, array in self.sens]
+        moved = list(self.arrays)
+        for place, leaf in enumerate(self._inputs):
+            if leaf["dtype"] in FORMATS:
+                moved[place] = self._shake(self.arrays[place])
+        return self._run(function, kinds, moved, as_list, cast, sens)
+
     def _shake(self, array: Array) -> Array:
         """Return values that are changed by half a rounding of the coarsest recorded output."""
-        coarse = [
-            FORMATS[leaf["dtype"]][0]
-            for leaf in self.call.expected
-            if leaf and leaf.get("dtype") in FORMATS
-        ]
+        dtypes = [leaf.get("dtype") for leaf in self.call.expected if leaf]
+        roundings = [FORMATS[dtype][0] for dtype in dtypes if dtype in FORMATS]
+        coarsest = max(roundings, default=0.0)
         random = np.random.RandomState(array.size % 9999)
         signs = random.choice([-1.0, 1.0], array.shape) * random.uniform(0.7, 1.0, array.shape)
         wide = array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)
-        found: Array = wide * (1 + max(coarse, default=0.0) * 0.5 * signs)
-        return found
+        shaken: Array = wide * (1 + coarsest * 0.5 * signs)
+        return shaken
 
     def _run(
         self,
@@ -266,16 +264,22 @@ def to_single(dtype: str) -> str:
 
 def is_double(shaken: Outputs) -> bool:
     """Return whether outputs were computed in float64, not in float32 inside."""
-    for item in shaken:
-        if item is not None and item[0].dtype.kind in "fc" and item[0].size:
-            parts = (
-                item[0].view(np.float64)
-                if item[0].dtype.kind == "c" and item[0].ndim
-                else item[0].real
-            )
-            with np.errstate(over="ignore", invalid="ignore"):
-                if np.any(parts.astype(np.float32).astype(np.float64) != parts):
-                    return True
-    return not any(
-        item is not None and item[0].dtype.kind in "fc" and item[0].size > 8 for item in shaken
-    )
+    arrays = [item[0] for item in shaken if item is not None]
+    numbers = [array for array in arrays if array.dtype.kind in "fc" and array.size]
+    for array in numbers:
+        is_complex = array.dtype.kind == "c" and array.ndim
+        parts = array.view(np.float64) if is_complex else array.real
+        with np.errstate(over="ignore", invalid="ignore"):
+            if np.any(parts.astype(np.float32).astype(np.float64) != parts):
+                return True
+    # few elements may be exact in float32 by chance
+    return not any(array.size > 8 for array in numbers)
+
+
+def _with_floats(dtypes: Sequence[str], dtype: str) -> list[str]:
+    """Return dtypes with one dtype in the place of all that have fractions."""
+    return [dtype if own in FLOATS else own for own in dtypes]
+
+
+def _shapes(outputs: Outputs) -> list[Any]:
+    return [item and item[0].shape for item in outputs]

@@ -36,10 +36,10 @@ def matmul(a: Tensor, b: Tensor) -> Tensor:
 
 def dense(x: Tensor, weight: Tensor, bias: Any = None) -> Tensor:
     """Return x @ weight.T + bias."""
-    flat = matmul(x.reshape(-1, x.shape[-1]), weight.swapaxes(0, 1)).reshape(
-        (*x.shape[:-1], weight.shape[0])
-    )
-    return flat if bias is None else flat + bias
+    rows = x.reshape(-1, x.shape[-1])
+    flat = matmul(rows, weight.swapaxes(0, 1))
+    product = flat.reshape((*x.shape[:-1], weight.shape[0]))
+    return product if bias is None else product + bias
 
 
 def addmm(bias: Tensor, a: Tensor, b: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
@@ -70,30 +70,32 @@ def conv2d(
     dilation = _pair(dilation)
     size = tuple(weight.shape[2:])
     pads = _pads(x.shape[2:], size, stride, dilation, pad_mode, padding)
-    x = ops.pad(x, (pads[2], pads[3], pads[0], pads[1])) if any(pads) else x
-    height = (x.shape[2] - dilation[0] * (size[0] - 1) - 1) // stride[0] + 1
-    width = (x.shape[3] - dilation[1] * (size[1] - 1) - 1) // stride[1] + 1
-    inside = x.shape[1] // groups
+    if any(pads):
+        top, bottom, left, right = pads
+        x = ops.pad(x, (left, right, top, bottom))
+    samples, channels, rows, columns = x.shape
+    height = (rows - dilation[0] * (size[0] - 1) - 1) // stride[0] + 1
+    width = (columns - dilation[1] * (size[1] - 1) - 1) // stride[1] + 1
+    inside = channels // groups
     outside = weight.shape[0] // groups
-    found = []
+    of_groups = []
     for group in range(groups):
         part = x[:, group * inside : (group + 1) * inside]
         kernel = weight[group * outside : (group + 1) * outside].reshape(outside, -1)
         places = _places(part, size, stride, dilation, (height, width))
-        found.append(matmul(kernel, ops.stack(places, 2).reshape(x.shape[0], -1, height * width)))
-    result = (ops.concat(found, 1) if groups > 1 else found[0]).reshape(
-        x.shape[0], weight.shape[0], height, width
-    )
+        patches = ops.stack(places, 2).reshape(samples, -1, height * width)
+        of_groups.append(matmul(kernel, patches))
+    whole = ops.concat(of_groups, 1) if groups > 1 else of_groups[0]
+    result = whole.reshape(samples, weight.shape[0], height, width)
     return result if bias is None else result + bias.reshape(1, -1, 1, 1)
 
 
 def _conv2d_primitive(x: Tensor, weight: Tensor, *rest: Any, attributes: dict[str, Any]) -> Tensor:
-    given = {
-        name: attributes[name] for name in ("stride", "pad_mode", "dilation") if name in attributes
-    }
-    given = {
-        name: value[-2:] if isinstance(value, list) else value for name, value in given.items()
-    }
+    given = {}
+    for name in ("stride", "pad_mode", "dilation"):
+        if name in attributes:
+            value = attributes[name]
+            given[name] = value[-2:] if isinstance(value, list) else value
     return conv2d(
         x,
         weight,
@@ -109,8 +111,9 @@ def _avg_pool_primitive(x: Tensor, *rest: Any, attributes: dict[str, Any]) -> Te
     stride = _pair(attributes["strides"])
     if str(attributes.get("pad_mode", "VALID")).lower() not in ("valid", "2"):
         raise ValueError("this pooling has no reference")
-    counts = [(x.shape[2 + i] - size[i]) // stride[i] + 1 for i in (0, 1)]
-    return ops.stack(_places(x, size, stride, (1, 1), counts), 0).mean(0)
+    counts = [(x.shape[2 + axis] - size[axis]) // stride[axis] + 1 for axis in (0, 1)]
+    places = _places(x, size, stride, (1, 1), counts)
+    return ops.stack(places, 0).mean(0)
 
 
 def _places(x: Tensor, size: Any, stride: Any, dilation: Any, counts: Any) -> list[Tensor]:
@@ -120,7 +123,9 @@ def _places(x: Tensor, size: Any, stride: Any, dilation: Any, counts: Any) -> li
         begin = at * dilation[axis]
         return slice(begin, begin + stride[axis] * (counts[axis] - 1) + 1, stride[axis])
 
-    return [x[:, :, along(0, i), along(1, j)] for i in range(size[0]) for j in range(size[1])]
+    rows = [along(0, at) for at in range(size[0])]
+    columns = [along(1, at) for at in range(size[1])]
+    return [x[:, :, row, column] for row in rows for column in columns]
 
 
 def _pair(value: Any) -> tuple[int, int]:
@@ -142,9 +147,9 @@ def _pads(
         found = []
         for axis in (0, 1):
             count = -(-shape[axis] // stride[axis])
-            total = max(
-                (count - 1) * stride[axis] + dilation[axis] * (size[axis] - 1) + 1 - shape[axis], 0
-            )
+            reach = dilation[axis] * (size[axis] - 1) + 1
+            wanted = (count - 1) * stride[axis] + reach
+            total = max(wanted - shape[axis], 0)
             found += [total // 2, total - total // 2]
         return found
     if word in ("valid", "2"):
@@ -246,13 +251,10 @@ def cross_entropy(
     zero = ops.zeros((), x.dtype)
     chosen = ops.one_hot(ops.clamp(target, 0, classes - 1), classes, one, zero)
     losses = -(logs * chosen).sum(-1) * kept
-    return (
-        losses
-        if reduction == "none"
-        else losses.sum()
-        if reduction == "sum"
-        else losses.sum() / kept.sum()
-    )
+    if reduction == "none":
+        return losses
+    total = losses.sum()
+    return total if reduction == "sum" else total / kept.sum()
 
 
 def cumsum(x: Tensor, dim: int, dtype: Any = None) -> Tensor:
@@ -268,7 +270,8 @@ def cumsum(x: Tensor, dim: int, dtype: Any = None) -> Tensor:
 def gelu(x: Tensor, approximate: Any = "none") -> Tensor:
     """Return x times the normal distribution function of x, or its approximation by tanh."""
     if approximate == "tanh" or approximate is True:
-        return 0.5 * x * (1 + ops.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x)))
+        inner = math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x)
+        return 0.5 * x * (1 + ops.tanh(inner))
     return 0.5 * x * (1 + ops.erf(x * math.sqrt(0.5)))
 
 

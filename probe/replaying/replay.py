@@ -21,6 +21,7 @@ from probe.reading.dumps.names import ALL_NAMES, Names
 from probe.reading.dumps.query import folders
 from probe.reading.dumps.run import open
 from probe.reading.dumps.text import safe
+from probe.replaying.composing import program_of
 from probe.replaying.described import (
     CallDescription,
     CannotReplayError,
@@ -29,7 +30,7 @@ from probe.replaying.described import (
     ReplayResult,
     not_replayed,
 )
-from probe.replaying.describing import describe, program_of
+from probe.replaying.describing import describe
 from probe.replaying.judging import (
     DIFFERS,
     EQUAL,

@@ -73,11 +73,12 @@ def replay_call(
     With a folder, the call is only made on the device of this process, and its outputs are saved there. ``times`` is
     for ``repeat``.
     """
-    from probe.replaying.differences import check, repeat
+    from probe.replaying.differences import check
     from probe.replaying.evaluating import Evaluation
     from probe.replaying.functions import find
     from probe.replaying.making import Maker
     from probe.replaying.references import reference_of
+    from probe.replaying.repeating import repeat
 
     try:
         if isinstance(call, Program):

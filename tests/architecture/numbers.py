@@ -38,8 +38,8 @@ _OUR_WORDS = re.compile(
 _OTHER_NAMES = {
     "probe/naming.py": "makes the names of entries",
     "probe/reading/dumps/kernels/tables.py": "MindSpore has made these names of files",
-    "probe/reading/check/weights/check.py": "frameworks have made these names in checkpoints",
-    "probe/reading/one_run/health/training.py": "MindSpore has made these names of functions: rank",
+    "probe/reading/check/weights/states.py": "frameworks have made these names in checkpoints",
+    "probe/reading/one_run/health/gradient_ends.py": "MindSpore has made these names of functions: rank",
     "probe/reading/one_run/health/losses.py": "MindSpore has made these names of functions: mse_loss, rank",
     "probe/reading/one_run/nan.py": "MindSpore has made these names of functions: mse_loss",
 }

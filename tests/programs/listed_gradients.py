@@ -15,8 +15,8 @@ import mindspore as ms
 
 from probe.capture.support_ops import load_supported_apis
 from probe.reading.dumps.run import open as open_run
+from probe.replaying.composing import program_of
 from probe.replaying.described import CannotReplayError, not_replayed
-from probe.replaying.describing import program_of
 from probe.replaying.worker import replay_call
 from tests.support.dumps import Debug
 from tests.whitelist import running

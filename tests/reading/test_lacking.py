@@ -181,7 +181,7 @@ PLANTED = {
         "nan",
     ),
     "gaps of a check are swallowed": (
-        "one_run.health.run_check.gaps_of",
+        "one_run.health.run_look.gaps_of",
         lambda *_: [],
         "run.json",
         "check",

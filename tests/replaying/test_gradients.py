@@ -11,8 +11,8 @@ from mindspore.common._grad_function import _Function
 
 from probe.__main__ import main
 from probe.reading.dumps.run import open as open_run
+from probe.replaying.composing import program_of
 from probe.replaying.described import CannotReplayError, not_replayed
-from probe.replaying.describing import program_of
 from probe.replaying.worker import replay_call
 from tests.support.nets import build
 

@@ -4,138 +4,29 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import os
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from probe.errors import UsageError
-from probe.findings.sentence import ENGLISH, NOTHING, Sentence, clauses, say
-from probe.reading.check import difference
-from probe.reading.check.difference import Difference, Importance, are_equal, listed, only, pair
-from probe.reading.check.parameters import ParameterCheck, is_tensor, values_differ
-from probe.reading.check.snapshot import Described, RunSnapshot, read_snapshots
+from probe.findings.sentence import ENGLISH, NOTHING, Sentence, say
+from probe.reading.check import cells, circumstances, optimizers
+from probe.reading.check.batches import check_data
+from probe.reading.check.difference import Difference, Importance, only
+from probe.reading.check.parameters import ParameterCheck
+from probe.reading.check.snapshot import RunSnapshot, read_snapshots
 from probe.reading.dumps import text
 from probe.reading.dumps.folders import find_folders
 from probe.reading.dumps.run import shortened
-from probe.reading.dumps.text import shape
 from probe.store import file_names
 from probe.store.file_names import Rank
 
+#: the snapshots of A and B that are compared: those of equal ranks
+Pairs = list[tuple[RunSnapshot, RunSnapshot]]
 #: the most lines of the answer
 _LINES = 25
 #: above this part of other values, a change of the structure is taken for their cause
 _MANY = 0.5
-
-
-def check_data(a: RunSnapshot, b: RunSnapshot) -> Iterator[Difference]:
-    """Yield how the batches of two runs differ."""
-    steps = sorted({*a.inputs} & {*b.inputs})
-    differ = [step for step in steps if _first(a.inputs[step], b.inputs[step])]
-    if not differ:
-        if not steps and a.inputs and b.inputs:
-            said = say(
-                "check.no_common_step",
-                a_first=min(a.inputs),
-                a_last=max(a.inputs),
-                b_first=min(b.inputs),
-                b_last=max(b.inputs),
-            )
-            yield _difference(said)
-        return
-    order = _order(a, b, steps)
-    if order:
-        yield _difference(say("check.batches_moved", steps=order))
-        return
-    first = differ[0]
-    if len(steps) == 1:
-        many = say("check.only_step_recorded")
-    elif len(differ) == 1:
-        many = say("check.only_step", step=first)
-    else:
-        many = say("check.steps_differ", count=len(differ), all=len(steps))
-    batch = say("check.batch", step=first, said=_first(a.inputs[first], b.inputs[first]))
-    yield _difference(clauses(batch, many, _parts(a, b, first)))
-
-
-def _difference(said: Sentence) -> Difference:
-    return Difference(Importance.DATA, say("check.data"), said)
-
-
-def _first(a: Described, b: Described) -> Sentence:
-    """Return how the first value of two batches differs, if one does."""
-    for place in {**a, **b}:
-        if place not in a or place not in b:
-            return say("check.input_only", place=place, side="A" if place in a else "B")
-        x = a[place]
-        y = b[place]
-        if is_tensor(x) and is_tensor(y):
-            if x["shape"] != y["shape"]:
-                return say(
-                    "check.input_shape",
-                    place=place,
-                    values=pair(shape(x["shape"]), shape(y["shape"])),
-                )
-            if x.get("dtype") != y.get("dtype"):
-                return say(
-                    "check.input_dtype", place=place, values=pair(x.get("dtype"), y.get("dtype"))
-                )
-            if values_differ(x, y):
-                same = x.get("sum") is not None and x["sum"] == y.get("sum")
-                order = say("check.input_order") if same else NOTHING
-                return say(
-                    "check.input",
-                    place=place,
-                    dtype=str(x.get("dtype")),
-                    shape=shape(x["shape"]),
-                    order=order,
-                )
-        elif not are_equal(x, y):
-            return say("check.input_value", place=place, values=pair(x, y))
-    return NOTHING
-
-
-def _parts(a: RunSnapshot, b: RunSnapshot, step: int) -> Sentence:
-    """Return which inputs of a step agree, if some do."""
-    places = [place for place in a.inputs[step] if place in b.inputs[step]]
-    equal = [
-        place
-        for place in places
-        if not _first({place: a.inputs[step][place]}, {place: b.inputs[step][place]})
-    ]
-    return say("check.input_agrees", places=listed(equal)) if equal and len(places) > 1 else NOTHING
-
-
-def _order(a: RunSnapshot, b: RunSnapshot, steps: list[int]) -> Any:
-    """Return where the batches of A are in B, if both have the same ones in another order."""
-    keys = [{step: _key(run.inputs[step]) for step in steps} for run in (a, b)]
-    if Counter(keys[0].values()) != Counter(keys[1].values()):
-        left, right = (Counter(map(_key, run.inputs.values())) for run in (a, b))
-        shift = _shift(a, b)
-        return (
-            say("check.step_shift", shift=shift)
-            if shift and sum((left & right).values()) > 1
-            else NOTHING
-        )
-    places = {key: step for step, key in keys[1].items()}
-    moved = [(step, places[key]) for step, key in keys[0].items() if places[key] != step]
-    return listed(say("check.step_moved", step=step, other=other) for step, other in moved)
-
-
-def _shift(a: RunSnapshot, b: RunSnapshot) -> int:
-    """Return by how many steps the batches of B come later, where it is one number for all; else 0."""
-    places = {_key(value): step for step, value in b.inputs.items()}
-    shifts = Counter(
-        places[key] - step
-        for step, key in ((s, _key(v)) for s, v in a.inputs.items())
-        if key in places
-    )
-    return next(iter(shifts)) if len(shifts) == 1 else 0
-
-
-def _key(value: Any) -> str:
-    return json.dumps(value, sort_keys=True)
 
 
 class Check:
@@ -195,17 +86,19 @@ class Check:
 
     def text(self, language: str) -> str:
         """Return the result in at most 25 lines, in a language: "en" or "zh"."""
+        path_a, path_b = self.paths
         said = self.lines(language) or [self._agreed.text(language)]
-        notes = [gap.text(language) for gap in self.unknown]
-        notes += [say("check.note", note=remark).text(language) for remark in self.remarks[:3]]
+        remarks = [say("check.note", note=remark) for remark in self.remarks[:3]]
+        notes = [*self.unknown, *remarks]
         room = _LINES - 2 - len(notes)
-        if len(said) > room:
-            said = [
-                *said[: room - 1],
-                say("check.more_lines", count=len(said) - room + 1).text(language),
-            ]
-        head = [f"A: {self.paths[0]}", f"B: {self.paths[1]}"]
-        return "\n".join([*map(text.safe, head), *said, *map(text.safe, notes)])
+        hidden = len(said) - room
+        if hidden > 0:
+            more = say("check.more_lines", count=hidden + 1)
+            said = said[: room - 1]
+            said.append(more.text(language))
+        head = [text.safe(f"A: {path_a}"), text.safe(f"B: {path_b}")]
+        foot = [text.safe(note.text(language)) for note in notes]
+        return "\n".join([*head, *said, *foot])
 
     def __str__(self) -> str:
         return self.text(ENGLISH)
@@ -221,32 +114,43 @@ def check(a: str | os.PathLike[str], b: str | os.PathLike[str]) -> Check:
     A, the golden one, and B are paths as ``probe.check`` takes them. Raise UsageError when there is no snapshot, or a
     file cannot be read.
     """
-    from probe.reading.check.weights.check import WeightCheck, read_weights
+    from probe.reading.check.weights.check import WeightCheck
     from probe.reading.check.weights.kinds import is_checkpoint
+    from probe.reading.check.weights.sources import read_weights
 
     path_a = os.fspath(a)
     path_b = os.fspath(b)
-    paths = path_a, path_b
-    if any(map(is_checkpoint, paths)):
-        comparing = WeightCheck(*map(read_weights, paths))
-        return Check(paths, list(comparing.differences()), comparing.remarks, comparing.agreed)
-    return check_snapshots(
-        paths, read_snapshots(a), read_snapshots(b), list(_absent(path_a, path_b))
-    )
+    paths = (path_a, path_b)
+    if is_checkpoint(path_a) or is_checkpoint(path_b):
+        weights = WeightCheck(read_weights(path_a), read_weights(path_b))
+        return Check(paths, list(weights.differences()), weights.remarks, weights.agreed)
+    absent = list(_absent(path_a, path_b))
+    return check_snapshots(paths, read_snapshots(a), read_snapshots(b), absent)
 
 
 def _absent(a: str, b: str) -> Iterator[Sentence]:
     """Yield the steps, and the ranks of common steps, that one side has a dump of, and the other has not."""
-    of_a, of_b = (_dumps_of(path) for path in (a, b))
-    is_several = any(len({rank for _, rank in side}) > 1 for side in (of_a, of_b))
-    for side, other, own, others in (("A", "B", of_a, of_b), ("B", "A", of_b, of_a)):
-        steps = {step for step, _ in own}
-        known = {step for step, _ in others}
-        if missing := sorted(known - steps):
-            yield say("gap.steps_of_side", side=side, other=other, steps=shortened(missing))
-        ranks = sorted({str(rank) for step, rank in others - own if step in steps})
-        if ranks and is_several:
-            yield say("gap.ranks_of_side", side=side, other=other, ranks=shortened(ranks))
+    dumps_a = _dumps_of(a)
+    dumps_b = _dumps_of(b)
+    has_ranks = len(_ranks(dumps_a)) > 1 or len(_ranks(dumps_b)) > 1
+    for side, other, own, others in (("A", "B", dumps_a, dumps_b), ("B", "A", dumps_b, dumps_a)):
+        own_steps = _steps(own)
+        missing = _steps(others) - own_steps
+        if missing:
+            shown = shortened(sorted(missing))
+            yield say("gap.steps_of_side", side=side, other=other, steps=shown)
+        ranks = {str(rank) for step, rank in others - own if step in own_steps}
+        if ranks and has_ranks:
+            shown = shortened(sorted(ranks))
+            yield say("gap.ranks_of_side", side=side, other=other, ranks=shown)
+
+
+def _steps(dumps: set[tuple[int, Rank]]) -> set[int]:
+    return {step for step, _ in dumps}
+
+
+def _ranks(dumps: set[tuple[int, Rank]]) -> set[Rank]:
+    return {rank for _, rank in dumps}
 
 
 def _dumps_of(path: str) -> set[tuple[int, Rank]]:
@@ -265,60 +169,66 @@ def check_snapshots(
     absent: Sequence[Sentence] = (),
 ) -> Check:
     """Compare the snapshots of two runs, rank by rank; ``absent`` has the gaps of one side."""
-    if len(a) == len(b) == 1:
-        pairs = [(a[0], b[0])]
-        alone: list[Difference] = []
-    else:
-        of_a, of_b = ({snapshot.rank: snapshot for snapshot in side} for side in (a, b))
-        pairs = [(snapshot, of_b[rank]) for rank, snapshot in of_a.items() if rank in of_b]
-        rest = [
-            [str(rank) for rank in mine if rank not in theirs]
-            for mine, theirs in ((of_a, of_b), (of_b, of_a))
-        ]
-        alone = [
-            Difference(Importance.CIRCUMSTANCES, say("check.which_ranks"), only(names, side))
-            for side, names in zip("AB", rest)
-            if names
-        ]
-    merged: dict[Difference, list[int | None]] = {}
+    pairs, alone = _paired(a, b)
+    # a difference that several ranks have is one
+    ranks_of: dict[Difference, list[int | None]] = {}
     for x, y in pairs:
         for item in differences(x, y):
-            merged.setdefault(item, []).append(x.rank)
-    found = [
-        dataclasses.replace(item, ranks=tuple(ranks) if len(pairs) > 1 else ())
-        for item, ranks in merged.items()
-    ]
-    offer = next(filter(None, (difference.same_update(*pair) for pair in pairs)), NOTHING)
-    remarks = [
-        *([offer] if offer else []),
-        *(side.damage for pair in pairs for side in pair if side.damage),
-    ]
-    known = [
-        (side, any(it.parameters for it in run), any(it.inputs for it in run))
-        for side, run in zip("AB", (a, b))
-    ]
-    remarks += [
-        say("check.no_parameters", side=side) for side, has_model, _ in known if not has_model
-    ]
-    remarks += [
-        say("check.no_batches", side=side)
-        for side, has_model, has_data in known
-        if has_model and not has_data
-    ]
+            ranks_of.setdefault(item, []).append(x.rank)
+    found = list(ranks_of)
+    if len(pairs) > 1:
+        found = [dataclasses.replace(item, ranks=tuple(own)) for item, own in ranks_of.items()]
+    remarks = [*_remarks_on_pairs(pairs), *_unknown_content(a, b)]
     return Check(paths, [*found, *alone], remarks, _agreed(pairs, not absent), absent)
 
 
-def _agreed(pairs: list[tuple[RunSnapshot, RunSnapshot]], is_whole: bool) -> Sentence:
+def _paired(a: list[RunSnapshot], b: list[RunSnapshot]) -> tuple[Pairs, list[Difference]]:
+    """Return the snapshots of equal ranks, and the ranks that one side alone has."""
+    if len(a) == len(b) == 1:
+        return [(a[0], b[0])], []
+    of_a = {snapshot.rank: snapshot for snapshot in a}
+    of_b = {snapshot.rank: snapshot for snapshot in b}
+    pairs = [(snapshot, of_b[rank]) for rank, snapshot in of_a.items() if rank in of_b]
+    alone = []
+    for side, mine, theirs in (("A", of_a, of_b), ("B", of_b, of_a)):
+        names = [str(rank) for rank in mine if rank not in theirs]
+        if names:
+            said = only(names, side)
+            alone.append(Difference(Importance.CIRCUMSTANCES, say("check.which_ranks"), said))
+    return pairs, alone
+
+
+def _remarks_on_pairs(pairs: Pairs) -> Iterator[Sentence]:
+    """Yield the steps that can be compared if one run goes on from the other, then damage of files."""
+    offers = (optimizers.same_update(x, y) for x, y in pairs)
+    offer = next((offer for offer in offers if offer), NOTHING)
+    if offer:
+        yield offer
+    for pair in pairs:
+        yield from (side.damage for side in pair if side.damage)
+
+
+def _unknown_content(a: list[RunSnapshot], b: list[RunSnapshot]) -> Iterator[Sentence]:
+    """Yield the sides without parameters, then those with parameters and without batches."""
+    without_batches = []
+    for side, run in (("A", a), ("B", b)):
+        if not any(snapshot.parameters for snapshot in run):
+            yield say("check.no_parameters", side=side)
+        elif not any(snapshot.inputs for snapshot in run):
+            without_batches.append(side)
+    for side in without_batches:
+        yield say("check.no_batches", side=side)
+
+
+def _agreed(pairs: Pairs, is_whole: bool) -> Sentence:
+    """Return the sentence for no difference; ``is_whole``: no step or rank is absent."""
     if not pairs:
         return say("check.nothing_compared")
+    first_a, first_b = pairs[0]
     parameters = sum(len(x.parameters) for x, _ in pairs)
-    steps = len({*pairs[0][0].inputs} & {*pairs[0][1].inputs})
-    is_known = (
-        is_whole
-        and parameters
-        and steps
-        and not any(side.damage for pair in pairs for side in pair)
-    )
+    steps = len({*first_a.inputs} & {*first_b.inputs})
+    has_damage = any(x.damage or y.damage for x, y in pairs)
+    is_known = is_whole and parameters and steps and not has_damage
     key = "check.same_experiment" if is_known else "check.same_known"
     return say(key, parameters=parameters, steps=steps, file=file_names.RUN, ranks=len(pairs))
 
@@ -327,14 +237,14 @@ def differences(a: RunSnapshot, b: RunSnapshot) -> list[Difference]:
     """Return how two runs differ, the most important first."""
     parameters = ParameterCheck(a, b)
     values = list(parameters.values())
-    structure = [*difference.check_cells(a, b), *parameters.structure()]
+    structure = [*cells.check_cells(a, b), *parameters.structure()]
     data = list(check_data(a, b))
     rest = [
-        *difference.check_cell_values(a, b),
-        *difference.check_optimizers(a, b, parameters.matched.renamed),
-        *difference.check_notes(a, b),
-        *difference.check_seeds(a, b),
-        *difference.check_circumstances(a, b),
+        *cells.check_cell_values(a, b),
+        *optimizers.check_optimizers(a, b, parameters.matched.renamed),
+        *circumstances.check_notes(a, b),
+        *circumstances.check_seeds(a, b),
+        *circumstances.check_circumstances(a, b),
     ]
     if structure and parameters.share_of_other_values > _MANY:  # no other values could be expected
         return [*structure, *values, *data, *rest]
@@ -347,9 +257,11 @@ def first_lines(a: str, b: str, most: int = 2) -> list[Sentence]:
     If B goes on from a checkpoint of A, the steps that can be compared stand behind them.
     """
     try:
-        sides = [read_snapshots(os.path.join(folder, file_names.RUN)) for folder in (a, b)]
-        found = check_snapshots((a, b), sides[0], sides[1]).differences
+        snapshots_a = read_snapshots(os.path.join(a, file_names.RUN))
+        snapshots_b = read_snapshots(os.path.join(b, file_names.RUN))
+        found = check_snapshots((a, b), snapshots_a, snapshots_b).differences
     except UsageError:
         return []
-    offers = [difference.same_update(x, y) for x, y in zip(*sides)]
-    return [*(item.line for item in found[:most]), *filter(None, offers[:1])]
+    lines = [item.line for item in found[:most]]
+    offers = [optimizers.same_update(x, y) for x, y in zip(snapshots_a[:1], snapshots_b)]
+    return [*lines, *filter(None, offers)]

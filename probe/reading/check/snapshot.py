@@ -28,17 +28,14 @@ class RunSnapshot:
 
     path: str
     run: dict[str, Any]  # the content of run.json
-    notes: dict[str, Any] = field(
-        default_factory=dict
-    )  # the user's own values: dotted name -> value
+    #: the user's own values: dotted name -> value
+    notes: dict[str, Any] = field(default_factory=dict)
     #: the first numbers of each optimizer, by the name of its entry, in the order of their updates
     optimizers: dict[str, dict[str, Any]] = field(default_factory=dict)
-    first_updates: dict[str, int] = field(
-        default_factory=dict
-    )  # the same optimizers -> the steps of these numbers
-    inputs: dict[int, Described] = field(
-        default_factory=dict
-    )  # step -> place -> the value that entered the model
+    #: the same optimizers -> the steps of these numbers
+    first_updates: dict[str, int] = field(default_factory=dict)
+    #: step -> place -> the value that entered the model
+    inputs: dict[int, Described] = field(default_factory=dict)
     #: step -> the Cells that were not in training mode when the model began, where they are others than before
     modes: dict[int, list[str]] = field(default_factory=dict)
     #: step -> parameter -> its CRC-32 after the updates of the step
@@ -54,21 +51,28 @@ class RunSnapshot:
         lambda self: self.run.get("rank"), doc="The rank, None where there is one process only."
     )
 
+    def part(self, key: str) -> dict[str, Any]:
+        """Return an object in run.json, such as "environment"; {} where there is none."""
+        return mapping(self.run.get(key))
+
     @property
     def parameters(self) -> dict[str, dict[str, Any]]:
         """The parameters by name: dtype, shape, checksums, Cell, trainable."""
-        known = self.run["parameters"].items()
         return {
-            name: {**it["values"], **{key: it.get(key) for key in ("cell", "trainable")}}
-            for name, it in known
+            name: {
+                **item["values"],
+                "cell": item.get("cell"),
+                "trainable": item.get("trainable"),
+            }
+            for name, item in self.run["parameters"].items()
         }
 
     @property
     def untold(self) -> dict[str, str]:
         """The parameters outside of the models that no optimizer holds, with the classes of their Cells."""
-        held = {
-            name for numbers in self.optimizers.values() for name in numbers.get("parameters") or ()
-        }
+        held: set[str] = set()
+        for numbers in self.optimizers.values():
+            held.update(numbers.get("parameters") or ())
         return {name: kind for name, kind in self.outside.items() if name not in held}
 
     def evaluating(self, step: int) -> list[str]:
@@ -79,19 +83,18 @@ class RunSnapshot:
     @property
     def cells(self) -> dict[str, str]:
         """The Cells: path -> class."""
-        pairs = [
-            item
-            for item in self.run.get("cells") or ()
-            if isinstance(item, list) and len(item) == 2
-        ]
-        return {str(path): str(kind) for path, kind in pairs}
+        kinds = {}
+        for item in self.run.get("cells") or ():
+            if isinstance(item, list) and len(item) == 2:
+                path, kind = item
+                kinds[str(path)] = str(kind)
+        return kinds
 
     @property
     def cell_values(self) -> dict[str, dict[str, Any]]:
         """The numbers and texts of the Cells: path -> name -> value."""
-        return {
-            path: mapping(values) for path, values in mapping(self.run.get("cell_values")).items()
-        }
+        by_path = self.part("cell_values")
+        return {path: mapping(values) for path, values in by_path.items()}
 
 
 def mapping(value: Any) -> dict[str, Any]:
@@ -111,12 +114,10 @@ def read_snapshots(path: str | os.PathLike[str]) -> list[RunSnapshot]:
         before = found.get(snapshot.rank)
         if before is None or _first_step(snapshot) < _first_step(before):
             found[snapshot.rank] = snapshot
-    wanted = os.path.basename(os.path.abspath(path))
     ranks = sorted(found, key=lambda rank: -1 if rank is None else rank)
-    return [
-        found[rank]
-        for rank in [rank for rank in ranks if file_names.rank_name(rank) == wanted] or ranks
-    ]
+    asked_for = os.path.basename(os.path.abspath(path))
+    wanted = [rank for rank in ranks if file_names.rank_name(rank) == asked_for]
+    return [found[rank] for rank in wanted or ranks]
 
 
 def _files(path: str) -> list[str]:
@@ -124,19 +125,15 @@ def _files(path: str) -> list[str]:
         return [path]
     if not os.path.isdir(path):
         raise UsageError(say("error.no_folder", path=path))
-    files: list[str] = []
-    for root in (
-        path,
-        os.path.dirname(os.path.abspath(path)),
-        os.path.dirname(os.path.dirname(os.path.abspath(path))),
-    ):
-        is_inside = root == path or os.path.basename(os.path.abspath(path)).startswith(
-            ("step", "rank")
-        )
-        files = files or (_find(root) if is_inside else [])
-    if not files:
-        raise UsageError(say("check.no_run_in", path=path, file=file_names.RUN))
-    return files
+    whole = os.path.abspath(path)
+    roots = [path]
+    if os.path.basename(whole).startswith(("step", "rank")):  # the snapshot may lie above
+        above = os.path.dirname(whole)
+        roots += [above, os.path.dirname(above)]
+    for root in roots:
+        if files := _find(root):
+            return files
+    raise UsageError(say("check.no_run_in", path=path, file=file_names.RUN))
 
 
 class Snapshots:
@@ -145,23 +142,27 @@ class Snapshots:
     def __init__(self, path: str) -> None:
         self._files: dict[str, str] = {}
         try:
-            for file in sorted(
-                _files(path), key=lambda file: file_names.step_of(file.split(os.sep)[-3:][0]) or 0
-            ):
-                self._files.setdefault(os.path.basename(os.path.dirname(file)), file)
+            files = sorted(_files(path), key=_step_of_file)
         except UsageError:
-            pass  # nothing is known then
+            return  # nothing is known then
+        for file in files:
+            self._files.setdefault(os.path.basename(os.path.dirname(file)), file)
 
     def of_rank(self, rank: Rank) -> RunSnapshot | None:
         """Return the snapshot of a rank; None where it has none, or one that cannot be read."""
         only = next(iter(self._files.values())) if len(self._files) == 1 else ""
-        file = self._files.get(
-            file_names.rank_name(rank) if not isinstance(rank, str) else rank, only
-        )
+        folder = rank if isinstance(rank, str) else file_names.rank_name(rank)
+        file = self._files.get(folder, only)
         try:
             return _read(file) if file else None
         except UsageError:
             return None
+
+
+def _step_of_file(path: str) -> int:
+    """Return the step of a run.json in step0/rank0; 0 where its place has none."""
+    grandparent = path.split(os.sep)[-3:][0]
+    return file_names.step_of(grandparent) or 0
 
 
 def _first_step(snapshot: RunSnapshot) -> int:
@@ -183,20 +184,20 @@ def _read(path: str) -> RunSnapshot:
     if run.get("parameters") is None:
         raise UsageError(say("check.no_run", path=path, file=file_names.RUN))
     parameters = sieve.objects(run["parameters"], PARAMETER)
-    values = sieve.objects(
-        {name: item.get("values") or {} for name, item in parameters.items()}, DESCRIBED
-    )
+    values = {name: item.get("values") or {} for name, item in parameters.items()}
+    described = sieve.objects(values, DESCRIBED)
     run["parameters"] = {
-        name: {**item, "values": values.get(name)} for name, item in parameters.items()
+        name: {**item, "values": described.get(name)} for name, item in parameters.items()
     }
-    lines = os.path.join(os.path.dirname(path), file_names.RUN_LINES)
     snapshot = RunSnapshot(path, run)
+    lines = os.path.join(os.path.dirname(path), file_names.RUN_LINES)
     sieve_of_lines = Sieve(lines)
     cut = NOTHING
     try:
         with open_text(lines, "replace") as file:
-            if False in [_take(snapshot, line, sieve_of_lines) for line in file]:
-                cut = say("check.line_cut", path=lines)
+            is_whole = [_take(snapshot, line, sieve_of_lines) for line in file]
+        if not all(is_whole):
+            cut = say("check.line_cut", path=lines)
     except OSError as error:
         cut = say("dump.unreadable", path=lines, error=reason_of(error))
     snapshot.damage = clauses(cut, *sieve.told(), *sieve_of_lines.told())
@@ -220,11 +221,7 @@ def _add(snapshot: RunSnapshot, line: Any, sieve: Sieve) -> None:
     if line.get("note"):
         snapshot.notes.update(flat(line["note"]))
     if step is not None and line.get("inputs") is not None:
-        found = flat(line["inputs"], is_leaf=is_described)
-        tensors = sieve.objects(
-            {place: value for place, value in found.items() if is_described(value)}, DESCRIBED
-        )
-        snapshot.inputs[step] = {**found, **tensors}
+        snapshot.inputs[step] = _inputs(line["inputs"], sieve)
         if line.get("evaluating") is not None:
             snapshot.modes[step] = line["evaluating"]
     elif line.get("idle") is not None:
@@ -236,9 +233,17 @@ def _add(snapshot: RunSnapshot, line: Any, sieve: Sieve) -> None:
     elif step is not None and line.get("updated"):
         snapshot.updates.setdefault(step, {}).update(line.get("crc") or {})
     elif line.get("optimizer"):
-        snapshot.optimizers[line["optimizer"]] = sieve.header(line.get("numbers") or {}, OPTIMIZER)
+        name = line["optimizer"]
+        snapshot.optimizers[name] = sieve.header(line.get("numbers") or {}, OPTIMIZER)
         if step is not None:
-            snapshot.first_updates[line["optimizer"]] = step
+            snapshot.first_updates[name] = step
+
+
+def _inputs(nested: Any, sieve: Sieve) -> Described:
+    """Return the inputs of a step by their places."""
+    values = flat(nested, is_leaf=is_described)
+    tensors = {place: value for place, value in values.items() if is_described(value)}
+    return {**values, **sieve.objects(tensors, DESCRIBED)}
 
 
 def flat(
@@ -251,10 +256,11 @@ def flat(
     """
     if not isinstance(value, (dict, list)) or not value or is_leaf(value):
         return {place: value}
-    found: dict[str, Any] = {}
+    leaves: dict[str, Any] = {}
     for key, item in value.items() if isinstance(value, dict) else enumerate(value):
-        found.update(flat(item, f"{place}.{key}" if place else str(key), is_leaf))
-    return found
+        below = f"{place}.{key}" if place else str(key)
+        leaves.update(flat(item, below, is_leaf))
+    return leaves
 
 
 def is_described(value: Any) -> bool:

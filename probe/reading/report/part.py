@@ -1,54 +1,34 @@
 # Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
-"""The part of a report that one step of one rank makes. It goes from the process that reads to the one that writes.
-
-Its columns hold texts and numbers of calls and tensors, packed for the page. The numbers of a step that its trend lines
-show are the loss, and the norms of the gradients.
-"""
+"""The part of a report that one step of one rank makes. It goes from the process that reads to the one that writes."""
 
 from __future__ import annotations
 
-import base64
-import gzip
 import hashlib
-import itertools
 import json
-import math
-import sys
 from array import array
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Union
+from typing import Any
 
 from probe.findings.sentence import NOTHING, Sentence, clauses, say
 from probe.reading.compare.distances.distance import UNKNOWN as UNKNOWN_DISTANCE
 from probe.reading.compare.judging.verdicts import Slot
-from probe.reading.compare.origins.across_ranks import UnitSummary
-from probe.reading.compare.pairing.alignment import NONE
+from probe.reading.compare.origins.unit_summary import UnitSummary
+from probe.reading.compare.pairing.partners import NONE
 from probe.reading.dumps.document import lost
 from probe.reading.dumps.dump import Dump
-from probe.reading.dumps.entry_name import BACKWARD, CELL, DEBUG, FORWARD, GRADIENT, cell_label
+from probe.reading.dumps.entry_name import CELL, FORWARD, GRADIENT, cell_label
 from probe.reading.dumps.flow import Flow
 from probe.reading.dumps.text import safe, shape, shorten
-from probe.reading.dumps.updates import is_update, series
-from probe.reading.dumps.values import (
-    NUMBERS,
-    element_count,
-    is_tensor,
-    leaves,
-    plain,
-    real,
-    tensors,
-)
-from probe.reading.one_run.health.run_check import StepFacts
+from probe.reading.dumps.values import NUMBERS, is_tensor, plain, real
+from probe.reading.one_run.health.run_look import StepFacts
 from probe.reading.one_run.nan import Found
 from probe.reading.one_run.rank_digest import Digest
+from probe.reading.report.columns import Column, Texts, joined, single
+from probe.reading.report.step_numbers import StepNumbers
 
-#: stands for a number that the dump does not have: the smallest one of each kind
-MISSING_SINGLE = 2.0**-149
-MISSING_DOUBLE = 5e-324
-_LARGEST = 3.4028234e38
-_SMALLEST = 2e-45
-_LEVEL = 6
+#: the content of a report takes these from here
+__all__ = ["Column", "Part", "PartMaker", "Texts", "joined"]
+
 #: the states of a call, in the order of their weight; the page has the words
 STATES = ("ok", "unknown", "close_to_overflow", "finding", "carried", "only_a", "only_b", "argument", "grown", "nan",
           "independent", "origin")  # fmt: skip
@@ -83,85 +63,6 @@ TABLES = {
     "name": "names", "name_a": "names", "cell": "cells", "how": "hows", "stack": "stacks", "place": "places",
     "type_a": "types", "type_b": "types", "value_a": "values", "value_b": "values",
 }  # fmt: skip
-Column = Union["array[int]", "array[float]"]
-
-
-class Texts:
-    """A table of texts, each once; a column holds their numbers."""
-
-    def __init__(self) -> None:
-        self._numbers: dict[str, int] = {}
-
-    def number(self, text: str | None) -> int:
-        """Return the number of a text; -1 for None."""
-        return -1 if text is None else self._numbers.setdefault(text, len(self._numbers))
-
-    def numbers(self, texts: Iterable[str]) -> list[int]:
-        """Return the numbers of texts, with -1 as the last: the number of none."""
-        return [*map(self.number, texts), -1]
-
-    def __iter__(self) -> Any:
-        return iter(self._numbers)
-
-
-def single(values: Iterable[float | None]) -> array[float]:
-    """Return numbers with half the digits, where that is enough for the page; else with all.
-
-    >>> single([1.0, None]).typecode, single([1e300]).typecode
-    ('f', 'd')
-    """
-    given = [MISSING_DOUBLE if value is None else value for value in values]
-    for value in given:
-        size = value if value >= 0.0 else -value
-        if (_LARGEST < size < math.inf) or (MISSING_DOUBLE < size < _SMALLEST):
-            return array("d", given)
-    return array("f", [MISSING_SINGLE if value == MISSING_DOUBLE else value for value in given])
-
-
-def doubled(numbers: array[float]) -> array[float]:
-    """Return numbers with all digits; those that are missing stay so."""
-    if numbers.typecode == "d":
-        return numbers
-    return array("d", [MISSING_DOUBLE if value == MISSING_SINGLE else value for value in numbers])
-
-
-def joined(parts: Sequence[array[Any]]) -> array[Any]:
-    """Return columns one after another; numbers get as many digits as the most exact needs."""
-    if not parts:
-        return array("i")
-    if len({part.typecode for part in parts}) > 1:
-        parts = [doubled(part) for part in parts]
-    whole = array(parts[0].typecode)
-    for part in parts:
-        whole.extend(part)
-    return whole
-
-
-def packed_text(value: Any) -> str:
-    """Return a value as JSON, compressed, in letters."""
-    letters = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    return _letters(letters.encode("utf-8", "backslashreplace"))
-
-
-def packed(column: array[Any], base: array[Any] | None = None) -> str:
-    """Return a column, compressed, in letters; of a nearly equal ``base`` only the bits that differ are kept."""
-    content = _little(column)
-    if base is not None and base.typecode == column.typecode and len(base) == len(column):
-        other = int.from_bytes(_little(base), "little")
-        content = (int.from_bytes(content, "little") ^ other).to_bytes(len(content), "little")
-    size = column.itemsize
-    return _letters(b"".join(content[place::size] for place in range(size)))
-
-
-def _little(column: array[Any]) -> bytes:
-    if sys.byteorder == "big":
-        column = array(column.typecode, column)
-        column.byteswap()
-    return column.tobytes()
-
-
-def _letters(content: bytes) -> str:
-    return base64.b64encode(gzip.compress(content, _LEVEL, mtime=0)).decode("ascii")
 
 
 @dataclass
@@ -177,19 +78,6 @@ class Extras:
 
 
 @dataclass
-class StepNumbers:
-    """The numbers of one step that lines show."""
-
-    losses: dict[str, tuple[str, float]] = field(
-        default_factory=dict
-    )  # side -> (name of the call, the number)
-    #: side -> tensor -> norm, of the gradients of parameters
-    norms: dict[str, dict[str, float]] = field(default_factory=dict)
-    #: side -> number of the first update of an optimizer -> value: learning rate and global norm
-    updates: dict[str, dict[str, float]] = field(default_factory=dict)
-
-
-@dataclass
 class Part:
     """One step of one rank."""
 
@@ -200,9 +88,7 @@ class Part:
     tables: dict[str, list[str]] = field(default_factory=dict)  # name of a table -> its texts
     parents: dict[str, str] = field(default_factory=dict)  # Cell -> the Cell around it
     extras: Extras = field(default_factory=Extras)  # remarks on calls, and histograms of rows
-    series: StepNumbers = field(
-        default_factory=StepNumbers
-    )  # the numbers of this step that lines show
+    series: StepNumbers = field(default_factory=StepNumbers)  # the numbers that lines show
     summary: UnitSummary | None = None  # the summary of the comparison, of two runs
     found: Found | None = None  # where NaN or Inf is made, of one run
     digest: Digest | None = None  # what must be equal on other ranks
@@ -248,10 +134,9 @@ class PartMaker:
         stacks = dump.stacks
         frames = stacks.get(name) or stacks.get(flow.parts[place].forward)
         entry = dump.data[name]
-        keys = [key for key in _NOTES if key in entry] if isinstance(entry, dict) else []
-        if keys:
-            said = [say(_NOTES[key], text=shorten(safe(entry[key]), _VALUE)) for key in keys]
-            self._part.extras.notes[len(self._calls)] = clauses(*said)
+        notes = _notes(entry) if isinstance(entry, dict) else []
+        if notes:
+            self._part.extras.notes[len(self._calls)] = clauses(*notes)
         self._calls.append(
             (
                 texts["names"].number(safe(name)),
@@ -294,27 +179,41 @@ class PartMaker:
     def _stack(self, frames: list[str] | None) -> int:
         if not frames:
             return -1
-        if id(frames) not in self._stacks:
-            self._stacks[id(frames)] = self._texts["stacks"].number(json.dumps(frames))
-        return self._stacks[id(frames)]
+        known = self._stacks.get(id(frames))
+        if known is None:
+            known = self._texts["stacks"].number(json.dumps(frames))
+            self._stacks[id(frames)] = known
+        return known
 
     def finish(self, names: list[str], *constructs: dict[str, str | None]) -> None:
         """Turn what was collected into columns; the names are equal on all ranks that make the same calls."""
         part = self._part
-        columns = list(zip(*self._calls)) or [()] * len(CALL_COLUMNS)
-        part.calls = {
-            name: array(code, column) for (name, code), column in zip(CALL_COLUMNS.items(), columns)
-        }
-        whole = list(zip(*self.rows)) or [()] * (len(ROW_COLUMNS) + len(ROW_NUMBERS))
-        part.rows = {
-            name: array(code, column) for (name, code), column in zip(ROW_COLUMNS.items(), whole)
-        }
-        for name, column in zip(ROW_NUMBERS, whole[len(ROW_COLUMNS) :]):
+        call_columns = _columns(self._calls, len(CALL_COLUMNS))
+        for (name, code), column in zip(CALL_COLUMNS.items(), call_columns):
+            part.calls[name] = array(code, column)
+        row_columns = _columns(self.rows, len(ROW_COLUMNS) + len(ROW_NUMBERS))
+        for (name, code), column in zip(ROW_COLUMNS.items(), row_columns):
+            part.rows[name] = array(code, column)
+        for name, column in zip(ROW_NUMBERS, row_columns[len(ROW_COLUMNS) :]):
             part.rows[name] = single(column)
         part.tables = {table: list(texts) for table, texts in self._texts.items()}
         part.parents = cell_parents(*constructs)
         sequence = "\n".join(names).encode("utf-8", "backslashreplace")
         part.names_key = hashlib.blake2b(sequence, digest_size=16).hexdigest()
+
+
+def _notes(entry: dict[str, Any]) -> list[Sentence]:
+    """Return what else an entry says: that its call raised, or is pending."""
+    notes = []
+    for key, sentence in _NOTES.items():
+        if key in entry:
+            notes.append(say(sentence, text=shorten(safe(entry[key]), _VALUE)))
+    return notes
+
+
+def _columns(lines: list[tuple[Any, ...]], count: int) -> list[tuple[Any, ...]]:
+    """Return the columns of lines; without a line so many empty ones."""
+    return list(zip(*lines)) or [()] * count
 
 
 def own_cell(flow: Flow, place: int) -> str:
@@ -329,14 +228,14 @@ def cell_parents(*constructs: dict[str, str | None]) -> dict[str, str]:
     found: dict[str, str] = {}
     for construct in constructs:
         cells = {parent for parent in construct.values() if parent}
-        for name in (
-            *cells,
-            *(name for name in construct if name.startswith(("Cell.", "Module."))),
-        ):
-            found.setdefault(
-                safe(cell_label(name) or ""), safe(cell_label(construct.get(name)) or "")
-            )
+        own = [name for name in construct if name.startswith(("Cell.", "Module."))]
+        for name in (*cells, *own):
+            found.setdefault(_label(name), _label(construct.get(name)))
     return found
+
+
+def _label(name: str | None) -> str:
+    return safe(cell_label(name) or "")
 
 
 def producer_of(flow: Flow, place: int, where: str, record: Any, calls: dict[int, int]) -> int:
@@ -344,14 +243,15 @@ def producer_of(flow: Flow, place: int, where: str, record: Any, calls: dict[int
     if where.startswith("output"):
         return NONE
     if flow.parts[place].direction == FORWARD:
-        return next(
-            (calls.get(link.producer, NONE) for link in flow.links[place] if link.place == where),
-            NONE,
-        )
-    name = flow.producer(flow.names[place], where, record)
-    return (
-        NONE if name is None or name == flow.names[place] else calls.get(flow.position[name], NONE)
-    )
+        for link in flow.links[place]:
+            if link.place == where:
+                return calls.get(link.producer, NONE)
+        return NONE
+    own = flow.names[place]
+    producer = flow.producer(own, where, record)
+    if producer is None or producer == own:
+        return NONE
+    return calls.get(flow.position[producer], NONE)
 
 
 def _same_type(a: Any, b: Any) -> bool:
@@ -362,81 +262,20 @@ def _same_type(a: Any, b: Any) -> bool:
 
 def type_text(value: Any) -> str | None:
     """Return the dtype and the shape of a tensor as a text; None for other values."""
-    return safe(f"{value.get('dtype')} {shape(value.get('shape'))}") if is_tensor(value) else None
+    if not is_tensor(value):
+        return None
+    lengths = shape(value.get("shape"))
+    return safe(f"{value.get('dtype')} {lengths}")
 
 
 def numbers(a: Any, b: Any) -> list[float | None]:
     """Return the four numbers of two records, alternately."""
-    get_a, get_b = (value.get if is_tensor(value) else {}.get for value in (a, b))
-    values = (value for key in NUMBERS for value in (get_a(key), get_b(key)))
+    record_a = a if is_tensor(a) else {}
+    record_b = b if is_tensor(b) else {}
+    values = [value for key in NUMBERS for value in (record_a.get(key), record_b.get(key))]
     return [value if type(value) is float else real(value) for value in values]
-
-
-def add_numbers(numbers: StepNumbers, side: str, dump: Dump) -> None:
-    """Add the numbers of a dump to those of its step; ``side`` is "a" or "b"."""
-    found = loss(dump)
-    if found is not None:
-        numbers.losses[side] = found
-    numbers.norms[side] = gradient_norms(dump)
-    numbers.updates[side] = update_numbers(dump)
 
 
 def rank_text(rank: Any) -> str:
     """Return the name of a rank as the page has it; a process without a number has "-"."""
     return "-" if rank is None else str(rank)
-
-
-def loss(dump: Dump) -> tuple[str, float] | None:
-    """Return the call whose output is the loss, and its number; None where there is none."""
-    # a value saved under a name with "loss" in it; else the last output of one element before the backward
-    found = None
-    for name, parts in zip(dump.flow.names, dump.flow.parts):
-        entry = dump.data[name]
-        if parts.kind == DEBUG and "loss" in parts.api.lower() and parts.direction != BACKWARD:
-            value = _scalar(entry)
-            if value is not None:
-                return name, value
-        if parts.direction == BACKWARD:
-            if found:
-                return found
-        elif isinstance(entry, dict):
-            value = _scalar(entry.get("output"))
-            found = (name, value) if value is not None else found
-    return found
-
-
-def _scalar(part: Any) -> float | None:
-    given = [record for _, record in tensors("", part)]
-    if (
-        len(given) == 1
-        and element_count(given[0].get("shape")) == 1
-        and "Float" in str(given[0].get("dtype"))
-    ):
-        return real(given[0].get("Mean", given[0].get("Max")))
-    return None
-
-
-def update_numbers(dump: Dump) -> dict[str, float]:
-    """Return learning rate and global norm of the first update of an optimizer; {} where there is none."""
-    found: dict[str, float] = {}
-    updates = (
-        name
-        for name, parts in zip(dump.flow.names, dump.flow.parts)
-        if is_update(parts, dump.data[name])
-    )
-    for name in itertools.islice(updates, 1):
-        for key, value in series(name, dump.data[name]):
-            found.setdefault(key[len(name) + 1 :].partition(".")[0], value)
-    return found
-
-
-def gradient_norms(dump: Dump) -> dict[str, float]:
-    """Return gradient of a parameter -> its norm."""
-    found = {}
-    for name, parts in zip(dump.flow.names, dump.flow.parts):
-        if parts.kind == GRADIENT:
-            for key, record in leaves(dump.data[name]):
-                norm = real(record.get("Norm")) if is_tensor(record) else None
-                if norm is not None:
-                    found[f"{name}.{key}"] = norm
-    return found

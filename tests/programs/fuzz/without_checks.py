@@ -172,8 +172,8 @@ REMOVED = [
     ),
     Removed(
         "reading/check/snapshot.py",
-        "for name, item in parameters.items()}, DESCRIBED",
-        "for name, item in parameters.items()}, {}",
+        "sieve.objects(values, DESCRIBED)",
+        "sieve.objects(values, {})",
         _RUN,
     ),
     Removed("reading/check/snapshot.py", "sieve.header(line, RUN_LINE)", "line", _RUN),

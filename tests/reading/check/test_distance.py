@@ -10,7 +10,9 @@ import pytest
 
 from probe.errors import UsageError
 from probe.reading.check.weights import weight as weights
-from probe.reading.check.weights.check import WeightCheck, aligned, distance, order
+from probe.reading.check.weights.check import WeightCheck
+from probe.reading.check.weights.distance import aligned, distance
+from probe.reading.check.weights.order import order
 from probe.reading.check.weights.weight import Weight, in_file, numpy_dtype
 
 

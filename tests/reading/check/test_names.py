@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from probe.reading.check.parameters import Key, match_names, renaming
+from probe.reading.check.names import Key, match_names, renaming
 
 
 def matched(a, b):

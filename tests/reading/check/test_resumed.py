@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from probe.reading.check.difference import same_update
+from probe.reading.check.optimizers import same_update
 from probe.reading.check.snapshot import RunSnapshot
 
 ADAM = "Cell.optimizer.Adam"

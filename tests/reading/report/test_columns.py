@@ -17,20 +17,21 @@ from probe.findings.sentence import say
 from probe.reading.compare.distances.distance import Distance
 from probe.reading.compare.judging.judged_pairs import JudgedPairs, Options
 from probe.reading.compare.judging.verdicts import Slot
-from probe.reading.compare.pairing.alignment import Pair
+from probe.reading.compare.pairing.partners import Pair
 from probe.reading.report import content, part as kinds
-from probe.reading.report.content import ContentMaker, Merged, Sources
-from probe.reading.report.headline import OneRun
-from probe.reading.report.part import (
+from probe.reading.report.columns import (
     MISSING_DOUBLE,
     MISSING_SINGLE,
-    Part,
     doubled,
     joined,
     packed,
     single,
 )
-from probe.reading.report.report import _pair_state, pair_part, read_pairs, run_part, write
+from probe.reading.report.content import ContentMaker, Merged, Sources
+from probe.reading.report.headline import OneRun
+from probe.reading.report.html_page import write
+from probe.reading.report.part import Part
+from probe.reading.report.reading import _pair_state, pair_part, read_pairs, run_part
 from tests.reading.builders import calls, dump, forward, tensor, value
 
 

@@ -16,7 +16,7 @@ import probe
 from probe import UsageError
 from probe.__main__ import main
 from probe.reading.report import content
-from probe.reading.report.report import SCRIPTS, read, script
+from probe.reading.report.html_page import SCRIPTS, read, script
 from probe.series.file import SeriesFile
 from tests.reading import builders
 from tests.reading.one_run.test_health import Training

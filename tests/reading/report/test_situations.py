@@ -342,8 +342,8 @@ def test_the_word_origin_stands_at_the_first_difference_alone(browser, fault):
 
 
 def test_states_of_calls_have_a_sign_and_a_word():
+    from probe.reading.report.html_page import read
     from probe.reading.report.part import STATES
-    from probe.reading.report.report import read
 
     texts, signs = read("page/texts.json"), read("page/elements.js")
     for state in (*STATES, "consequence"):

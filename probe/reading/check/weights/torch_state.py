@@ -112,14 +112,11 @@ class StateMachine(torch_pickle.Machine):
         elif name.text == torch_pickle._HOOKS:
             del self._stack[-2:]
             pairs = arguments[0] if arguments and isinstance(arguments[0], list) else []
-            self._made(
-                [
-                    item
-                    for pair in pairs
-                    if isinstance(pair, (list, tuple)) and len(pair) == 2
-                    for item in pair
-                ]
-            )
+            items: list[Any] = []
+            for pair in pairs:
+                if isinstance(pair, (list, tuple)) and len(pair) == 2:
+                    items += pair
+            self._made(items)
         else:
             is_plain = arguments and isinstance(arguments[-1], _Dict) and not arguments[-1]
             if is_plain and name.text != torch_pickle._TYPED_TENSOR:
@@ -172,19 +169,21 @@ def _weight(file: BinaryIO, path: str, layout: MemoryOrder, archive: Archive) ->
     word = _WORDS.get(layout.dtype, layout.dtype)
     dtype = numpy_dtype(word)
     member = storage_of(layout, archive)
-    expected = 1
-    is_plain = True
-    for length, stride in zip(reversed(layout.shape), reversed(layout.strides)):
-        is_plain &= length == 1 or stride == expected
-        expected *= length
-    size = expected * dtype.itemsize
-    start = layout.offset * dtype.itemsize
-    if not is_plain or archive.order == ">" or min(layout.shape, default=0) < 0:
+    shape = layout.shape
+    count = 1
+    is_in_order = True
+    for length, stride in zip(reversed(shape), reversed(layout.strides)):
+        is_in_order &= length == 1 or stride == count
+        count *= length
+    if not is_in_order or archive.order == ">" or min(shape, default=0) < 0:
         tensor_of(file, layout, archive, mapped=True)  # is refused now, if it does not fit
-        return Weight(word, layout.shape, lambda: _loaded(path, layout, archive))
+        return Weight(word, shape, lambda: _loaded(path, layout, archive))
+    size = count * dtype.itemsize
+    start = layout.offset * dtype.itemsize
     if start < 0 or start + size > member.size:
-        raise NotATensor(say("torch.unfit", shape=list(layout.shape)[:9]))
-    return Weight(word, layout.shape, in_file(path, [(member.start + start, size)], dtype))
+        raise NotATensor(say("torch.unfit", shape=list(shape)[:9]))
+    part = (member.start + start, size)
+    return Weight(word, shape, in_file(path, [part], dtype))
 
 
 def _loaded(path: str, layout: MemoryOrder, archive: Archive) -> Iterator[Array]:

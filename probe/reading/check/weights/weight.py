@@ -62,12 +62,13 @@ class Weight(NamedTuple):
         crc = 0
         total = 0
         width = min(numpy_dtype(self.dtype).itemsize, 8)
+        sum_dtype = np.uint32 if width < 8 else np.uint64
+        modulus = 2**32 if width < 8 else 2**64
         for piece in self.pieces():
             crc = zlib.crc32(piece.view(np.uint8).data, crc)
-            total += int(
-                np.add.reduce(piece.view(f"u{width}"), dtype=np.uint32 if width < 8 else np.uint64)
-            )
-        return self._replace(crc=f"{crc:08x}", sum=total % (2**32 if width < 8 else 2**64))
+            bits = piece.view(f"u{width}")
+            total += int(np.add.reduce(bits, dtype=sum_dtype))
+        return self._replace(crc=f"{crc:08x}", sum=total % modulus)
 
 
 def numpy_dtype(word: str) -> np.dtype[Any]:
@@ -87,11 +88,14 @@ def word_of(dtype: np.dtype[Any]) -> str:
     >>> word_of(np.dtype("f4"))
     'Float32'
     """
-    known = [word for word, name in DTYPES.items() if np.dtype(name) == dtype.newbyteorder("<")]
-    known += [word for word, name in NAMED_DTYPES.items() if name == dtype.name]
-    if not known:
-        raise UsageError(say("check.no_dtype", dtype=str(dtype)[:40]))
-    return known[0]
+    little_endian = dtype.newbyteorder("<")
+    for word, name in DTYPES.items():
+        if np.dtype(name) == little_endian:
+            return word
+    for word, name in NAMED_DTYPES.items():
+        if name == dtype.name:
+            return word
+    raise UsageError(say("check.no_dtype", dtype=str(dtype)[:40]))
 
 
 def in_file(
@@ -121,14 +125,15 @@ def in_file(
 def checked(path: str, name: str, word: str, shape: Any, size: int) -> tuple[int, ...]:
     """Return a shape; raise UsageError for a parameter whose bytes do not fit it."""
     is_shape = isinstance(shape, (list, tuple)) and len(shape) <= _MOST_DIMENSIONS
+    shown = name[:80]
     if not is_shape or any(type(length) is not int or length < 0 for length in shape):
-        raise UsageError(say("check.no_shape", path=path, name=name[:80]))
+        raise UsageError(say("check.no_shape", path=path, name=shown))
     try:
-        wanted = math.prod(shape) * numpy_dtype(word).itemsize
+        itemsize = numpy_dtype(word).itemsize
     except UsageError as error:
-        raise UsageError(
-            say("check.member", path=path, name=name[:80], reason=said_of(error))
-        ) from None
+        reason = said_of(error)
+        raise UsageError(say("check.member", path=path, name=shown, reason=reason)) from None
+    wanted = math.prod(shape) * itemsize
     if wanted != size:
-        raise UsageError(say("check.bytes", path=path, name=name[:80], size=size, wanted=wanted))
+        raise UsageError(say("check.bytes", path=path, name=shown, size=size, wanted=wanted))
     return tuple(shape)

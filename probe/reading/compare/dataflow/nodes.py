@@ -8,8 +8,8 @@ from typing import Any
 
 from probe.reading.compare.judging.judged_pairs import JudgedPairs
 from probe.reading.compare.judging.verdicts import Slot, is_state
-from probe.reading.compare.pairing.alignment import NONE
 from probe.reading.compare.pairing.normal_dump import NormalDump
+from probe.reading.compare.pairing.partners import NONE
 from probe.reading.dumps.entry_name import CELL, EntryName
 from probe.reading.dumps.flow import Flow, Link, content_key
 from probe.reading.dumps.updates import is_update
@@ -21,13 +21,16 @@ class Nodes:
 
     def __init__(self, judged: JudgedPairs, slots: list[list[Slot]]) -> None:
         self.alignment = judged.alignment
+        #: whether one side is of PyTorch and the other of MindSpore
+        self.is_foreign = self.alignment.vocabulary.is_foreign
         self.pairs = judged.pairs
         self.slots = slots
         self.dumps = judged.a, judged.b
         flow_a, flow_b = self.alignment.flows
         nodes_a = [NONE] * len(flow_a.names)
         nodes_b = [NONE] * len(flow_b.names)
-        self._nodes = nodes_a, nodes_b  # by side and place
+        #: side -> place -> node
+        self.at = (nodes_a, nodes_b)
         self._parts: list[EntryName] = []
         self._updates: set[int] = set()
         for node, pair in enumerate(self.pairs):
@@ -35,7 +38,8 @@ class Nodes:
                 nodes_a[pair.a] = node
             if pair.b != NONE:
                 nodes_b[pair.b] = node
-            parts = flow_a.parts[pair.a] if pair.b == NONE else flow_b.parts[pair.b]
+            flow, place = self.flow(node)
+            parts = flow.parts[place]
             self._parts.append(parts)
             if parts.kind == CELL and is_update(parts, self.entry(node)):
                 self._updates.add(node)
@@ -85,7 +89,7 @@ class Nodes:
     def producer_nodes(self, node: int, place: str, first: bool = False) -> tuple[int, int]:
         """Return the nodes that made an input, or that ``first`` made its content, in A and in B; -1 for outside."""
         link_a, link_b = self.links(node, place)
-        nodes_a, nodes_b = self._nodes
+        nodes_a, nodes_b = self.at
         return _maker(link_a, nodes_a, first), _maker(link_b, nodes_b, first)
 
     def alone_producers(self, node: int, place: str) -> list[int]:
@@ -104,7 +108,7 @@ class Nodes:
     def node_of(self, flow: Flow, place: int) -> int:
         """Return the node of an entry of one side."""
         side = int(flow is self.alignment.flows[1])
-        return self._nodes[side][place]
+        return self.at[side][place]
 
     def uses_other_output(self, node: int, place: str) -> bool:
         """Return whether the two sides take an input from two different outputs of the calls that made it."""
@@ -117,10 +121,14 @@ class Nodes:
         """Return the outputs of the call that made an input that have its content."""
         if link is None or link.producer < 0:
             return set()
-        key = content_key(link.record)
+        wanted = content_key(link.record)
         entry = self.alignment.entry(side, link.producer)
-        made = leaves(entry.get("output") if isinstance(entry, dict) else None)
-        return {name for name, leaf in made if is_tensor(leaf) and content_key(leaf) == key}
+        outputs = entry.get("output") if isinstance(entry, dict) else None
+        return {
+            name
+            for name, leaf in leaves(outputs)
+            if is_tensor(leaf) and content_key(leaf) == wanted
+        }
 
     def state_of(self, node: int, cell: str) -> list[str]:
         """Return the parameters of a Cell that its forward changes, in order."""

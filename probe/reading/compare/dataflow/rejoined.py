@@ -14,7 +14,7 @@ from probe.reading.compare.dataflow.graph import Graph
 from probe.reading.compare.distances.distance import distance
 from probe.reading.compare.judging.judged_pairs import JudgedPairs
 from probe.reading.compare.judging.verdicts import HARD
-from probe.reading.compare.pairing.alignment import NONE
+from probe.reading.compare.pairing.partners import NONE
 from probe.reading.dumps.entry_name import API, FORWARD
 from probe.reading.dumps.values import tensors_in
 

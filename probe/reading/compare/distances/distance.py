@@ -118,16 +118,19 @@ def _of_other_numbers(a: _Numbers, b: _Numbers) -> Distance:
     if not most < _INF:
         return _of_nonfinite(a, b)
     scale = max(max(abs(x), abs(y)) for x, y in known)
-    return Distance(most / scale if scale else 0.0, most)
+    relative = most / scale if scale else 0.0
+    return Distance(relative, most)
 
 
 def _of_nonfinite(a: _Numbers, b: _Numbers) -> Distance:
     """Two tensors with NaN or Inf are apart unless they have them alike; then the finite numbers are compared."""
     most = 0.0
     scale = 0.0
-    ends = map(real, (*a[:2], *b[:2]))
+    numbers_a = [real(number) for number in a]
+    numbers_b = [real(number) for number in b]
+    ends = [*numbers_a[:2], *numbers_b[:2]]
     has_finite_ends = all(math.isfinite(end or 0.0) for end in ends)
-    for place, (x, y) in enumerate(zip(map(real, a), map(real, b))):
+    for place, (x, y) in enumerate(zip(numbers_a, numbers_b)):
         if x is None or y is None:
             continue
         # an infinite Norm or Mean is unknown: a device's float32 sum left its range
@@ -139,4 +142,5 @@ def _of_nonfinite(a: _Numbers, b: _Numbers) -> Distance:
             scale = max(scale, abs(x), abs(y))
         elif x != y and not (math.isnan(x) and math.isnan(y)):
             return APART
-    return Distance(most / scale if scale else 0.0, most)
+    relative = most / scale if scale else 0.0
+    return Distance(relative, most)

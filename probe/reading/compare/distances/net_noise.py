@@ -33,7 +33,8 @@ class NetNoise(dict[str, float]):
         """Return it from (tensor, place in the calls of its API, dtype, rel_l2) in the order of execution."""
         known: list[_Moved] = []
         for name, group, dtype, size in samples:
-            rounding = HALF_STEPS.get(of_dtype(dtype), 0.0)
+            tolerance = of_dtype(dtype)
+            rounding = HALF_STEPS.get(tolerance, 0.0)
             if rounding:
                 known.append(_Moved(name, group, min(size, 1.0), rounding))
         groups = grouped((moved.group, moved.size) for moved in known)
@@ -42,6 +43,8 @@ class NetNoise(dict[str, float]):
         noise = cls()
         for number, moved in enumerate(known):
             first = max(number - _NEAR, 0)
-            around = median(sizes[first : number + _NEAR + 1])
-            noise[moved.name] = max(around, typical[moved.group], moved.size, moved.rounding)
+            last = number + _NEAR
+            around = median(sizes[first : last + 1])
+            alike = typical[moved.group]
+            noise[moved.name] = max(around, alike, moved.size, moved.rounding)
         return noise

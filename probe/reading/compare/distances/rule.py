@@ -34,14 +34,13 @@ class ToleranceRule:
     """
 
     def __init__(self, pattern: str, condition: str) -> None:
-        self.text = pattern, condition
+        self.text = (pattern, condition)
         self.used = 0  # how many tensors it was applied to
         try:
             self._pattern = re.compile(pattern)
         except re.error as error:
-            raise UsageError(
-                say("error.rule_regex", text=pattern, reason=reason_of(error))
-            ) from error
+            reason = reason_of(error)
+            raise UsageError(say("error.rule_regex", text=pattern, reason=reason)) from error
         try:
             self._tree = ast.parse(condition, mode="eval").body
         except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -76,16 +75,19 @@ class ToleranceRule:
             parts = [self._value(value, numbers) for value in node.values]
             return all(parts) if isinstance(node.op, ast.And) else any(parts)
         if isinstance(node, ast.Compare) and len(node.ops) == 1:
-            compares = _COMPARES.get(type(node.ops[0]))
+            (kind,) = node.ops
+            (other,) = node.comparators
+            compares = _COMPARES.get(type(kind))
             if compares is not None:
                 left = self._value(node.left, numbers)
-                right = self._value(node.comparators[0], numbers)
+                right = self._value(other, numbers)
                 return compares(left, right)
         if isinstance(node, ast.Name) and node.id in _NAMES:
             return numbers[node.id]
         if isinstance(node, ast.Constant) and type(node.value) in (int, float):
             return node.value
-        raise UsageError(_wrong(self.text[1]))
+        _, condition = self.text
+        raise UsageError(_wrong(condition))
 
 
 def _is_own_distance(node: ast.AST) -> bool:

@@ -51,8 +51,9 @@ class Arrays:
         if not files_a or not files_b:
             return found
         try:
-            is_like = len(files_a) == len(files_b) == 1 and a.get("dtype") == b.get("dtype")
-            if is_like and filecmp.cmp(files_a[0], files_b[0], shallow=False):
+            is_one_file = len(files_a) == len(files_b) == 1
+            is_one_dtype = a.get("dtype") == b.get("dtype")
+            if is_one_file and is_one_dtype and filecmp.cmp(files_a[0], files_b[0], shallow=False):
                 return SAME_BITS
             parts_a, parts_b = self.parts(a, b)
             if len(parts_a) > 1 or len(parts_b) > 1:
@@ -73,8 +74,9 @@ class Arrays:
             return exact._replace(own=float(own))
         except _OF_USER as error:
             kind = type(error).__name__
+            reason = reason_of(error)
             raise UsageError(
-                say("error.distance", text=self._own, kind=kind, reason=reason_of(error))
+                say("error.distance", text=self._own, kind=kind, reason=reason)
             ) from error
 
     def turned(self, a: Any, b: Any, found: Distance) -> Distance:
@@ -116,7 +118,8 @@ def _files(record: Any, folder: str) -> list[str]:
     stored = record.get("stored")
     # a document may hold anything
     folders = stored.folders if isinstance(stored, Stored) else ()
-    return [os.path.join(above, file_names.ARRAYS, name) for above in folders or (folder,)]
+    own = folders or (folder,)
+    return [os.path.join(above, file_names.ARRAYS, name) for above in own]
 
 
 def _read(record: Any, files: list[str]) -> list[Array]:
@@ -126,9 +129,10 @@ def _read(record: Any, files: list[str]) -> list[Array]:
     dtype = str(record.get("dtype"))
     arrays = [load_array(file, dtype, True) for file in files]
     stored = record.get("stored")
-    if isinstance(stored, Stored) and stored.dims:
-        return [joined_grid(dict(zip(stored.parts, arrays)), stored.dims)]
-    return arrays
+    if not isinstance(stored, Stored) or not stored.dims:
+        return arrays
+    by_place = dict(zip(stored.parts, arrays))
+    return [joined_grid(by_place, stored.dims)]
 
 
 def _of_shards(
@@ -147,7 +151,9 @@ def _of_shards(
     if exact.rel_l2 is None or exact.rel_l2 <= enough or left.dtype.kind == "c":
         return exact
     # the order of the blocks in a shard may be unknown: sorted numbers give a lower bound for any order
-    least = exact_distance(np.sort(left, axis=None), np.sort(right, axis=None))
+    sorted_left = np.sort(left, axis=None)
+    sorted_right = np.sort(right, axis=None)
+    least = exact_distance(sorted_left, sorted_right)
     if least.rel_l2 is None or least.rel_l2 >= _OTHER_ORDER * exact.rel_l2:
         return exact
     return found if least.rel_l2 <= enough else least._replace(exact=False)

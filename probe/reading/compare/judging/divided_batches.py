@@ -9,7 +9,7 @@ from typing import Any
 from probe.findings.sentence import NOTHING, Sentence, say
 from probe.reading.compare.judging.updates import enters_equal
 from probe.reading.compare.judging.verdicts import HARD, Slot, Verdict, is_state
-from probe.reading.compare.pairing.alignment import NONE, Pair
+from probe.reading.compare.pairing.partners import NONE, Pair
 from probe.reading.dumps.updates import STATES
 from probe.reading.dumps.values import is_tensor
 
@@ -21,14 +21,17 @@ def forgive_divided_batches(
     own = [number for number, pair in enumerate(pairs) if pair.a in updates and pair.b != NONE]
     if not own or not all(enters_equal(slots[number]) for number in own):
         return NOTHING
-    rows = batches(slots)
-    side = int(rows[0] > rows[1])  # that divides: it has calls that the other has not
-    if 0 in rows or all(pair.places[1 - side] != NONE for pair in pairs):
+    rows_a, rows_b = batches(slots)
+    if rows_a == 0 or rows_b == 0:
         return NOTHING
-    for number, found in enumerate(slots):
+    # the side that divides has calls that the other has not
+    side = "B" if rows_a > rows_b else "A"
+    if not any(pair.b == NONE if side == "A" else pair.a == NONE for pair in pairs):
+        return NOTHING
+    for number, of_pair in enumerate(slots):
         if number not in own:
-            slots[number] = of_other_batch(found)
-    return say("compare.divides", side="AB"[side], rows=max(rows), own=min(rows))
+            slots[number] = of_other_batch(of_pair)
+    return say("compare.divides", side=side, rows=max(rows_a, rows_b), own=min(rows_a, rows_b))
 
 
 def batches(slots: Sequence[list[Slot]]) -> tuple[int, int]:
@@ -41,7 +44,8 @@ def batches(slots: Sequence[list[Slot]]) -> tuple[int, int]:
     if type(rows_a) is not int or type(rows_b) is not int or more_a != more_b:
         return 0, 0
     fewer, more = sorted((rows_a, rows_b))
-    return (rows_a, rows_b) if fewer > 0 and more % fewer == 0 else (0, 0)
+    is_divided = fewer > 0 and more % fewer == 0
+    return (rows_a, rows_b) if is_divided else (0, 0)
 
 
 def _inputs_of_other_shape(slots: Sequence[list[Slot]]) -> Iterator[Slot]:

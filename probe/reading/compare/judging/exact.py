@@ -37,6 +37,7 @@ def exact_distance(a: Array, b: Array) -> Distance:
         return APART
     left = a.reshape(-1)
     right = b.reshape(-1)
+    # sums of squares: of A, of B, and of their difference
     square_a = 0.0
     square_b = 0.0
     square = 0.0
@@ -61,7 +62,8 @@ def exact_distance(a: Array, b: Array) -> Distance:
         return SAME_BITS
     scale = math.sqrt(max(square_a, square_b))
     is_known = scale and math.isfinite(scale)
-    return Distance(math.sqrt(square) / scale if is_known else math.inf, most, True)
+    relative = math.sqrt(square) / scale if is_known else math.inf
+    return Distance(relative, most, True)
 
 
 def wide(array: Array) -> Array:

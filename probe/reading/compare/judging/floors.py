@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from probe.reading.compare.distances.tolerance import of_dtype
-from probe.reading.compare.pairing.alignment import Pair
+from probe.reading.compare.pairing.partners import Pair
 from probe.reading.dumps.dump import Dump
 from probe.reading.dumps.entry_name import FORWARD
 from probe.reading.dumps.flow import Flow

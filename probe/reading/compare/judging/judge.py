@@ -80,8 +80,10 @@ class Judge:
                 slots += self._part(call, word, is_input, a.get(key), b.get(key))
         parameters = a.get("parameters")
         if type(parameters) is dict and any(map(is_state, parameters)):
-            slots = list(map(_as_output, slots))
-        return _same_forms(slots) if call.parts.direction == FORWARD else slots
+            slots = [_as_output(slot) for slot in slots]
+        if call.parts.direction != FORWARD:
+            return slots
+        return _same_forms(slots)
 
     def _eased(self, parts: EntryName, slots: list[Slot]) -> list[Slot]:
         """Return the places of a call; gradients of two frameworks may differ more than other values."""
@@ -130,12 +132,13 @@ class Judge:
             ]
         rest = dict(leaves(b))
         slots: list[Slot] = []
-        for key, leaf in leaves(a):
+        for key, left in leaves(a):
             place = sys.intern(word + key)
-            slots.append(self._slot(call, place, is_input, leaf, rest.pop(key, None)))
-        for key, leaf in rest.items():  # None for one that is missing
+            right = rest.pop(key, None)  # None for one that is missing
+            slots.append(self._slot(call, place, is_input, left, right))
+        for key, right in rest.items():
             place = sys.intern(word + key)
-            slots.append(self._slot(call, place, is_input, None, leaf))
+            slots.append(self._slot(call, place, is_input, None, right))
         return slots
 
     def _slot(self, call: _Call, place: str, is_input: bool, a: Any, b: Any) -> Slot:
@@ -144,16 +147,19 @@ class Judge:
         has_b = is_tensor(b)
         if has_a and has_b:
             return self._tensors(call, place, is_input, a, b)
-        is_one_side = has_a or has_b
-        if self._turned is not None and not is_told(call.parts, place, plain(a), plain(b)):
-            verdict = Verdict.UNKNOWN if is_one_side else ""
-            return Slot(place, is_input, a, b, UNKNOWN, verdict)
-        if not is_one_side:
-            verdict = "" if plain(a) == plain(b) else Verdict.ARGUMENT
-            return Slot(place, is_input, a, b, UNKNOWN, verdict)
-        if "not_combined" in (a if has_a else b):
-            return Slot(place, is_input, a, b, UNKNOWN, Verdict.NOT_COMBINED)
-        return Slot(place, is_input, a, b, APART, Verdict.ONE_SIDE)
+        plain_a = plain(a)
+        plain_b = plain(b)
+        apart = UNKNOWN
+        if self._turned is not None and not is_told(call.parts, place, plain_a, plain_b):
+            verdict = Verdict.UNKNOWN if has_a or has_b else ""
+        elif not has_a and not has_b:
+            verdict = "" if plain_a == plain_b else Verdict.ARGUMENT
+        elif "not_combined" in (a if has_a else b):
+            verdict = Verdict.NOT_COMBINED
+        else:
+            verdict = Verdict.ONE_SIDE
+            apart = APART
+        return Slot(place, is_input, a, b, apart, verdict)
 
     def _tensors(self, call: _Call, place: str, is_input: bool, a: Any, b: Any) -> Slot:
         """Return the place of two tensors."""
@@ -171,15 +177,16 @@ class Judge:
         shape_b = b.get("shape")
         if shape_a != shape_b and element_count(shape_a) != element_count(shape_b):
             return Slot(place, is_input, a, b, APART, Verdict.SHAPE)
-        key = (id(a), id(b))  # equal records of a dump are one object, which the dump keeps
-        found = self._distances.get(key)
-        if found is None:
-            found = _by_records(a, b)
-            self._distances[key] = found
-        if self._refine is not None and found is not SAME_BITS:
-            found = self._refine(a, b, found)
-        verdict = self._verdict(call, place, a, b, found)
-        return _new(Slot, (place, is_input, a, b, found, verdict))
+        # equal records of a dump are one object, which the dump keeps
+        key = (id(a), id(b))
+        apart = self._distances.get(key)
+        if apart is None:
+            apart = _by_records(a, b)
+            self._distances[key] = apart
+        if self._refine is not None and apart is not SAME_BITS:
+            apart = self._refine(a, b, apart)
+        verdict = self._verdict(call, place, a, b, apart)
+        return _new(Slot, (place, is_input, a, b, apart, verdict))
 
     def _weights(
         self, turned: Refine, call: _Call, place: str, is_input: bool, a: Any, b: Any

@@ -15,8 +15,8 @@ from probe.reading.compare.judging.judge import NO_FLOOR, Judge
 from probe.reading.compare.judging.substitutes import Substitutes, before_updates
 from probe.reading.compare.judging.updates import judge_numbers
 from probe.reading.compare.judging.verdicts import Slot
-from probe.reading.compare.pairing.alignment import Pair
 from probe.reading.compare.pairing.normal_form import normalised
+from probe.reading.compare.pairing.partners import Pair
 from probe.reading.dumps.dump import Dump
 
 
@@ -42,8 +42,10 @@ class JudgedPairs:
 
     def __init__(self, a: Dump, b: Dump, options: Options) -> None:
         noise = options.noise.get((a.step, a.rank))
-        self.tolerances = Tolerances(list(options.rules), noise, options.factor)
-        normal = normalised(a, b, options.mapping, not any(options.layouts))
+        rules = list(options.rules)
+        self.tolerances = Tolerances(rules, noise, options.factor)
+        has_layouts = any(options.layouts)
+        normal = normalised(a, b, options.mapping, by_lines=not has_layouts)
         self.a = normal.a
         self.b = normal.b
         self.alignment = normal.alignment
@@ -53,31 +55,33 @@ class JudgedPairs:
         self.arrays: Arrays | None = None
         if options.arrays != "none":
             self.arrays = Arrays(a.path, b.path, options.arrays, options.distance)
-        has_arrays = a.header.get("dump_data_dir") or b.header.get("dump_data_dir")
-        arrays = self.arrays if has_arrays else None
-        # statistics of a transpose are the same
-        turned = arrays.turned if arrays else _unturned
-        self._judge = Judge(
-            self.tolerances,
-            arrays.refine if arrays else None,
-            turned if normal.is_foreign else None,
-        )
-        found = floors((self.a, self.b), self.alignment.flows)
-        self.slots = [self._judged(pair, found) for pair in self.pairs]
-        wrong = before_updates(self.alignment, self.updates, self.pairs, self.slots)
-        wrong += Substitutes(self.alignment, self.pairs, self.slots).find()
-        self.separate(wrong)  # they are not one call
+        self._judge = self._new_judge(a, b, normal.is_foreign)
+        dumps = (self.a, self.b)
+        least = floors(dumps, self.alignment.flows)
+        self.slots = [self._judged(pair, least) for pair in self.pairs]
+        no_partners = before_updates(self.alignment, self.updates, self.pairs, self.slots)
+        no_partners += Substitutes(self.alignment, self.pairs, self.slots).find()
+        self.separate(no_partners)
         #: that one side divides its batch; no sentence if none does
         self.divides = forgive_divided_batches(self.updates, self.pairs, self.slots)
+
+    def _new_judge(self, a: Dump, b: Dump, is_foreign: bool) -> Judge:
+        has_arrays = a.header.get("dump_data_dir") or b.header.get("dump_data_dir")
+        if self.arrays is None or not has_arrays:
+            # statistics of a transpose are the same
+            return Judge(self.tolerances, None, _unturned if is_foreign else None)
+        turned = self.arrays.turned if is_foreign else None
+        return Judge(self.tolerances, self.arrays.refine, turned)
 
     def _judged(self, pair: Pair, floors: Floors | None) -> list[Slot]:
         if not pair.is_whole:
             return []
         flow_a, flow_b = self.alignment.flows
         name = flow_a.names[pair.a]
+        name_b = flow_b.names[pair.b]
         parts = flow_a.parts[pair.a]
         entry_a = self.a.data[name]
-        entry_b = self.b.data[flow_b.names[pair.b]]
+        entry_b = self.b.data[name_b]
         floor = NO_FLOOR if floors is None else floors.of(pair)
         slots = self._judge.slots(name, parts, entry_a, entry_b, floor)
         slots = self._judge.follow(name, parts, slots)
@@ -85,11 +89,12 @@ class JudgedPairs:
 
     def separate(self, places: Collection[int]) -> None:
         """Take pairs apart, by their places in A."""
-        if places:
-            self.alignment.separate_calls(places)
-            known = {pair.places: slots for pair, slots in zip(self.pairs, self.slots)}
-            self.pairs = self.alignment.pairs()
-            self.slots = [known.get(pair.places, []) for pair in self.pairs]
+        if not places:
+            return
+        self.alignment.separate_calls(places)
+        known = {pair.places: slots for pair, slots in zip(self.pairs, self.slots)}
+        self.pairs = self.alignment.pairs()
+        self.slots = [known.get(pair.places, []) for pair in self.pairs]
 
     def release(self) -> None:
         """Drop the entries, which refer to each other: their memory is free at once, without the garbage collector."""

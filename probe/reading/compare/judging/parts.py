@@ -83,11 +83,12 @@ def fold_grid(
     join: Callable[[list[Part], int | None], Part],
 ) -> Part:
     """Return the one that parts make by their places in a grid, the last axis first; ``join`` puts a row together."""
-    left = dict(parts)
+    folded = dict(parts)
     for dim in reversed(dims):
-        rows = grouped((key[:-1], left[key]) for key in sorted(left))
-        left = {key: join(row, dim) for key, row in rows.items()}
-    return left[()]
+        in_order = sorted(folded)
+        rows = grouped((place[:-1], folded[place]) for place in in_order)
+        folded = {place: join(row, dim) for place, row in rows.items()}
+    return folded[()]
 
 
 def best_order(
@@ -125,6 +126,8 @@ def like_parts(whole: Array, parts: Sequence[Array], axis: int, blocks: int = 1)
     """
     import numpy as np
 
-    ends = np.cumsum([part.shape[axis] // blocks for part in parts])
-    pieces = [np.split(block, ends[:-1], axis) for block in np.split(whole, blocks, axis)]
+    lengths = [part.shape[axis] // blocks for part in parts]
+    ends = np.cumsum(lengths)[:-1]
+    whole_blocks = np.split(whole, blocks, axis)
+    pieces = (np.split(block, ends, axis) for block in whole_blocks)
     return [np.concatenate(own, axis) for own in zip(*pieces)]

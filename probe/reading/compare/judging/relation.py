@@ -39,14 +39,14 @@ def elements(a: Array, b: Array) -> Sentence:
     count = int(np.count_nonzero(other))
     if not 0 < count < x.size:
         return NOTHING
-    from probe.reading.check.weights.check import which_elements
+    from probe.reading.check.weights.distance import which_elements
 
     first = int(np.argmax(other))
     values = (x[first].item(), y[first].item())
     return which_elements(count, first, a.shape, values)
 
 
-def relation(a: Array, b: Array) -> Sentence:  # noqa: PLR0911 (one line for each relation)
+def relation(a: Array, b: Array) -> Sentence:
     """Return the relation of B's array to A's.
 
     >>> import numpy as np
@@ -62,24 +62,42 @@ def relation(a: Array, b: Array) -> Sentence:  # noqa: PLR0911 (one line for eac
     y = wide(b)
     if x.ndim == 2 and x.T.shape == y.shape and np.array_equal(x.T, y):
         return say("compare.transposed")
-    if x.shape == y.shape and np.array_equal(x, -y):
+    has_one_shape = x.shape == y.shape
+    if has_one_shape and np.array_equal(x, -y):
         return say("compare.other_sign")
-    if x.dtype.kind != "c" and np.array_equal(np.sort(x, axis=None), np.sort(y, axis=None)):
-        has_same_rows = x.shape == y.shape and _has_same_rows(x, y)
+    if x.dtype.kind != "c" and _has_same_elements(x, y):
+        has_same_rows = has_one_shape and _has_same_rows(x, y)
         return say("compare.other_rows") if has_same_rows else say("compare.other_places")
-    scale = float(np.vdot(x, x).real)
-    if x.shape != y.shape or not scale or not math.isfinite(scale):
-        return NOTHING
-    factor = float(np.vdot(x, y).real) / scale
+    factor = _factor(x, y) if has_one_shape else None
+    return NOTHING if factor is None else say("compare.factor", factor=factor)
+
+
+def _has_same_elements(x: Array, y: Array) -> bool:
+    import numpy as np
+
+    sorted_x = np.sort(x, axis=None)
+    sorted_y = np.sort(y, axis=None)
+    return np.array_equal(sorted_x, sorted_y)
+
+
+def _factor(x: Array, y: Array) -> float | None:
+    """Return the factor that makes B's array of A's, if one other than 1 does."""
+    import numpy as np
+
+    square = float(np.vdot(x, x).real)
+    if not square or not math.isfinite(square):
+        return None
+    factor = float(np.vdot(x, y).real) / square
     rest = float(np.linalg.norm(y - factor * x))
     is_other = factor and abs(factor - 1) > _OTHER_FACTOR
-    if is_other and rest <= _REST * abs(factor) * math.sqrt(scale):
-        return say("compare.factor", factor=factor)
-    return NOTHING
+    most = _REST * abs(factor) * math.sqrt(square)
+    return factor if is_other and rest <= most else None
 
 
 def _has_same_rows(x: Array, y: Array) -> bool:
     """Return whether two arrays of one shape, and with the same numbers, have the same rows."""
     if x.ndim < 2:
         return x.ndim == 1
-    return sorted(map(bytes, x)) == sorted(map(bytes, y))
+    rows_x = sorted(map(bytes, x))
+    rows_y = sorted(map(bytes, y))
+    return rows_x == rows_y

@@ -47,7 +47,8 @@ class Rounding:
 
     def follow(self, parts: EntryName, slots: list[Slot]) -> list[Slot]:
         """Return the places of a call, in the order in which the calls ran: rounding that differs is near zero."""
-        if parts.kind != API or parts.direction == BACKWARD or _SUMS.fullmatch(parts.api):
+        is_forward_api = parts.kind == API and parts.direction != BACKWARD
+        if not is_forward_api or _SUMS.fullmatch(parts.api):
             slots = self._without_rounding(slots)
             slots = self._without_carried(slots)
         return self._after_rounding(slots) if self._known else slots
@@ -58,14 +59,15 @@ class Rounding:
         inputs = [slot for slot in after if slot.is_input]
         if any(slot.verdict in HARD for slot in inputs):
             return after
-        near = [slot for slot in inputs if slot.verdict == Verdict.NEAR_ZERO]
-        given = [self._known[content] for content in map(_content, near) if content in self._known]
+        near = [_content(slot) for slot in inputs if slot.verdict == Verdict.NEAR_ZERO]
+        given = [self._known[content] for content in near if content in self._known]
         if not given:
             return after
         worst = max(given, key=lambda rounding: rounding.relative)
         most = _GROWN * worst.relative
         for number, slot in enumerate(after):
-            if slot.verdict == Verdict.DIFFERS and (slot.distance.rel_l2 or 0.0) <= most:
+            relative = slot.distance.rel_l2 or 0.0
+            if slot.verdict == Verdict.DIFFERS and relative <= most:
                 after[number] = self._rounded(slot, worst.bounded)
         return after
 
@@ -94,7 +96,8 @@ class Rounding:
         if any(slot.verdict in HARD for slot in inputs):
             return slots
         tensors = [slot for slot in inputs if is_tensor(slot.a) and is_tensor(slot.b)]
-        most = max((real(slot.a.get("Norm")) or 0.0 for slot in tensors), default=0.0)
+        norms = [real(slot.a.get("Norm")) or 0.0 for slot in tensors]
+        most = max(norms, default=0.0)
         if not any(map(_gap, tensors)) or not most < _HUGE:
             return slots
         after: list[Slot] = []
@@ -108,10 +111,11 @@ class Rounding:
     def _without_rounding(self, slots: list[Slot]) -> list[Slot]:
         """Return the places of a call: one that is small beside a larger one, and differs by rounding, is near zero."""
         known = [slot for slot in slots if type(slot.a) is dict and _has_norm(slot.a)]
-        most = max((slot.a["Norm"] for slot in known), default=0.0)
+        norms = [slot.a["Norm"] for slot in known]
+        most = max(norms, default=0.0)
         small: set[str] = set()
-        for slot in known:
-            is_small = slot.a["Norm"] < _SMALL * most
+        for slot, norm in zip(known, norms):
+            is_small = norm < _SMALL * most
             if is_small and slot.verdict == Verdict.DIFFERS and _is_rounding(slot, known):
                 small.add(slot.place)
         if not small:

@@ -12,7 +12,8 @@ from collections.abc import Collection, Sequence
 
 from probe.reading.compare.judging.updates import enters_equal
 from probe.reading.compare.judging.verdicts import HARD, Slot, Verdict
-from probe.reading.compare.pairing.alignment import NONE, REPLACED, Alignment, Pair
+from probe.reading.compare.pairing.alignment import Alignment
+from probe.reading.compare.pairing.partners import NONE, REPLACED, Pair
 from probe.reading.dumps.entry_name import API, FORWARD
 from probe.reading.dumps.values import tensors_in
 
@@ -71,7 +72,8 @@ class Substitutes:
     def _is_candidate(self, pair: Pair, slots: list[Slot]) -> bool:
         if not pair.is_whole:
             return False
-        parts = self._alignment.flows[0].parts[pair.a]
+        flow_a, _ = self._alignment.flows
+        parts = flow_a.parts[pair.a]
         if parts.kind != API or parts.direction != FORWARD:
             return False
         given = [slot.verdict for slot in slots if slot.is_input]
@@ -95,16 +97,18 @@ class Substitutes:
             for user in users:
                 place_a = user if side == 0 else partners.get(user)
                 if user in partners and place_a not in self._candidates:
-                    if any(slot.verdict in HARD for slot in self._given(side, user, place)):
+                    if self._is_given_other(side, user, place):
                         return False
                 elif user not in own:
                     own.add(user)
                     waiting.append(user)
         return not waiting
 
-    def _given(self, side: int, user: int, producer: int) -> list[Slot]:
-        """Return the places at which a call is given the outputs of another one."""
-        links = self._alignment.flows[side].links[user]
+    def _is_given_other(self, side: int, user: int, producer: int) -> bool:
+        """Return whether a call is given an output of another one that differs."""
+        flow = self._alignment.flows[side]
+        links = flow.links[user]
         places = {link.place for link in links if link.producer == producer}
         slots = self._slots.get((side, user), ())
-        return [slot for slot in slots if slot.place in places]
+        given = [slot.verdict for slot in slots if slot.place in places]
+        return not HARD.isdisjoint(given)

@@ -38,8 +38,10 @@ class Combining:
         self.left_out: tuple[set[str], set[str]] = (set(), set())
         self.open: list[str] = []  # the tensors that are not combined
         self._notes: list[Sentence] = []
-        self._tensors = groups[0].tp != groups[1].tp
-        if max(len(group.stages) for group in groups) > 1:
+        group_a, group_b = groups
+        #: whether tensors are put together, and not stages alone
+        self._has_shards = group_a.tp != group_b.tp
+        if len(group_a.stages) > 1 or len(group_b.stages) > 1:
             self._check_order()
         self._pair(mapping)
         for side in self.sides:
@@ -49,7 +51,7 @@ class Combining:
 
     def _is_put_together(self, side: Side) -> bool:
         """Return whether the tensors of a side are made of those of its ranks."""
-        return self._tensors and side.group.tp > 1
+        return self._has_shards and side.group.tp > 1
 
     def _check_order(self) -> None:
         """Raise UsageError when only Cells could tell which calls of several micro-batches belong together."""
@@ -63,8 +65,10 @@ class Combining:
         first = self._document(0, side_b.data if side_b.group.tp == 1 else {})
         second = self._document(1, side_a.data if side_a.group.tp == 1 else first.data)
         if self.open:
-            self._notes.append(say("compare.not_combined", count=len(self.open), name=self.open[0]))
-        count = sum(len(names) for names in self.left_out)
+            note = say("compare.not_combined", count=len(self.open), name=self.open[0])
+            self._notes.append(note)
+        out_a, out_b = self.left_out
+        count = len(out_a) + len(out_b)
         if count:
             self._notes.append(say("compare.left_out", count=count))
         first.notes.extend(self._notes)
@@ -97,14 +101,15 @@ class Combining:
         inner = grouped((parent, name) for name, parent in side.construct.items() if parent)
         for name in side.data:
             parts = parse(name)
-            alone = name not in side.partners
+            is_alone = name not in side.partners
             if name in side.containers:
-                if alone and all(child in out or child not in side.data for child in inner[name]):
+                known = [child for child in inner[name] if child in side.data]
+                if is_alone and out.issuperset(known):
                     out.add(name)
             elif is_collective(parts):
-                if alone or (self._tensors and side.is_own_group(name)):
+                if is_alone or (self._has_shards and side.is_own_group(name)):
                     out.add(name)
-            elif alone and parts.kind == CELL and _REGION.search(parts.api):
+            elif is_alone and parts.kind == CELL and _REGION.search(parts.api):
                 out.add(name)
 
     def _document(self, number: int, theirs: Mapping[str, Any]) -> Document:
@@ -117,10 +122,10 @@ class Combining:
         for name, entry in side.data.items():
             if name in out:
                 continue
-            new = settling.entry(name) if settling else {}
-            if self._tensors and name in side.partners:
-                new.update(self._sizes(number, name))
-            made = with_values(entry, new) if new else entry
+            settled = settling.entry(name) if settling else {}
+            if self._has_shards and name in side.partners:
+                settled.update(self._sizes(number, name))
+            made = with_values(entry, settled) if settled else entry
             if has_several:
                 stage = side.stages.stage_of[name]
                 _note_folder(made, side.group.stages[stage][0])
@@ -138,21 +143,22 @@ class Combining:
         other = self.sides[1 - number]
         if side.group.tp == 1:
             return {}
+        partner = side.partners[name]
         own_values = dict(values(side.data[name]))
-        their_values = dict(values(other.data[side.partners[name]]))
-        own_sizes = _lengths(own_values)
-        their_sizes = _lengths(their_values)
-        found: dict[str, Any] = {}
+        their_values = dict(values(other.data[partner]))
+        own_lengths = _lengths(own_values)
+        their_lengths = _lengths(their_values)
+        sizes: dict[str, Any] = {}
         for place, leaf in own_values.items():
             own = plain(leaf)
             theirs = plain(their_values.get(place))
             if type(own) is not int or type(theirs) is not int or own == theirs:
                 continue
             whole = own * side.group.tp
-            is_length = own in own_sizes and theirs in their_sizes
+            is_length = own in own_lengths and theirs in their_lengths
             if is_length and whole == theirs * other.group.tp:
-                found[place] = {"type": "int", "value": whole}
-        return found
+                sizes[place] = {"type": "int", "value": whole}
+        return sizes
 
 
 def _note_folder(entry: Any, folder: DumpFolder) -> None:
@@ -180,19 +186,19 @@ def _first(side: Side) -> Dump:
 def passed_on(data: Mapping[str, Any], side: Side) -> set[str]:
     """Return the calls without a partner that pass on a tensor of a call that has one: shards that are joined again."""
     made: set[tuple[Any, ...]] = set()
-    found: set[str] = set()
+    passing: set[str] = set()
     for name, entry in data.items():
         if parse(name).direction != FORWARD or name in side.containers:
             continue
         outputs = [leaf for place, leaf in values(entry) if place.startswith("output.")]
         records = [leaf for leaf in outputs if is_tensor(leaf)]
         known = [record for record in records if _is_known(record)]
-        keys = set(map(loose_key, known))
+        keys = {loose_key(record) for record in known}
         if name in side.partners:
             made |= keys
         elif keys and len(known) == len(records) and keys <= made:
-            found.add(name)
-    return found
+            passing.add(name)
+    return passing
 
 
 def _is_known(record: Record) -> bool:

@@ -35,15 +35,16 @@ def read_entries(
     start = text.find(_DATA) + len(_DATA) - 1
     end = text.find(_END, start)
     has_data = start >= len(_DATA) and end > 0
-    found = list(_ENTRY.finditer(text, start, end)) if has_data else []
-    if not found or found[0].start() != start + 1:
+    heads = list(_ENTRY.finditer(text, start, end)) if has_data else []
+    if not heads or heads[0].start() != start + 1:
         document = folder.source.read(folder.path)
         if notes is not None:
             notes += document.notes
         yield from document.data.items()
         return
-    ends = [match.start() for match in found[1:]]
-    for match, stop in zip(found, [*ends, end]):
+    ends = [head.start() for head in heads[1:]]
+    ends.append(end)
+    for match, stop in zip(heads, ends):
         try:
             name = json.loads(match[1])
             if wanted is not None and not wanted(name):
@@ -114,14 +115,19 @@ def _with(part: Any, above: str, other: Mapping[str, Any], depth: int = MAX_DEPT
     if not depth or (type(part) is dict and type(part.get("type")) is str):
         return part
     start = f"{above}." if above else ""
+
+    def inner(place: Any, item: Any) -> Any:
+        return _with(item, f"{start}{place}", other, depth - 1)
+
     if type(part) is list:
-        return [_with(item, f"{start}{place}", other, depth - 1) for place, item in enumerate(part)]
+        return [inner(place, item) for place, item in enumerate(part)]
     if type(part) is dict:
-        return {key: _with(item, f"{start}{key}", other, depth - 1) for key, item in part.items()}
+        return {key: inner(key, item) for key, item in part.items()}
     return part
 
 
 def tensors_given(entry: Any) -> dict[str, Any]:
     """Return place -> record of the tensors that a call is given."""
-    given = (leaf for leaf in values(entry) if leaf[0].startswith(GIVEN))
-    return {place: leaf for place, leaf in given if is_tensor(leaf)}
+    return {
+        place: leaf for place, leaf in values(entry) if place.startswith(GIVEN) and is_tensor(leaf)
+    }

@@ -65,30 +65,39 @@ def parse_layout(given: str | Mapping[str, Any], option: str) -> Layout:
     >>> str(parse_layout("tp=8, pp=2", "--layout-a"))
     'tp=8, pp=2, dp=0'
     """
-    if isinstance(given, Mapping):
-        pairs = [(str(key), str(value)) for key, value in given.items()]
-    else:
-        pairs = [part.partition("=")[::2] for part in str(given).replace(",", " ").split()]
-    found: dict[str, Any] = {}
-    for key, value in pairs:
-        if key in found:
+    fields: dict[str, Any] = {}
+    for key, value in _pairs(given):
+        if key in fields:
             raise UsageError(say("error.layout_twice", option=option, text=key))
         if key == "order":
-            found[key] = _order(value, option)
+            fields[key] = _order(value, option)
         elif key in _SIZES and _SIZE.fullmatch(value) and int(value):
-            found[key] = int(value)
+            fields[key] = int(value)
         else:
             text = f"{key}={value}" if value else key
             raise UsageError(say("error.layout", option=option, text=text))
-    if not found:
+    if not fields:
         raise UsageError(say("error.layout", option=option, text=str(given)))
-    return Layout(**found)
+    return Layout(**fields)
+
+
+def _pairs(given: str | Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return the keys and values of a layout as it is given."""
+    if isinstance(given, Mapping):
+        return [(str(key), str(value)) for key, value in given.items()]
+    pairs = []
+    for word in str(given).replace(",", " ").split():
+        key, _, value = word.partition("=")
+        pairs.append((key, value))
+    return pairs
 
 
 def _order(text: str, option: str) -> tuple[str, ...]:
     words = text.split("-")
     own = set(words)
-    if len(own) != len(words) or not set(_AXES) <= own <= set(_ORDER.split("-")):
+    known = set(_ORDER.split("-"))
+    is_order = len(own) == len(words) and own.issuperset(_AXES) and own <= known
+    if not is_order:
         raise UsageError(say("error.layout_order", option=option, text=text, order=_ORDER))
     return tuple(word for word in words if word in _AXES)
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from probe.reading.compare.judging.parts import Stored
 from probe.reading.compare.layouts.entries import GIVEN, tensors_given, values
-from probe.reading.compare.layouts.placements import Placed
+from probe.reading.compare.layouts.placed import Placed
 from probe.reading.compare.layouts.shards import (
     ALONE,
     GRID,
@@ -133,9 +133,12 @@ class Settling:
 
     def _their_values(self, partner: str) -> dict[str, Any]:
         """Return the values of an entry of the other side; those of the last one are kept."""
-        if self._last[0] != partner:
-            self._last = partner, dict(values(self._theirs.get(partner, {})))
-        return self._last[1]
+        last, known = self._last
+        if last == partner:
+            return known
+        read = dict(values(self._theirs.get(partner, {})))
+        self._last = (partner, read)
+        return read
 
     def _reference(self, at: Place) -> Record | None:
         """Return the other side's record of a tensor, where it is known as a whole."""
@@ -204,12 +207,14 @@ class Settling:
         theirs = self._their_values(self._side.partners[name]).get(place)
         if theirs is None or not is_tensor(theirs) or "not_combined" in theirs:
             return made
-        if theirs.get("shape") != made.get("shape") or loose_key(theirs) != loose_key(made):
+        has_same_shape = theirs.get("shape") == made.get("shape")
+        if not has_same_shape or loose_key(theirs) != loose_key(made):
             return made
         if not _have_near_sums(made, theirs, _rounding(theirs)):
             return made
         # sums of parts, added up, are not bitwise those of the whole: that is no difference between the sides
-        return {**made, **{key: theirs[key] for key in _SUMS if key in made}}
+        their_sums = {key: theirs[key] for key in _SUMS if key in made}
+        return {**made, **their_sums}
 
 
 def _rounding(record: Record) -> float:
@@ -236,8 +241,8 @@ def _near(key: str, a: Record, b: Record, rounding: float) -> bool:
         return left is right
     high = real(a.get("Max")) or 0.0
     low = real(a.get("Min")) or 0.0
-    scale = max(abs(left), abs(right), abs(high), abs(low))
-    return abs(left - right) <= rounding * scale
+    sizes = [abs(number) for number in (left, right, high, low)]
+    return abs(left - right) <= rounding * max(sizes)
 
 
 def _some_agree(variants: list[Variant], reference: Record | None) -> bool:

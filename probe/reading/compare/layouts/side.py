@@ -8,8 +8,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from probe.findings.sentence import Sentence
-from probe.reading.compare.layouts.entries import GIVEN, read_entries, tensors_given, values
-from probe.reading.compare.layouts.placements import Placed, has_placements
+from probe.reading.compare.layouts.collectives import sum_of
+from probe.reading.compare.layouts.entries import read_entries, tensors_given, values
+from probe.reading.compare.layouts.placed import Placed
+from probe.reading.compare.layouts.placements import has_placements
 from probe.reading.compare.layouts.shards import ALONE, Shards, axis_between
 from probe.reading.compare.layouts.stages import Stages
 from probe.reading.compare.origins.origin import is_collective, is_random
@@ -17,14 +19,10 @@ from probe.reading.dumps.document import Document
 from probe.reading.dumps.entry_name import API, BACKWARD, CELL, FORWARD, GRADIENT, parse
 from probe.reading.dumps.flow import Flow, content_key, is_constant
 from probe.reading.dumps.folders import DumpFolder
-from probe.reading.dumps.values import Leaf, Record, is_tensor, plain
+from probe.reading.dumps.values import is_tensor
 
 #: parameters that the forward changes, on each rank by its own data
 MOVING = re.compile(r"(^|\.)moving_(mean|variance)$")
-
-
-#: operations of collectives that add nothing up
-_NO_SUMS = ("max", "min", "prod", "avg", "mean")
 
 
 class Group(NamedTuple):
@@ -57,7 +55,8 @@ class Side:
     def __init__(self, group: Group) -> None:
         self.group = group
         first = [stage[0] for stage in group.stages]
-        self.stages = Stages([folder.source.read(folder.path) for folder in first])
+        documents = [folder.source.read(folder.path) for folder in first]
+        self.stages = Stages(documents)
         self.document: Document = self.stages.document()
         self.construct = self.stages.construct()
         self.containers = frozenset(parent for parent in self.construct.values() if parent)
@@ -80,10 +79,11 @@ class Side:
         planned: dict[str, Shards] = {}
         rest: dict[str, Any] = {}
         for place, leaf in values(self.data[name]):
+            theirs: Any = other.get(place)
             if not is_tensor(leaf):
                 rest[place] = leaf
-            elif is_tensor(other.get(place)):
-                axis = axis_between(leaf.get("shape"), other[place].get("shape"))
+            elif is_tensor(theirs):
+                axis = axis_between(leaf.get("shape"), theirs.get("shape"))
                 planned[place] = Placed(leaf) if has_placements(leaf) else Shards(leaf, axis)
             elif place not in other and place.count(".") > 1:
                 # of a list that has fewer tensors there: one for each rank
@@ -108,22 +108,17 @@ class Side:
     def plan_sums(self) -> None:
         """Find the collectives that add up, and the tensors that they add up."""
         for name, entry in self.data.items():
-            parts = parse(name)
-            if parts.direction != FORWARD or not is_collective(parts) or name in self.containers:
+            if name in self.containers or not self.is_own_group(name):
                 continue
-            if "reduce" not in parts.api.lower() or not self.is_own_group(name) or not _adds(entry):
+            total = sum_of(parse(name), entry)
+            if total is None:
                 continue
-            total = _first_output(entry)
-            given = list(tensors_given(entry).values())
-            if total is None or not given:
-                continue
-            place, made = total
-            term = _term(parts.api.lower(), made, given)
-            axis = axis_between(made.get("shape"), term.get("shape"))
-            self.shards.setdefault(name, {}).setdefault(place, Shards(made, axis))
-            key = content_key(term)
-            if key is not None and not is_constant(term):
-                self.sums.setdefault(key, Place(name, place))
+            axis = axis_between(total.record.get("shape"), total.term.get("shape"))
+            planned = self.shards.setdefault(name, {})
+            planned.setdefault(total.place, Shards(total.record, axis))
+            key = content_key(total.term)
+            if key is not None and not is_constant(total.term):
+                self.sums.setdefault(key, Place(name, total.place))
 
     def is_own_group(self, name: str) -> bool:
         """Return whether a collective's group is the tensor-parallel group, or is not known."""
@@ -132,7 +127,8 @@ class Side:
         if not isinstance(members, list):
             return True
         stage = self.group.stages[self.stages.stage_of[name]]
-        return [str(member) for member in members] == [str(folder.rank or 0) for folder in stage]
+        own = [str(folder.rank or 0) for folder in stage]
+        return own == list(map(str, members))
 
     def read_others(self) -> list[Sentence]:
         """Read the other ranks, one after the other, and return the remarks on their dumps."""
@@ -151,12 +147,12 @@ class Side:
             if planned is None or name not in missing:
                 continue
             missing.discard(name)
-            rest = dict(values(entry))
+            leaves = dict(values(entry))
             for place, shards in planned.items():
-                leaf = rest.pop(place, None)
+                leaf = leaves.pop(place, None)
                 shards.add(leaf if is_tensor(leaf) else None, rank)
-            plain_values = {place: leaf for place, leaf in rest.items() if not is_tensor(leaf)}
-            if self._plain.get(name, {}) != plain_values:
+            rest = {place: leaf for place, leaf in leaves.items() if not is_tensor(leaf)}
+            if rest != self._plain.get(name, {}):
                 self._uneven.add(name)
         for name in missing:
             self._uneven.add(name)
@@ -190,28 +186,3 @@ class Side:
         if not tensors or not planned.keys() >= tensors.keys():
             return False
         return all(planned[place].agrees for place in tensors)
-
-
-def _first_output(entry: Any) -> Leaf | None:
-    """Return the place and the record of the first tensor that a call gives."""
-    made = (leaf for leaf in values(entry) if leaf[0].startswith("output."))
-    return next((leaf for leaf in made if is_tensor(leaf[1])), None)
-
-
-def _term(api: str, made: Record, given: list[Record]) -> Record:
-    """Return the tensor that a collective adds up: it has the shape of the sum, or another one if that is divided."""
-    like = [record for record in given if record.get("shape") == made.get("shape")]
-    unlike = [record for record in given if record.get("shape") != made.get("shape")]
-    if unlike and api.startswith(("reduce_scatter", "reducescatter")):
-        return unlike[0]
-    return like[0] if like else given[-1]
-
-
-def _adds(entry: Any) -> bool:
-    """Return whether a collective adds up: its operation is a sum, or the one that it has by default."""
-    for place, leaf in values(entry):
-        if place.startswith(GIVEN) and not is_tensor(leaf):
-            operation = plain(leaf)
-            if isinstance(operation, str) and operation.lower() in _NO_SUMS:
-                return False
-    return True

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from probe.reading.compare.dataflow.graph import Graph
 from probe.reading.compare.judging.verdicts import Slot, Verdict
-from probe.reading.compare.pairing.alignment import NONE
+from probe.reading.compare.pairing.partners import NONE
 from probe.reading.dumps.entry_name import BACKWARD
 from probe.reading.dumps.values import Record, is_tensor
 
@@ -15,7 +15,7 @@ _MOST = 400  # so many places are looked at
 def side_without(graph: Graph, node: int, slot: Slot | None) -> int | None:
     """Return which side lacks a gradient of a backward entry that the other has: 0 for A, 1 for B; None for none."""
     pair = graph.pairs[node]
-    if NONE in (pair.a, pair.b):
+    if not pair.is_whole:
         return int(pair.b == NONE)
     if slot is None or slot.verdict != Verdict.ONE_SIDE:
         return None
@@ -39,10 +39,11 @@ def operand_of(graph: Graph, node: int, slot: Slot | None) -> tuple[int, list[st
         return NONE, []
     own = graph.node_of(flow, forward)
     inputs = [link.place for link in flow.links[forward] if has_gradient(link.record)]
-    if slot is not None and slot.place.startswith("output."):
-        wanted = f"input.{slot.place.partition('.')[2]}"
-        inputs = [name for name in inputs if name == wanted or name.startswith(f"{wanted}.")]
-    return own, inputs
+    if slot is None or not slot.place.startswith("output."):
+        return own, inputs
+    # the n-th output of a backward is the gradient of the n-th input
+    wanted = slot.place.replace("output.", "input.", 1)
+    return own, [name for name in inputs if name == wanted or name.startswith(f"{wanted}.")]
 
 
 def end_of(graph: Graph, node: int, slot: Slot | None) -> tuple[int, str]:
@@ -57,23 +58,29 @@ def end_of(graph: Graph, node: int, slot: Slot | None) -> tuple[int, str]:
     seen = set(waiting)
     while waiting and len(seen) < _MOST:
         user, place = waiting.pop(0)
-        producers = graph.producer_nodes(user, place)
+        maker_a, maker_b = graph.producer_nodes(user, place)
         alone = graph.alone_producers(user, place)
         if alone:
             return alone[0], ""
         for link in graph.links(user, place):
             if link is not None and link.producer < 0 and link.parameter is not None:
                 leaves.setdefault(link.parameter, (user, place))
-        if producers[0] != producers[1] or producers[0] == NONE:
+        if maker_a != maker_b or maker_a == NONE or not _lacks_backward(graph, maker_a):
             continue
-        sides = zip(graph.alignment.flows, graph.pairs[producers[0]][:2])
-        if (
-            len({side.backward_of(own) is None for side, own in sides}) == 1
-        ):  # one side alone lacks its backward
-            continue
-        flow, made = graph.flow(producers[0])
-        links = (link for link in flow.links[made] if has_gradient(link.record))
-        more = [(producers[0], link.place) for link in links]
+        flow, own_place = graph.flow(maker_a)
+        links = (link for link in flow.links[own_place] if has_gradient(link.record))
+        more = [(maker_a, link.place) for link in links]
         waiting += [item for item in more if item not in seen]
         seen.update(more)
-    return next(iter(leaves.values())) if len(leaves) == 1 else (NONE, "")
+    if len(leaves) != 1:
+        return NONE, ""
+    return next(iter(leaves.values()))
+
+
+def _lacks_backward(graph: Graph, node: int) -> bool:
+    """Return whether one side alone lacks the backward of a call."""
+    pair = graph.pairs[node]
+    flow_a, flow_b = graph.alignment.flows
+    has_a = flow_a.backward_of(pair.a) is not None
+    has_b = flow_b.backward_of(pair.b) is not None
+    return has_a != has_b

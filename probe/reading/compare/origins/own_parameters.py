@@ -19,10 +19,14 @@ def is_own_alone(slot: Slot) -> bool:
 
 def alone_names(graph: Graph) -> tuple[list[str], list[str]]:
     """Return the parameters of the model itself that only A has, and that only B has."""
-    names: tuple[list[str], list[str]] = [], []
-    for slot in (slot for slots in graph.slots for slot in slots if is_own_alone(slot)):
-        names[int(is_tensor(slot.b))].append(slot.place[len(OWN) :])
-    return names
+    only_a: list[str] = []
+    only_b: list[str] = []
+    for slots in graph.slots:
+        for slot in slots:
+            if is_own_alone(slot):
+                names = only_b if is_tensor(slot.b) else only_a
+                names.append(slot.place[len(OWN) :])
+    return only_a, only_b
 
 
 def use_of(graph: Graph, node: int, slot: Slot) -> tuple[int, str]:
@@ -35,11 +39,9 @@ def use_of(graph: Graph, node: int, slot: Slot) -> tuple[int, str]:
         if wanted is None or graph.is_container(user) or graph.is_update(user):
             continue
         for link in links:
-            owner = link.parameter[0] if link.parameter else None
-            if (
-                content_key(link.record) == wanted
-                and owner is not None
-                and owner != flow.cells[place]
-            ):
+            if link.parameter is None or content_key(link.record) != wanted:
+                continue
+            cell, _ = link.parameter
+            if cell != flow.cells[place]:
                 return user, link.place
     return node, slot.place

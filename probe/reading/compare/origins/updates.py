@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from probe.reading.compare.dataflow.graph import Graph
 from probe.reading.compare.judging.verdicts import Slot, Verdict
 from probe.reading.compare.origins.table import UpdateFacts
-from probe.reading.compare.pairing.alignment import NONE
+from probe.reading.compare.pairing.partners import NONE
 from probe.reading.dumps.entry_name import BACKWARD, GRADIENT, parse
 from probe.reading.dumps.updates import GRADIENTS, NUMBERS, STATES
 
@@ -40,10 +40,11 @@ def other_classes(graph: Graph, node: int) -> tuple[str, ...]:
     """Return the classes of an optimizer in A and in B; () where they are one."""
     if graph.is_alone(node):
         return ()
-    names = tuple(
-        flow.parts[place].api for flow, place in zip(graph.alignment.flows, graph.pairs[node][:2])
-    )
-    return names if names[0] != names[1] else ()
+    pair = graph.pairs[node]
+    flow_a, flow_b = graph.alignment.flows
+    class_a = flow_a.parts[pair.a].api
+    class_b = flow_b.parts[pair.b].api
+    return (class_a, class_b) if class_a != class_b else ()
 
 
 def update_facts(graph: Graph, node: int, slot: Slot, between: int) -> UpdateFacts:
@@ -88,21 +89,24 @@ def lacking_update(
     The backward entry lacks a gradient on one side. ``end`` is the call at which the way of the gradient ends, and the
     place of the parameter there; without a known one, it is a parameter of a Cell around the call.
     """
+    last, leaf = end
     parts = graph.parts(node)
     names = []
     if parts.kind == GRADIENT and slot is not None:
-        names = [f"{parts.path}.{slot.place.rpartition('.')[0]}"]
-    elif end[1]:
-        owners = (link.parameter for link in graph.links(*end) if link and link.parameter)
+        own, _, _ = slot.place.rpartition(".")
+        names = [f"{parts.path}.{own}"]
+    elif leaf:
+        owners = [link.parameter for link in graph.links(last, leaf) if link and link.parameter]
         names = [f"{parse(cell).path}.{name}" for cell, name in owners]
     flow, place = graph.flow(node)
-    around = f"{parse(flow.cells[place] or '').path}."
+    around = parse(flow.cells[place] or "").path
     for update in updates:
         for found in graph.slots[update] if update > node else ():
+            if not is_missing(found):
+                continue
             name = found.place[len(GRADIENTS) :]
-            is_own = name in names or (
-                end[0] == NONE and around.startswith(f"{name.rpartition('.')[0]}.")
-            )
-            if is_missing(found) and is_own:
+            cell, _, _ = name.rpartition(".")
+            is_around = f"{around}.".startswith(f"{cell}.")
+            if name in names or (last == NONE and is_around):
                 return update, found.place
     return NONE, ""

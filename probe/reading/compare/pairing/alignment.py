@@ -5,30 +5,34 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
 
 from probe.reading.compare.distances.distance import distance
-from probe.reading.compare.frameworks.words import Vocabulary
+from probe.reading.compare.frameworks.vocabulary import Vocabulary
 from probe.reading.compare.pairing import side as keys
 from probe.reading.compare.pairing.between import match_between
 from probe.reading.compare.pairing.call_content import equal_calls
 from probe.reading.compare.pairing.crossed import crossed_cells
+from probe.reading.compare.pairing.partners import (
+    COUNTED,
+    EXACT,
+    MAPPED,
+    MOVED,
+    NONE,
+    RENAMED,
+    REPLACED,
+    STATISTICS,
+    Found,
+    Partners,
+)
 from probe.reading.compare.pairing.sequence import Keys, Pairs, Places, match_values
 from probe.reading.compare.pairing.side import Homes, Side
 from probe.reading.dumps.dump import Dump
-from probe.reading.dumps.entry_name import API, CELL, FORWARD, GRADIENT
-from probe.reading.dumps.flow import Flow, Link
+from probe.reading.dumps.entry_name import API, CELL, GRADIENT
 from probe.reading.dumps.values import grouped
 
-#: how a pair was found
-EXACT = "exact"
-COUNTED = "counted"
-MOVED = "moved"
-RENAMED = "renamed"
-MAPPED = "mapped"
-STATISTICS = "statistics"
-REPLACED = "replaced"
-NONE = -1
+#: the answers take EXACT and NONE from here
+__all__ = ["EXACT", "NONE", "Alignment"]
+
 _WAYS = (keys.BY_BOTH, keys.BY_CLASS, keys.BY_PLACE, keys.BY_ATTRIBUTE)
 _LEVELS = (keys.ARGUMENTS, keys.SHAPES, keys.NAME, keys.OUTPUTS)
 #: those of two runs of one code, in which lines and inputs tell more
@@ -36,32 +40,8 @@ _LEVELS_WITH_LINES = (keys.CONTENT, keys.LINE, *_LEVELS)
 #: so many levels of Cells are paired, one below another
 _DEEPEST = 64
 
-#: two places that are partners -> how that was found
-Found = dict[tuple[int, int], str]
 
-
-class Pair(NamedTuple):
-    """Two entries that stand for one call."""
-
-    a: int  # its place in A; -1 where it is only in B
-    b: int  # its place in B; -1 where it is only in A
-    #: how it was found: "exact" (by name), "counted" (another number), "moved" (another place in its Cell), "renamed"
-    #: (another Cell), "mapped", "statistics" (another API with the same output), "replaced" (another API), or "" for
-    #: one without a partner
-    how: str
-
-    @property
-    def places(self) -> tuple[int, int]:
-        """Its places in A and in B."""
-        return self.a, self.b
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether it has an entry on both sides."""
-        return NONE not in self.places
-
-
-class Alignment:
+class Alignment(Partners):
     """Pairs two dumps.
 
     ``mapping`` has for names in A those in B: parts of names of Cells and APIs. If ``by_lines``, calls of one line of
@@ -73,50 +53,26 @@ class Alignment:
     ) -> None:
         flow_a = a.flow
         flow_b = b.flow_like(flow_a)
-        self.flows: tuple[Flow, Flow] = (flow_a, flow_b)
         self.vocabulary = Vocabulary((a.header, b.header), mapping)
-        self._sides = (Side(0, a, flow_a, self.vocabulary), Side(1, b, flow_b, self.vocabulary))
-        self.b_of = self._sides[0].partners  # place in A -> place in B
-        self.a_of = self._sides[1].partners  # place in B -> place in A
-        self.how: dict[int, str] = {}  # place in A -> how its partner was found
+        side_a = Side(0, a, flow_a, self.vocabulary)
+        side_b = Side(1, b, flow_b, self.vocabulary)
+        super().__init__(side_a, side_b)
         self._homes: tuple[Homes, Homes] = (flow_a.cells, flow_b.cells)
         is_foreign = self.vocabulary.is_foreign
         self._levels = _LEVELS_WITH_LINES if by_lines and not is_foreign else _LEVELS
         self._positions = self.vocabulary.positions(flow_b)
         crossed = [] if is_foreign else crossed_cells(self.flows, (a, b))
         if flow_a.names == flow_b.names and not mapping and not crossed:
-            every = range(len(flow_a.names))
-            self.b_of.update(zip(every, every))
-            self.a_of.update(zip(every, every))
-            self.how.update(dict.fromkeys(every, EXACT))
+            self._pair_one_by_one(len(flow_a.names))
         else:
             self._pair_all(crossed)
 
-    def partners(self, side: int) -> dict[int, int]:
-        """Return place -> its partner's place, for the places of a side: 0 for A, 1 for B."""
-        return self._sides[side].partners
-
-    def entry(self, side: int, place: int) -> Any:
-        """Return the entry of a place."""
-        return self._sides[side].entry(place)
-
-    def pair(self, a: int, b: int, how: str) -> bool:
-        """Pair two places unless one of them has a partner."""
-        if a in self.b_of or b in self.a_of:
-            return False
-        self.b_of[a] = b
-        self.a_of[b] = a
-        self.how[a] = how
-        return True
-
-    def found(self, places: Iterable[int]) -> Found:
-        """Return the pairs that these places of A have, each with how it was found."""
-        found: Found = {}
-        for a in places:
-            b = self.b_of.get(a)
-            if b is not None:
-                found[a, b] = self.how[a]
-        return found
+    def _pair_one_by_one(self, count: int) -> None:
+        """Pair the entries of two dumps with equal names."""
+        every = range(count)
+        self.b_of.update(zip(every, every))
+        self.a_of.update(zip(every, every))
+        self.how.update(dict.fromkeys(every, EXACT))
 
     def pair_anew(self, keys_a: Keys, keys_b: Keys, before: Found) -> None:
         """Pair calls without partners: those with equal keys, wherever they stand, then the rest in their order.
@@ -129,77 +85,20 @@ class Alignment:
             equal = others.get(keys_a[a])
             if equal:
                 b = equal.pop(0)
-                self.pair(a, b, before.get((a, b), MOVED))
-        self._pair_sequences(side_a.free(keys_a), side_b.free(keys_b))
-
-    def separate(self, a: int) -> None:
-        """Take a pair apart."""
-        b = self.b_of.pop(a)
-        del self.a_of[b]
-        del self.how[a]
-
-    def separate_calls(self, places: Iterable[int]) -> None:
-        """Take pairs apart, by their places in A, with their backwards."""
-        flow_a = self.flows[0]
-        for a in dict.fromkeys(places):
-            self.separate(a)
-            backward = flow_a.backward_of(a)
-            if backward is not None and backward in self.b_of:
-                self.separate(backward)
-
-    def is_one_loosely(self, left: Link, right: Link) -> bool:
-        """Return whether an input comes from partners after all, if views and permutations are looked through."""
-        flow_a, flow_b = self.flows
-        root_a = flow_a.loose_root(left)
-        root_b = flow_b.loose_root(right)
-        return self.b_of.get(root_a) == root_b
-
-    def is_one_call(self, a: int, b: int) -> bool:
-        """Return whether one word stands for the APIs of two places."""
-        side_a, side_b = self._sides
-        return side_a.word(a) == side_b.word(b)
-
-    def pairs(self) -> list[Pair]:
-        """Return all pairs in the order of B; those only in A stand where they are in A."""
-        flow_a, flow_b = self.flows
-        found: list[Pair] = []
-        waiting = iter(range(len(flow_a.names)))
-        done = NONE
-        for b in range(len(flow_b.names)):
-            a = self.a_of.get(b, NONE)
-            while done < a:
-                done = next(waiting)
-                if done not in self.b_of:
-                    found.append(Pair(done, NONE, ""))
-            how = self.how.get(a, "")
-            found.append(Pair(a, b, how))
-        found += [Pair(a, NONE, "") for a in self._sides[0].free(waiting)]
-        return found
+                how = before.get((a, b), MOVED)
+                self.pair(a, b, how)
+        rest_a = side_a.free(keys_a)
+        rest_b = side_b.free(keys_b)
+        self._pair_sequences(rest_a, rest_b)
 
     def calls_by_home(self, side: int) -> dict[Hashable, Places]:
         """Return the APIs' forwards by the Cell they are in; Cells of B are named by their partners in A."""
         own = self._sides[side]
         return own.by_home(own.forwards(API), self._homes[side])
 
-    def pair_backwards(self) -> None:
-        """Pair the backwards of paired forwards."""
-        flow_a, flow_b = self.flows
-        for a, b in list(self.b_of.items()):
-            parts = flow_a.parts[a]
-            if parts.direction != FORWARD or parts.kind not in (API, CELL):
-                continue
-            backward_a = flow_a.backward_of(a)
-            backward_b = flow_b.backward_of(b)
-            if backward_a is not None and backward_b is not None:
-                self.pair(backward_a, backward_b, self.how[a])
-
-    def _pair_every(self, pairs: Iterable[tuple[int, int]], how: str) -> int:
-        """Pair places, and return how many pairs were made."""
-        return sum(self.pair(a, b, how) for a, b in pairs)
-
     def _pair_all(self, crossed: Pairs) -> None:
         side_a, side_b = self._sides
-        self._pair_every(crossed, MOVED)
+        self.pair_every(crossed, MOVED)
         self._pair_cells()
         self._homes = (side_a.homes(), side_b.homes())
         calls_a = self.calls_by_home(0)
@@ -226,8 +125,9 @@ class Alignment:
             children_a = side_a.by_home(side_a.free(only_a), side_a.homes())
             children_b = side_b.by_home(side_b.free(only_b), side_b.homes())
             count = 0
-            for home, places in children_a.items():
-                count += self._pair_children(places, children_b.get(home, []))
+            for home, cells_a in children_a.items():
+                cells_b = children_b.get(home, [])
+                count += self._pair_children(cells_a, cells_b)
             if not count:
                 return
 
@@ -239,7 +139,7 @@ class Alignment:
             if others and len(places) != len(others):
                 lines_a = side_a.lines(places)
                 lines_b = side_b.lines(others)
-                self._pair_every(match_values(lines_a, lines_b), COUNTED)
+                self.pair_every(match_values(lines_a, lines_b), COUNTED)
 
     def _pair_children(self, cells_a: Places, cells_b: Places) -> int:
         """Pair Cells that are in paired ones, and return how many."""
@@ -252,7 +152,7 @@ class Alignment:
                 continue
             keys_a = side_a.cell_keys(left_a, way)
             keys_b = side_b.cell_keys(left_b, way)
-            count += self._pair_every(match_values(keys_a, keys_b), RENAMED)
+            count += self.pair_every(match_values(keys_a, keys_b), RENAMED)
         return count
 
     def _pair_sequences(self, places_a: Places, places_b: Places) -> None:
@@ -267,10 +167,11 @@ class Alignment:
             if not words_a or not words_b:
                 return
             has_equal_words = list(words_a.values()) == list(words_b.values())
+            pairs: Iterable[tuple[int, int]]
             if level == keys.CONTENT:
                 pairs = equal_calls(self.flows, self.entry, words_a, words_b)
             elif has_equal_words:
-                pairs = list(zip(words_a, words_b))
+                pairs = zip(words_a, words_b)
             else:
                 keys_a = side_a.call_keys(words_a, level)
                 keys_b = side_b.call_keys(words_b, level)
@@ -291,8 +192,9 @@ class Alignment:
 
     def _pair_between(self, places_a: Places, places_b: Places) -> None:
         """Pair calls whose outputs differ, between those whose outputs agree."""
-        pairs = match_between(places_a, places_b, self.b_of, self._word_and_size, self._misfit)
-        for a, b in list(pairs):
+        found = match_between(places_a, places_b, self.b_of, self._word_and_size, self._misfit)
+        pairs = list(found)  # before there are new partners
+        for a, b in pairs:
             level = keys.NAME if self.is_one_call(a, b) else keys.OUTPUTS
             self.pair(a, b, self._how(a, b, level))
 
@@ -309,7 +211,8 @@ class Alignment:
         if side_a.shapes(a, "output") != side_b.shapes(b, "output"):
             return math.inf
         apart = distance(output_a, output_b).rel_l2 or 0.0
-        return min(apart, 1.0) + (not self.is_one_call(a, b))
+        for_words = 0.0 if self.is_one_call(a, b) else 1.0
+        return min(apart, 1.0) + for_words
 
     def _how(self, a: int, b: int, level: int) -> str:
         flow_a, flow_b = self.flows
@@ -328,13 +231,16 @@ class Alignment:
         cells = self._cells_of_b()
         changed = MAPPED if self.vocabulary.is_foreign else RENAMED
         flow_a, flow_b = self.flows
-        for a in self._sides[0].free(range(len(flow_a.names))):
+        side_a, _ = self._sides
+        every = range(len(flow_a.names))
+        for a in side_a.free(every):
             parts = flow_a.parts[a]
             name = flow_a.names[a]
             other = name
             if parts.kind == GRADIENT and parts.key in cells:
                 other = cells[parts.key] + name.removeprefix(parts.key)
-            b = self._positions.get(self.vocabulary.name(0, other))
+            word = self.vocabulary.name(0, other)
+            b = self._positions.get(word)
             if b is None:
                 continue
             # of a call whose forward was not recorded
@@ -363,12 +269,13 @@ class Alignment:
         for key, places in gradients_a.items():
             others = gradients_b.get(key, [])
             if len(places) == len(others):
-                self._pair_every(zip(places, others), COUNTED)
+                self.pair_every(zip(places, others), COUNTED)
 
     def _free_gradients(self, side: int) -> Iterator[tuple[str, int]]:
         """Yield the Cell and the place of each that has no partner."""
         own = self._sides[side]
-        for place in own.free(range(len(own.parts))):
+        every = range(len(own.parts))
+        for place in own.free(every):
             parts = own.parts[place]
             if parts.kind == GRADIENT:
                 yield parts.key, place

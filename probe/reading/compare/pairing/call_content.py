@@ -43,8 +43,9 @@ def equal_calls(
 
 def _api_and_inputs(flow: Flow, place: int, entry: Any) -> Hashable:
     """Return the API of a call and the content of its arguments; None where it has none."""
-    contents = [(key, _content(leaf)) for key, leaf in _arguments(entry)]
-    return (flow.parts[place].api, tuple(contents)) if contents else None
+    contents = tuple((key, _content(leaf)) for key, leaf in _arguments(entry))
+    api = flow.parts[place].api
+    return (api, contents) if contents else None
 
 
 def _arguments(entry: Any) -> list[Leaf]:

@@ -30,15 +30,16 @@ def crossed_cells(flows: tuple[Flow, Flow], dumps: tuple[Dump, Dump]) -> list[tu
         other = calls_b.get(key, {})
         if not _are_crossed(own, other):
             continue
-        b_of = {place: other[content] for content, place in own.items()}
-        lines_a = [_line(flow_a, dump_a, a) for a in b_of]
-        lines_b = [_line(flow_b, dump_b, b) for b in b_of.values()]
+        places_a = list(own.values())
+        places_b = [other[content] for content in own]
+        lines_a = [_line(flow_a, dump_a, a) for a in places_a]
+        lines_b = [_line(flow_b, dump_b, b) for b in places_b]
         if lines_a != lines_b:  # the same lines are given other inputs
             continue
-        around_a = [_around(flows, a, partners) for a in b_of]
-        around_b = [flow_b.cells[b] for b in b_of.values()]
+        around_a = [_around(flows, a, partners) for a in places_a]
+        around_b = [flow_b.cells[b] for b in places_b]
         if around_a == around_b:
-            partners.update(b_of)
+            partners.update(zip(places_a, places_b))
     return list(partners.items())
 
 
@@ -57,9 +58,12 @@ def _around(flows: tuple[Flow, Flow], place: int, partners: Mapping[int, int]) -
     """Return the Cell around a call of A, by its name in B."""
     flow_a, flow_b = flows
     name = flow_a.cells[place]
-    cell = flow_a.position.get(name) if name else None
-    partner = None if cell is None else partners.get(cell)
-    return name if partner is None else flow_b.names[partner]
+    if not name or name not in flow_a.position:
+        return name
+    cell = flow_a.position[name]
+    if cell not in partners:
+        return name
+    return flow_b.names[partners[cell]]
 
 
 def _line(flow: Flow, dump: Dump, place: int) -> str | None:
@@ -76,11 +80,11 @@ def _by_key(flow: Flow, dump: Dump) -> dict[str, _Calls]:
     if not repeated:
         return found
     for place, parts in enumerate(flow.parts):
-        if parts.direction == FORWARD and parts.kind == CELL and parts.key in repeated:
-            calls = found.setdefault(parts.key, {})
-            records = [link.record for link in flow.links[place]]
-            contents = tuple(map(content_key, records))
-            if None in contents or contents in calls:
-                contents = ()
-            calls[contents or None] = place
+        if parts.direction != FORWARD or parts.kind != CELL or parts.key not in repeated:
+            continue
+        calls = found.setdefault(parts.key, {})
+        contents = tuple(content_key(link.record) for link in flow.links[place])
+        if None in contents or contents in calls:
+            contents = ()
+        calls[contents or None] = place
     return found

@@ -10,6 +10,8 @@ from probe.reading.dumps.entry_name import API, CELL, GRADIENT, parse
 from probe.reading.dumps.updates import is_update
 
 _KINDS = (API, CELL, GRADIENT)
+#: kind of call -> its names
+_Names = dict[str, list[str]]
 
 
 def leave_out_unrecorded(a: NormalDump, b: NormalDump) -> Sentence:
@@ -20,20 +22,31 @@ def leave_out_unrecorded(a: NormalDump, b: NormalDump) -> Sentence:
         return NOTHING
     kinds_a = _kinds(a)
     kinds_b = _kinds(b)
-    side = "A" if kinds_b.keys() < kinds_a.keys() else "B"
-    dump, more, fewer = (a, kinds_a, kinds_b) if side == "A" else (b, kinds_b, kinds_a)
-    if not (fewer and fewer.keys() < more.keys()):
-        # L0 and L1 have hardly a call in common: they cannot be compared
+    # L0 and L1 have hardly a call in common: they cannot be compared
+    if kinds_b and kinds_b.keys() < kinds_a.keys():
+        side = "A"
+        count = _leave_out(a, kinds_a, kinds_b)
+    elif kinds_a and kinds_a.keys() < kinds_b.keys():
+        side = "B"
+        count = _leave_out(b, kinds_b, kinds_a)
+    else:
         return NOTHING
-    names = [name for kind in more.keys() - fewer.keys() for name in more[kind]]
-    for name in names:
-        del dump.data[name]
-    return say("compare.levels", left=level_a, right=level_b, calls=len(names), side=side)
+    return say("compare.levels", left=level_a, right=level_b, calls=count, side=side)
 
 
-def _kinds(dump: Dump) -> dict[str, list[str]]:
+def _leave_out(dump: NormalDump, kinds: _Names, others: _Names) -> int:
+    """Leave out the calls of kinds that the other dump lacks, and return how many."""
+    count = 0
+    for kind in kinds.keys() - others.keys():
+        for name in kinds[kind]:
+            del dump.data[name]
+            count += 1
+    return count
+
+
+def _kinds(dump: Dump) -> _Names:
     """Return kind of call -> its names; every level records updates."""
-    found: dict[str, list[str]] = {}
+    found: _Names = {}
     for name, entry in dump.data.items():
         parts = parse(name)
         if parts.kind in _KINDS and not is_update(parts, entry):

@@ -15,7 +15,8 @@ class NormalDump(Dump):
     """A dump with entries of its own; the opened dump that it is made of is never changed."""
 
     def __init__(self, dump: Dump) -> None:
-        super().__init__(dump.folder, dump.document._replace(data=dict(dump.data)))
+        document = dump.document._replace(data=dict(dump.data))
+        super().__init__(dump.folder, document)
         self._original = dump
         self._copied: set[str] = set()
         #: (entry, place) -> its place on disk, if that is another one
@@ -55,13 +56,17 @@ class NormalDump(Dump):
 
 def move_links(flow: Flow, place: int, moved: Mapping[str, str]) -> None:
     """Give the inputs of a call their new places in its entry."""
-    links = (link._replace(place=moved.get(link.place, link.place)) for link in flow.links[place])
+    links = []
+    for link in flow.links[place]:
+        new = moved.get(link.place, link.place)
+        links.append(link._replace(place=new))
     flow.links[place] = tuple(links)
 
 
 def sort_links(flow: Flow, place: int) -> None:
     """Let the inputs of a call stand in the order of their places."""
-    flow.links[place] = tuple(sorted(flow.links[place], key=lambda link: link.place))
+    links = sorted(flow.links[place], key=lambda link: link.place)
+    flow.links[place] = tuple(links)
 
 
 def _copy(value: Any, other: Callable[[Record], Record] | None = None) -> Any:

@@ -82,7 +82,9 @@ def _operands(entry: Any) -> list[Any]:
 
 def _is_exchanged(a: list[Any], b: list[Any]) -> bool:
     """Return whether two operands are those of the other call, the other way round, but for noise."""
-    if not a or not b or not all(map(is_tensor, (*a, *b))) or a == b:
+    if not a or not b or a == b:
+        return False
+    if not all(map(is_tensor, a)) or not all(map(is_tensor, b)):
         return False
     keys_a = [content_key(record) for record in a]
     keys_b = [content_key(record) for record in b]
@@ -99,4 +101,6 @@ def _farthest(a: list[Record], b: list[Record]) -> float | None:
     """Return the greater distance of two operands from two others; None where one is not known."""
     first = distance(a[0], b[0]).rel_l2
     second = distance(a[1], b[1]).rel_l2
-    return None if first is None or second is None else max(first, second)
+    if first is None or second is None:
+        return None
+    return max(first, second)

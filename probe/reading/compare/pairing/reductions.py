@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Any
 
-from probe.reading.compare.pairing.alignment import Alignment, Found
+from probe.reading.compare.pairing.alignment import Alignment
 from probe.reading.compare.pairing.normal_dump import NormalDump, move_links, sort_links
+from probe.reading.compare.pairing.partners import Found
 from probe.reading.compare.pairing.sequence import Keys, Places
 from probe.reading.dumps.dump import Dump
 from probe.reading.dumps.entry_name import API, BACKWARD, CELL, GRADIENT
@@ -67,13 +68,15 @@ def _reorder(dump: NormalDump, flow: Flow, place: int, number: int, order: list[
     """Put a list of gradients into another order, and the outputs too if they are as many."""
     name = flow.names[place]
     entry = dump.own(name)
-    given = entry["input_args"][number]
-    entry["input_args"][number] = [given[old] for old in order]
+    arguments = entry["input_args"]
+    given = arguments[number]
+    arguments[number] = [given[old] for old in order]
     outputs = entry.get("output")
     if type(outputs) is list and len(outputs) == len(order):
         entry["output"] = [outputs[old] for old in order]
-    word = f"input.{number}"
-    moved = {f"{word}.{old}": f"{word}.{new}" for new, old in enumerate(order)}
+    moved: dict[str, str] = {}
+    for new, old in enumerate(order):
+        moved[f"input.{number}.{old}"] = f"input.{number}.{new}"
     dump.note_moves(name, moved)
     move_links(flow, place, moved)
     sort_links(flow, place)
@@ -92,14 +95,14 @@ class _Side:
             return
         for place in self._places():
             key = self.flow.parts[place].key
-            sources = map(self._source, self.flow.links[place])
-            self.keys[place] = (key, tuple(sorted(map(str, sources))))
+            sources = [str(self._source(link)) for link in self.flow.links[place]]
+            self.keys[place] = (key, tuple(sorted(sources)))
             self._note_outputs(place, key)
 
     def _gradients(self, alignment: Alignment, number: int) -> dict[Hashable, Hashable]:
         """Return content of a gradient -> the name of its parameter in A."""
         names: dict[Hashable, Hashable] = {}
-        flow_a = alignment.flows[0]
+        flow_a, _ = alignment.flows
         for place, parts in enumerate(self.flow.parts):
             if parts.kind != GRADIENT:
                 continue

@@ -55,7 +55,11 @@ class Rewiring:
 
     def _faults(self, pairs: Iterable[tuple[int, int]]) -> int:
         """Return how many inputs and plain arguments of partners do not fit."""
-        return sum(self._mismatches(a, b) + self._are_unlike(a, b) for a, b in pairs)
+        count = 0
+        for a, b in pairs:
+            count += self._mismatches(a, b)
+            count += self._are_unlike(a, b)
+        return count
 
     def _mismatches(self, a: int, b: int) -> int:
         """Return how many inputs of two partners come from calls that are no partners."""
@@ -80,7 +84,8 @@ class Rewiring:
     def _parameter(self, side: int, parameter: tuple[str, str]) -> Hashable:
         """Return a name of a parameter that is the same on both sides."""
         cell, name = parameter
-        place = self._alignment.flows[side].position.get(cell)
+        flow = self._alignment.flows[side]
+        place = flow.position.get(cell)
         if side == 1 and place is not None:
             return self._alignment.a_of.get(place, cell), name
         return place, name
@@ -93,17 +98,18 @@ class Rewiring:
     def _signatures(self, side: int, places: list[int]) -> dict[int, Hashable]:
         """Return a key for each call of a Cell: the API, the plain arguments and the producers of the inputs."""
         flow = self._alignment.flows[side]
-        found: dict[int, Hashable] = {}
+        signatures: dict[int, Hashable] = {}
         for place in places:
             sources: list[Hashable] = []
             for link in flow.links[place]:
-                inner = found.get(link.root)
+                inner = signatures.get(link.root)
                 sources.append(self._source(side, link) if inner is None else inner)
-            name = flow.parts[place].api.strip("_").lower()
+            api = flow.parts[place].api
             entry = self._alignment.entry(side, place)
-            signature = (name, plain_arguments(entry), tuple(sources))
-            found[place] = hash(signature)
-        return found
+            arguments = plain_arguments(entry)
+            signature = (api.strip("_").lower(), arguments, tuple(sources))
+            signatures[place] = hash(signature)
+        return signatures
 
     def _source(self, side: int, link: Link) -> Hashable:
         """Return where an input from outside of the Cell comes from, by names that both sides share."""

@@ -48,10 +48,12 @@ def match(a: _Sequence, b: _Sequence) -> Pairs:
     while end_a > start and end_b > start and a[end_a - 1] == b[end_b - 1]:
         end_a -= 1
         end_b -= 1
-    pairs = [(index, index) for index in range(start)]
+    pairs: Pairs = list(zip(range(start), range(start)))
     if start < end_a and start < end_b:
-        middle = _middle(a[start:end_a], b[start:end_b])
-        pairs += [(start + i, start + j) for i, j in middle]
+        middle_a = a[start:end_a]
+        middle_b = b[start:end_b]
+        for i, j in _middle(middle_a, middle_b):
+            pairs.append((start + i, start + j))
     pairs += zip(range(end_a, len(a)), range(end_b, len(b)))
     return pairs
 
@@ -60,7 +62,8 @@ def _middle(a: _Sequence, b: _Sequence) -> Pairs:
     if len(a) > _SMALL or len(b) > _SMALL:
         return _in_step(a, b)
     pairs: Pairs = []
-    for i, j, size in SequenceMatcher(None, a, b, autojunk=False).get_matching_blocks():
+    matcher = SequenceMatcher(None, a, b, autojunk=False)
+    for i, j, size in matcher.get_matching_blocks():
         pairs += zip(range(i, i + size), range(j, j + size))
     return pairs
 
@@ -87,6 +90,7 @@ def _meeting(a: _Sequence, b: _Sequence, i: int, j: int) -> tuple[int, int]:
             for skip in range(apart + 1):
                 x = i + skip
                 y = j + apart - skip
-                if a[x : x + agree] == b[y : y + agree] and x < len(a) and y < len(b):
+                is_inside = x < len(a) and y < len(b)
+                if is_inside and a[x : x + agree] == b[y : y + agree]:
                     return x, y
     return i + 1, j + 1

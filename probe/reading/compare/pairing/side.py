@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 from typing import Any
 
-from probe.reading.compare.frameworks.words import Vocabulary
+from probe.reading.compare.frameworks.vocabulary import Vocabulary
 from probe.reading.compare.pairing.call_content import (
     first_numbers,
     first_output,

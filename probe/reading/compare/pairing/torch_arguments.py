@@ -12,6 +12,7 @@ from probe.reading.compare.frameworks.words import PYTORCH, dtype_word, paramete
 from probe.reading.compare.pairing.alignment import Alignment
 from probe.reading.compare.pairing.normal_dump import NormalDump, move_links
 from probe.reading.dumps.entry_name import API, BACKWARD, CELL, FORWARD, GRADIENT
+from probe.reading.dumps.flow import Flow
 from probe.reading.dumps.values import Record, element_count, is_tensor, leaves
 
 
@@ -39,15 +40,15 @@ def _spelled(record: Record) -> Record:
 
 def fit(alignment: Alignment, a: NormalDump, b: NormalDump) -> None:
     """Give the entries of PyTorch the places that those of MindSpore have."""
-    torch = int(b.header.get("framework") == PYTORCH)
-    dump, other_dump = (b, a) if torch else (a, b)
-    flow = alignment.flows[torch]
-    other_flow = alignment.flows[1 - torch]
+    is_torch_in_b = b.header.get("framework") == PYTORCH
+    torch_dump, other_dump = (b, a) if is_torch_in_b else (a, b)
+    flow_a, flow_b = alignment.flows
+    flow, other_flow = (flow_b, flow_a) if is_torch_in_b else (flow_a, flow_b)
     for place_a, place_b in alignment.b_of.items():
-        own, other = (place_b, place_a) if torch else (place_a, place_b)
+        own, other = (place_b, place_a) if is_torch_in_b else (place_a, place_b)
         name = flow.names[own]
         parts = flow.parts[own]
-        entry = dump.own(name)
+        entry = torch_dump.own(name)
         partner = other_dump.data[other_flow.names[other]]
         if not isinstance(entry, dict) or not isinstance(partner, dict):
             continue
@@ -61,13 +62,19 @@ def fit(alignment: Alignment, a: NormalDump, b: NormalDump) -> None:
                 if not any(map(_has_tensors, partner.values())):
                     entry.update(partner)  # it has returned its input: no gradient is its own
         elif parts.kind == API and parts.direction == FORWARD:
-            is_one = alignment.is_one_call(place_a, place_b)
-            wanted = partner.get("input_args") if is_one else []
+            is_one_call = alignment.is_one_call(place_a, place_b)
+            wanted = partner.get("input_args") if is_one_call else []
             if isinstance(wanted, list) and not any(map(_is_nested, wanted)):
                 moved = _fit_inputs(entry, wanted)
-                dump.note_moves(name, moved)
-                behind = {link.place: f"kwargs.{link.place}" for link in flow.links[own]}
-                move_links(flow, own, {**behind, **moved})
+                torch_dump.note_moves(name, moved)
+                _move_inputs(flow, own, moved)
+
+
+def _move_inputs(flow: Flow, place: int, moved: dict[str, str]) -> None:
+    """Give the inputs of a call their new places; those that fit none stand behind the others."""
+    links = flow.links[place]
+    behind = {link.place: f"kwargs.{link.place}" for link in links}
+    move_links(flow, place, {**behind, **moved})
 
 
 def _rename_like(own: Any, other: Any) -> None:
@@ -162,7 +169,10 @@ def _arguments(entry: dict[str, Any]) -> list[_Argument]:
 def _nearest(given: list[_Argument], wanted: Any, place: str) -> _Argument | None:
     """Return the argument that may stand at a place: of several of one size the nearest; None where none may."""
     if not is_tensor(wanted):
-        return next((own for own in given if own.place == place and not is_tensor(own.value)), None)
+        for argument in given:
+            if argument.place == place and not is_tensor(argument.value):
+                return argument
+        return None
     size = element_count(wanted.get("shape"))
     fitting: list[_Argument] = []
     for argument in given:

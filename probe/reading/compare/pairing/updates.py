@@ -107,8 +107,9 @@ def _rename(entry: _Entry, names: dict[str, str]) -> None:
     given = entry["input_kwargs"]
     groups = given.get("groups") or ()
     for part in (given, *groups):
-        own = map(plain, part["parameters"])
-        part["parameters"] = [{"type": "str", "value": names.get(name, name)} for name in own]
+        own = [plain(record) for record in part["parameters"]]
+        others = [names.get(name, name) for name in own]
+        part["parameters"] = [{"type": "str", "value": name} for name in others]
     states = entry.get("output") or ()
     for part in (entry.get("parameters"), *states):
         if type(part) is dict:
@@ -129,13 +130,16 @@ def _give_form(entry: _Entry, flow: Flow, place: int, numbers: _Numbers) -> None
     """Name the gradients of an update by their parameters, and let it have these numbers alone."""
     names = parameter_names(entry)
     given = gradients(entry)
-    arguments = entry.get("input_args") or [None]
-    if len(given) == len(names) and type(arguments[0]) is list:
-        entry["input_args"] = [dict(zip(names, given)), *arguments[1:]]
-        named = {f"{GRADIENTS}{number}": GRADIENTS + name for number, name in enumerate(names)}
-        move_links(flow, place, named)
-    kept = {"parameters": entry["input_kwargs"]["parameters"]}
-    entry["input_kwargs"] = {**kept, **numbers}
+    first, *others = entry.get("input_args") or [None]
+    if len(given) == len(names) and type(first) is list:
+        by_name = dict(zip(names, given))
+        entry["input_args"] = [by_name, *others]
+        moved: dict[str, str] = {}
+        for number, name in enumerate(names):
+            moved[f"{GRADIENTS}{number}"] = f"{GRADIENTS}{name}"
+        move_links(flow, place, moved)
+    parameters = entry["input_kwargs"]["parameters"]
+    entry["input_kwargs"] = {"parameters": parameters, **numbers}
 
 
 def _numbers(a: _Entry, b: _Entry) -> tuple[_Numbers, _Numbers]:

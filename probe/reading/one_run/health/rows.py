@@ -107,31 +107,31 @@ def findings_in(ranks: Sequence[RankSeries]) -> list[TrendFinding]:
     alarms = findings_of(ranks)
     told = {item.rank for item in alarms if item.rule == NONFINITE}
     further = [
-        item for item in nonfinite_of(ranks) if item.rank not in told and item.step is not None
+        TrendFinding(NONFINITE, item.name, item.rank, item.step, item.said)
+        for item in nonfinite_of(ranks)
+        if item.rank not in told and item.step is not None
     ]
-    return [
-        *alarms,
-        *(
-            TrendFinding(NONFINITE, item.name, item.rank, item.step or 0, item.said)
-            for item in further
-        ),
-    ]
+    return [*alarms, *further]
 
 
 def gaps_of(ranks: Sequence[RankSeries]) -> list[Sentence]:
     """Return the parts that cannot be known: of fewer rows than rules need, that none of them holds."""
     rows = min((len(rank.steps) for rank in ranks), default=0)
-    return [say("gap.rows", rows=rows, least=LEAST_STEPS)] if rows < LEAST_STEPS else []
+    if rows >= LEAST_STEPS:
+        return []
+    return [say("gap.rows", rows=rows, least=LEAST_STEPS)]
 
 
 def said_of(ranks: Sequence[RankSeries]) -> Sentence:
     """Return the scope, as "24 rows of the monitor, steps 0-23, 7 series"."""
     steps = sorted({step for rank in ranks for step in rank.steps})
     names = {name for rank in ranks for name in rank.names}
-    rows = sum(len(rank.steps) for rank in ranks)
-    numbers = sum(
-        len(values) for rank in ranks for _, values in rank.rows()
-    )  # a series may be measured in some rows
+    # a series may be measured in some rows
+    measured = [len(values) for rank in ranks for _, values in rank.rows()]
     return say(
-        "rows.looked", rows=rows, steps=", ".join(ranges(steps)), series=len(names), numbers=numbers
+        "rows.looked",
+        rows=sum(len(rank.steps) for rank in ranks),
+        steps=", ".join(ranges(steps)),
+        series=len(names),
+        numbers=sum(measured),
     )

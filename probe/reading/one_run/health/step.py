@@ -48,18 +48,20 @@ class HealthFinding(Finding):
     @property
     def whole(self) -> Sentence:
         """Weight, sentence, Cell and line of code."""
-        cell = say("health.in_cell", cell=self.cell) if self.cell else NOTHING
-        code = say("health.code", file=self.file, line=self.line) if self.file else NOTHING
-        more = say("health.and_more", count=self.more) if self.more else NOTHING
-        weight = say(_WORDS[self.weight])
-        return say("health.line", weight=weight, said=self.said, cell=cell, code=code, more=more)
+        return say(
+            "health.line",
+            weight=say(_WORDS[self.weight]),
+            said=self.said,
+            cell=say("health.in_cell", cell=self.cell) if self.cell else NOTHING,
+            code=say("health.code", file=self.file, line=self.line) if self.file else NOTHING,
+            more=say("health.and_more", count=self.more) if self.more else NOTHING,
+        )
 
 
 def guarded(said: Sentence, step: int | None, rank: Rank) -> HealthFinding:
     """Return what a guard has told while the training ran."""
-    return HealthFinding(
-        SUSPICIOUS if said.key == "guard.shared" else FAULT, "guard", said, step=step, rank=rank
-    )
+    weight = SUSPICIOUS if said.key == "guard.shared" else FAULT
+    return HealthFinding(weight, "guard", said, step=step, rank=rank)
 
 
 def not_known(said: Sentence) -> HealthFinding:
@@ -100,12 +102,12 @@ class Step:
         self.dump = dump
         self.snapshot = snapshot
         self.flow = dump.flow
-        entries = enumerate(zip(self.flow.names, self.flow.parts, dump.data.values()))
-        self.updates = [
-            Update(name, at, entry)
-            for at, (name, parts, entry) in entries
-            if is_update(parts, entry)
-        ]
+        self.updates: list[Update] = []
+        for place, (name, parts) in enumerate(zip(self.flow.names, self.flow.parts)):
+            entry = dump.data[name]
+            if is_update(parts, entry):
+                self.updates.append(Update(name, place, entry))
+        #: (path of a Cell, name in it) -> the parameter's name in a checkpoint
         self._names: dict[tuple[str, str], str] = {}
 
     def entry(self, place: int) -> Any:
@@ -119,21 +121,21 @@ class Step:
     def forwards(self) -> Iterator[tuple[int, EntryName, dict[str, Any]]]:
         """Yield (place, name, entry) of the calls that compute something: Cells that hold calls are left out."""
         for place, (name, parts) in enumerate(zip(self.flow.names, self.flow.parts)):
+            if parts.direction != FORWARD or name in self.flow.containers:
+                continue
             entry = self.dump.data[name]
-            is_call = (
-                parts.direction == FORWARD
-                and name not in self.flow.containers
-                and type(entry) is dict
-            )
-            if is_call and not is_update(parts, entry):
+            if type(entry) is dict and not is_update(parts, entry):
                 yield place, parts, entry
 
     def full_name(self, path: str, key: str) -> str:
         """Return the name of a Cell's parameter in a checkpoint; without a snapshot it is made of the path."""
         if not self._names and self.snapshot is not None:
             for name, item in self.snapshot.parameters.items():
-                self._names.setdefault((str(item.get("cell") or ""), name.rpartition(".")[2]), name)
-        return self._names.get((path, key)) or (f"{path}.{key}" if path else key)
+                cell = str(item.get("cell") or "")
+                _, _, last = name.rpartition(".")
+                self._names.setdefault((cell, last), name)
+        known = self._names.get((path, key))
+        return known or (f"{path}.{key}" if path else key)
 
     def name_of(self, parameter: tuple[str, str]) -> str:
         """Return the name in a checkpoint of a parameter of a Cell's entry, or of the model's own."""
@@ -150,13 +152,13 @@ class Step:
         for parts, entry in zip(self.flow.parts, self.dump.data.values()):
             if parts.direction != FORWARD or type(entry) is not dict or is_update(parts, entry):
                 continue
-            for part in ("parameters", "model_parameters"):
-                for key, record in (entry.get(part) or {}).items():
-                    path, _, last = (
-                        key.rpartition(".") if part == "model_parameters" else (parts.path, "", key)
-                    )
-                    if is_tensor(record):
-                        found.setdefault(self.full_name(path, last), record)
+            for key, record in (entry.get("parameters") or {}).items():
+                if is_tensor(record):
+                    found.setdefault(self.full_name(parts.path, key), record)
+            for name, record in (entry.get("model_parameters") or {}).items():
+                if is_tensor(record):
+                    path, _, key = name.rpartition(".")
+                    found.setdefault(self.full_name(path, key), record)
         return found
 
     @functools.cached_property
@@ -177,11 +179,14 @@ class Step:
         """Parameter -> the records of its gradients as they arrived."""
         found: dict[str, list[Record]] = {}
         for name, parts in zip(self.flow.names, self.flow.parts):
-            if parts.kind == GRADIENT:
-                for key, record in leaves(self.dump.data[name]):
-                    local = key.rpartition(".")[0] if key.rpartition(".")[2].isdigit() else key
-                    if is_tensor(record):
-                        found.setdefault(self.full_name(parts.path, local), []).append(record)
+            if parts.kind != GRADIENT:
+                continue
+            for key, record in leaves(self.dump.data[name]):
+                if is_tensor(record):
+                    above, _, last = key.rpartition(".")
+                    local = above if last.isdigit() else key
+                    parameter = self.full_name(parts.path, local)
+                    found.setdefault(parameter, []).append(record)
         return found
 
     @functools.cached_property
@@ -193,25 +198,26 @@ class Step:
         """Return whether a gradient that is not zero arrives at the call at a place."""
         backward = self.flow.backward_of(place)
         entry = None if backward is None else self.entry(backward)
-        return type(entry) is dict and any(norm(record) for _, record in leaves(entry.get("input")))
+        if type(entry) is not dict:
+            return False
+        return any(norm(record) for _, record in leaves(entry.get("input")))
 
     @functools.cached_property
     def losses(self) -> list[int]:
         """The places of the calls with which a backward begins, and whose output is one number."""
-        found = []
+        found: dict[int, None] = {}
         was_forward = True
         for place, parts in enumerate(self.flow.parts):
-            if parts.direction == BACKWARD and parts.kind not in (GRADIENT,) and was_forward:
+            if was_forward and parts.direction == BACKWARD and parts.kind != GRADIENT:
                 forward = self.flow.forward_of(place)
-                outputs = self.outputs(forward) if forward is not None else []
-                if (
-                    forward is not None
-                    and len(outputs) == 1
-                    and element_count(outputs[0].get("shape")) == 1
-                ):
-                    found.append(forward)
+                if forward is not None and self._gives_one_number(forward):
+                    found[forward] = None
             was_forward = parts.direction == FORWARD
-        return list(dict.fromkeys(found))
+        return list(found)
+
+    def _gives_one_number(self, place: int) -> bool:
+        outputs = self.outputs(place)
+        return len(outputs) == 1 and element_count(outputs[0].get("shape")) == 1
 
     def ancestors(self, place: int) -> Iterator[int]:
         """Yield the Cells around a call, the innermost first."""

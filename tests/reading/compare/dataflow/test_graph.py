@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from probe.reading.compare.pairing.alignment import NONE
+from probe.reading.compare.pairing.partners import NONE
 from tests.reading.builders import calls, forward, named, tensor, value
 from tests.reading.compare.graphs import graph_of, named_nodes
 

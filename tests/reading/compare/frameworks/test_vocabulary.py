@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import pytest
 
-from probe.reading.compare.frameworks.words import Vocabulary, are_two, parameter_word
+from probe.reading.compare.frameworks.vocabulary import Vocabulary
+from probe.reading.compare.frameworks.words import are_two, parameter_word
 from probe.reading.dumps.entry_name import parse
 
 TORCH, OURS = {"framework": "pytorch"}, {"framework": "mindspore"}

@@ -7,7 +7,8 @@ import copy
 
 from hypothesis import given, settings, strategies as st
 
-from probe.reading.compare.pairing.alignment import NONE, Alignment
+from probe.reading.compare.pairing.alignment import Alignment
+from probe.reading.compare.pairing.partners import NONE
 from tests.reading.builders import calls, dump, named
 
 

@@ -1,0 +1,134 @@
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
+"""Links origins with the step before: values that one step leaves to the next, such as moments that the user wrote."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from probe.errors import UsageError
+from probe.findings.sentence import Sentence, clauses, say
+from probe.reading.check.snapshot import read_snapshots
+from probe.reading.compare.judging.verdicts import Slot
+from probe.reading.compare.origins.origin import Kind, Origin
+from probe.reading.compare.origins.unit_summary import UnitSummary
+from probe.reading.dumps.dump import Dump
+from probe.reading.dumps.entry_name import FORWARD, parse
+from probe.reading.dumps.flow import content_key, is_constant
+from probe.reading.dumps.folders import DumpFolder
+from probe.reading.dumps.values import is_tensor, tensors_in
+
+WHY = "the two sides take it from two calls of the step before"
+#: content that more calls of a step have made is no evidence
+_COMMON = 8
+
+
+def given(slot: Slot | None) -> tuple[Any, ...]:
+    """Return the content of a value in A and in B; a constant tells nothing of who made it."""
+    if slot is None or not is_tensor(slot.a) or not is_tensor(slot.b):
+        return ()
+    sides = (slot.a, slot.b)
+    return tuple(None if is_constant(side) else content_key(side) for side in sides)
+
+
+def link_steps(
+    units: Sequence[UnitSummary], pairs: Sequence[tuple[DumpFolder, DumpFolder]]
+) -> None:
+    """Name, in the origins of units, the calls of the step before that made a value which no call of its own made."""
+    before: dict[Any, int] = {}  # tree and rank -> the place of its step before
+    differing: set[Any] = (
+        set()
+    )  # trees and ranks of which a step differs: later ones follow from it
+    for place, (unit, (_, folder)) in enumerate(zip(units, pairs)):
+        key = (folder.tree, folder.rank)
+        if key in before and key not in differing:
+            last = before[key]
+            _link(unit, units[last], pairs[last])
+        if unit.origins.first or unit.counts.differs:
+            differing.add(key)
+        before[key] = place
+
+
+def _link(unit: UnitSummary, last: UnitSummary, pair: tuple[DumpFolder, DumpFolder]) -> None:
+    """Link a step with the one before, ``last``, and its two dumps."""
+    first = unit.origins.first
+    outside = [origin for origin in first if origin.kind == Kind.OUTSIDE and any(origin.given)]
+    if outside:
+        _name_makers(outside, pair)
+    is_parameter = any(origin.kind == Kind.PARAMETER for origin in first)
+    if is_parameter and not last.origins.settled and _are_one_after_update(pair):
+        last.origins = last.origins._replace(settled=True)
+
+
+def _are_one_after_update(pair: tuple[DumpFolder, DumpFolder]) -> bool:
+    """Return whether run.jsonl of both has the checksums of the parameters after the updates, and they are equal."""
+    folder_a, folder_b = pair
+    try:
+        checksums_a = _checksums(folder_a)
+        checksums_b = _checksums(folder_b)
+    except UsageError:
+        return False
+    return bool(checksums_a) and checksums_a == checksums_b
+
+
+def _checksums(folder: DumpFolder) -> dict[str, Any] | None:
+    """Return the checksums of the parameters after the updates of a step; None where there are none."""
+    snapshot = read_snapshots(folder.path)[0]
+    return snapshot.updates.get(folder.step or 0)
+
+
+def _name_makers(origins: Sequence[Origin], pair: tuple[DumpFolder, DumpFolder]) -> None:
+    folder_a, folder_b = pair
+    contents = [_Contents(*origin.given) for origin in origins]
+    try:
+        made_a = _made(folder_a, {content.a for content in contents})
+        made_b = _made(folder_b, {content.b for content in contents})
+    except UsageError:
+        return  # the unit of that step has told it
+    for origin, content in zip(origins, contents):
+        makers_a = made_a.get(content.a, [])
+        makers_b = made_b.get(content.b, [])
+        is_one = makers_a[-1:] == makers_b[-1:]
+        if is_one or len(makers_a) > _COMMON or len(makers_b) > _COMMON:
+            continue
+        left = _maker(content.a, makers_a, folder_b.step)
+        right = _maker(content.b, makers_b, folder_b.step)
+        is_plain = origin.said.key == "compare.outside"
+        outside, *parts = [origin.said] if is_plain else origin.said.facts["parts"]
+        facts = {key: outside.facts[key] for key in ("name", "place", "numbers")}
+        link = say("compare.step_link", **facts, left=left, right=right)
+        origin.kind = Kind.WIRING
+        origin.why = WHY
+        origin.said = clauses(link, *parts)
+
+
+class _Contents(NamedTuple):
+    """The content of a value in A and in B; None for a constant."""
+
+    a: Any
+    b: Any
+
+
+def _maker(content: Any, names: Sequence[str], step: int | None) -> Sentence:
+    if content is None:
+        return say("compare.constant")
+    if not names:
+        return say("compare.no_step_maker", step=step)
+    return say("compare.step_maker", name=names[-1], step=step)
+
+
+def _made(folder: DumpFolder, wanted: set[Any]) -> dict[Any, list[str]]:
+    """Return the contents that are wanted -> the calls of a step that made them."""
+    dump = Dump(folder)
+    made: dict[Any, list[str]] = {}
+    try:
+        for name, entry in dump.data.items():
+            if parse(name).direction != FORWARD:
+                continue
+            for record in tensors_in(entry, "output"):
+                content = content_key(record)
+                if content is not None and content in wanted:
+                    made.setdefault(content, []).append(name)
+        return made
+    finally:
+        dump.release()

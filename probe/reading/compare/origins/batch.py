@@ -1,0 +1,80 @@
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
+"""The values from outside that are the batch."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from probe.reading.compare.dataflow.graph import Graph
+from probe.reading.compare.judging.verdicts import Slot
+from probe.reading.dumps.entry_name import CELL, FORWARD
+from probe.reading.dumps.flow import Link, content_key
+from probe.reading.dumps.values import is_tensor
+
+
+class Batch:
+    """The tensors that a step is given from outside."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+
+    def holds(self, node: int, slot: Slot) -> bool:
+        """Return whether a value from outside is the batch.
+
+        The batch is integers, or the tensor that the first call is given. A tensor with as many samples is of the data
+        set too if it enters an outermost Cell, or a call outside of all Cells, as the labels of a regression.
+        """
+        record = slot.b if is_tensor(slot.b) else slot.a
+        if not is_tensor(record):
+            return False
+        if str(record.get("dtype")).startswith(("Int", "UInt")):
+            return True
+        sides = [side for side in (slot.a, slot.b) if is_tensor(side)]
+        contents = {content_key(side) for side in sides} - {None}
+        first = self._given[:1]
+        others = self._given[1:]
+        if not contents.isdisjoint(map(content_key, first)):
+            return True
+        sizes = {_samples(given) for given in first} - {0, 1}
+        if _samples(record) not in sizes:
+            return False  # as a mask, which the outermost Cells may be given too
+        flow, own = self._graph.flow(node)
+        is_outside = self._has_cells and flow.cells[own] is None
+        return is_outside or not contents.isdisjoint(map(content_key, others))
+
+    @functools.cached_property
+    def _has_cells(self) -> bool:
+        """Whether Cells were recorded, so that a call outside of them is known as one."""
+        nodes = range(len(self._graph.pairs))
+        return any(self._graph.parts(node).kind == CELL for node in nodes)
+
+    @functools.cached_property
+    def _given(self) -> list[dict[str, Any]]:
+        """The first input of the first call, and the inputs of all outermost Cells that no recorded call made."""
+        given: list[dict[str, Any]] = []
+        has_first = False
+        for node in range(len(self._graph.pairs)):
+            flow, place = self._graph.flow(node)
+            links = flow.links[place]
+            parts = self._graph.parts(node)
+            if links and not has_first and not self._graph.is_container(node):
+                has_first = True
+                given += [link.record for link in links[:1] if link.place == "input.0"]
+            if parts.kind == CELL and parts.direction == FORWARD and flow.cells[place] is None:
+                given += [link.record for link in links if _is_from_outside(link)]
+        return given
+
+
+def _is_from_outside(link: Link) -> bool:
+    """Return whether no recorded call made an input, and it is no parameter."""
+    is_input = link.place.startswith("input.")
+    return is_input and link.producer < 0 and link.parameter is None
+
+
+def _samples(record: Any) -> int:
+    """Return the first dimension of a tensor; 0 where it has none, or it is not known."""
+    shape = record.get("shape")
+    if not isinstance(shape, list) or not shape:
+        return 0
+    return shape[0] if type(shape[0]) is int else 0
