@@ -25,22 +25,10 @@ from probe.reading.one_run.health.rows import Rows, gaps_of as gaps_of_rows, rea
 from probe.reading.one_run.health.run_look import findings_of, gaps_of, trends_of
 from probe.reading.report.content import Content, ContentMaker, Sources
 from probe.reading.report.headline import OneRun
-<<<<<<< HEAD
-from probe.reading.report.part import (
-    CALL_COLUMNS,
-    ROW_COLUMNS,
-    ROW_NUMBERS,
-    Part,
-    PartMaker,
-    add_numbers,
-    producer_of,
-)
-from probe.reading.report.row_pairs import compare_rows
-=======
 from probe.reading.report.html_page import write
 from probe.reading.report.part import Part
 from probe.reading.report.reading import pair_part, run_part
->>>>>>> rooms
+from probe.reading.report.row_pairs import compare_rows
 from probe.series.file import RankSeries
 
 #: above this size a page is slow to open, and mails refuse it
@@ -122,24 +110,16 @@ def make_content(path: str, golden: str = "", wishes: Wishes | None = None) -> C
     rows_of_golden = read_rows(golden) if golden else Rows()
     rows = read_rows(path)
     alone: tuple[list[Any], list[Any]] = ([], [])
-<<<<<<< HEAD
     row_pairs = None
-    if golden and _have_rows_alone(rows, golden, run):
+    if golden and _have_rows_alone((rows_of_golden, rows), golden, run):
         read = []
         parts = []
-        row_pairs = compare_rows(rows[0].ranks, rows[1].ranks, wishes.request.options.factor)
+        row_pairs = compare_rows(rows_of_golden.ranks, rows.ranks, request.options.factor)
     elif golden:
-        pairs, alone = pair_folders(open_run(golden), run, step, rank)
-        units = [(*pair, wishes.request.options, snapshots) for pair in pairs]
-        parts = list(run_units(pair_part, units, workers))
-        read = [pair[1] for pair in pairs]
-=======
-    if golden:
         pairs, alone = pair_folders(open_run(golden), run, request.step, request.rank)
         units = [(of_a, of_b, request.options, snapshots) for of_a, of_b in pairs]
         parts = list(run_units(pair_part, units, request.workers))
         read = [of_b for _, of_b in pairs]
->>>>>>> rooms
     else:
         has_rows_alone = rows.ranks and not run.folders
         read = [] if has_rows_alone else folders(run, request.step, request.rank)
@@ -148,20 +128,11 @@ def make_content(path: str, golden: str = "", wishes: Wishes | None = None) -> C
         parts = list(run_units(run_part, alone_units, request.workers, said))
     if parts and all(part.error for part in parts):
         raise UsageError(parts[0].error)
-<<<<<<< HEAD
-    if not parts and not rows[1].ranks:
-        raise UsageError(rows[1].unread[0])
-    maker = ContentMaker(
-        Sources((golden, path), parts, alone, rows, row_pairs), wishes.with_code, wishes.everything
-    )
-    return maker.content(_answers(parts, read, snapshots, rows[1].ranks))
-=======
     if not parts and not rows.ranks:
         raise UsageError(rows.unread[0])
-    sources = Sources((golden, path), parts, alone, (rows_of_golden, rows))
+    sources = Sources((golden, path), parts, alone, (rows_of_golden, rows), row_pairs)
     maker = ContentMaker(sources, wishes.with_code, wishes.everything)
     return maker.content(_answers(parts, read, snapshots, rows.ranks))
->>>>>>> rooms
 
 
 def _have_rows_alone(rows: tuple[Rows, Rows], golden: str, run: Run) -> bool:
