@@ -27,7 +27,8 @@ from probe.errors import UsageError
 from probe.findings.sentence import NOTHING, Sentence, say
 from probe.findings.system import foreign
 from probe.process.isolated import EndedError, Isolated
-from probe.reading.commands.arguments import add_shared
+from probe.reading.commands.arguments import add_options
+from probe.reading.commands.shared_options import LANGUAGE
 from probe.reading.dumps.text import space
 
 _DEVICES = ("CPU", "GPU", "Ascend")
@@ -53,7 +54,7 @@ def add_doctor(commands: Any, language: str) -> None:
     limit = say("help.default", help=say("help.doctor_limit"), value=f"{_LIMIT:g}")
     add("--limit", type=_seconds, default=_LIMIT, metavar="SECONDS", help=limit.text(language))
     add("--json", action="store_true", help=say("help.doctor_json").text(language))
-    add_shared(parser, "language", language)
+    add_options(parser, [LANGUAGE], language)
     parser.set_defaults(run=_run)
 
 

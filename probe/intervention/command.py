@@ -22,7 +22,8 @@ from probe.intervention.drill import add_drill
 from probe.intervention.runs import Runs, table
 from probe.launch.command import count_of_options
 from probe.options import OneLineParser, asked_language
-from probe.reading.commands.arguments import add_shared
+from probe.reading.commands.arguments import add_options
+from probe.reading.commands.shared_options import LANGUAGE
 
 #: the answer, the exit status, the text
 Answer = tuple[dict[str, Any], int, str]
@@ -86,7 +87,7 @@ def _add_common(parser: OneLineParser, name: str) -> None:
     add("--step-at", choices=("optimizer", "model"), default="optimizer", help=at.text(language))
     add("--as-msprobe", action="store_true", help=say("help.as_of_run").text(language))
     add("--json", metavar="FILE", help=say("help.answer_json").text(language))
-    add_shared(parser, "language", language)
+    add_options(parser, [LANGUAGE], language)
 
 
 def _plain(value: Any) -> Any:

@@ -17,7 +17,8 @@ from probe.findings.sentence import ENGLISH, NOTHING, Sentence, said_of, say
 from probe.launch.program import Program
 from probe.launch.trial import try_settings
 from probe.options import OneLineParser, asked_language
-from probe.reading.commands.arguments import add_shared
+from probe.reading.commands.arguments import add_options
+from probe.reading.commands.shared_options import LANGUAGE
 
 if TYPE_CHECKING:
     from probe.launch.launcher import Launcher
@@ -165,7 +166,7 @@ def _parser(language: str = ENGLISH) -> OneLineParser:
     add("--first-step", type=_step, metavar="N", help=say("help.first_step").text(language))
     about = say("help.perturb").text(language)
     add("--perturb", nargs="?", const="parameters", choices=("parameters", "batch"), help=about)
-    add_shared(parser, "language", language)
+    add_options(parser, [LANGUAGE], language)
     settings = parser.add_argument_group(say("help.settings").text(language))
     texts = meanings(language)
     for row in fields(Settings):
