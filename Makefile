@@ -10,6 +10,8 @@ VENV := .venv
 OLDEST := .venv-oldest
 PEER := .peer
 ZOO := .zoo
+#: torch on MindSpore: mindnlp 0.5.1 does not import with a newer MindSpore
+TORCH := .torch
 RUN := $(VENV)/bin/python
 DEMO := demo_dump
 PIP := -m pip install --quiet --disable-pip-version-check
@@ -42,7 +44,7 @@ unexport PYTHONDONTWRITEBYTECODE
 #: what builds the simulated CANN
 COMPILERS := { command -v gcc && command -v g++ && command -v nm; } >/dev/null || { apt-get update -q && apt-get install -qy gcc g++ binutils; }
 
-.PHONY: help demo check lint imports numbers unit format coverage test test-all thorough browser planted-faults one-run automation test-rounds test-force conformance wheel-test wheel-faults test-oldest unit-oldest test-versions \
+.PHONY: help demo check lint imports numbers unit format coverage test torch torch-nets test-all thorough browser planted-faults one-run automation test-rounds test-force conformance wheel-test wheel-faults test-oldest unit-oldest test-versions \
   ascend ascend-all test-processors equality-50 ways transforms seen-nets guard-nets replay-nets fuzz fuzz-checks report-test drawings pictures origins mechanisms perturbed interventions mutants bench bench-peer bench-reading bench-cluster bench-device \
   peer clean
 
@@ -118,6 +120,12 @@ test-processors: $(VENV)/ready  ## the tests of measuring, with BLAS and numpy a
 
 planted-faults: $(VENV)/ready  ## plant 100 faults, one at a time: the tests of `make test` must find 95
 	$(RUN) -m tests.programs.planted_faults
+
+torch: $(TORCH)/ready  ## programs of torch on MindSpore (mindtorch): what is recorded, and that no bit changes
+	$(TORCH)/bin/python -m pytest -q tests/layers/test_torch.py
+
+torch-nets: $(TORCH)/ready  ## models of transformers, peft and diffusers on MindSpore, at each level and in each task
+	$(TORCH)/bin/python -m tests.programs.torch_nets
 
 test-rounds: $(VENV)/ready  ## check, test and .ci/run in a fresh clone, three times alone, three at once beside four busy processes
 	$(RUN) -m tests.programs.rounds check test ci
@@ -259,5 +267,13 @@ $(ZOO)/ready: Makefile
 	$(ZOO)/bin/python $(PIP) 'mindspore==2.10.0' 'mindcv==0.3.0' 'numpy<2' 'ml_dtypes<0.6' pyyaml pytest
 	touch $@
 
+$(TORCH)/ready: Makefile
+	$(PYTHON) -m venv $(TORCH)
+	$(TORCH)/bin/python $(NEW_PIP)
+	$(TORCH)/bin/python $(PIP) 'mindspore==2.7.2' -e . pytest 'transformers==4.57.1' 'pyarrow==19.0.1' datasets evaluate addict \
+	  pyctcdecode sentencepiece ftfy importlib_metadata
+	$(TORCH)/bin/python $(PIP) --no-deps 'mindnlp==0.5.1' 'accelerate==1.11.0' 'peft==0.17.1' 'diffusers==0.35.2'
+	touch $@
+
 clean:  ## remove the environments and what was built
-	rm -rf .planted_faults.json $(VENV) $(OLDEST) $(PEER) $(ZOO) $(DEMO) tests/ascend/built build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .coverage* .axe
+	rm -rf .planted_faults.json $(VENV) $(OLDEST) $(PEER) $(ZOO) $(TORCH) $(DEMO) tests/ascend/built build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .coverage* .axe

@@ -23,11 +23,17 @@ PREFIXES = {
     "mint.distributed": "MintDistributed",
     "communication.comm_func": "Distributed",
     "ops.communication": "Distributed",  # its place since 2.9
+    "torch": "Torch",
+    "torch.Tensor": "Tensor",
+    "torch.nn.functional": "Functional",
 }
 COLLECTIVE = frozenset(("MintDistributed", "Distributed"))
 PRIMITIVE = "Primitive"
 JIT = "Jit"
 CELL = "Cell"
+MODULE = "Module"  # of torch on MindSpore
+#: how the names of modules of all layers begin
+MODULES = (f"{CELL}.", f"{MODULE}.")
 
 _FOREIGN = re.compile(r"[^a-zA-Z0-9_.:/-]")
 #: msprobe's names of the states of Adam, by the names that optimizers have for them
@@ -47,8 +53,8 @@ _RESERVED = {
     "ApplyRMSProp": range(1),
     "ApplyCenteredRMSProp": range(1),
 }
-_CALL = re.compile(r"^(?!Cell\.)[^.]+(\.[^.]+)+\.\d+\.(forward|backward)$")
-_CELL = re.compile(r"^Cell\..+\.(forward|backward)\.\d+$")
+_CALL = re.compile(r"^(?!(?:Cell|Module)\.)[^.]+(\.[^.]+)+\.\d+\.(forward|backward)$")
+_CELL = re.compile(r"^(?:Cell|Module)\..+\.(forward|backward)\.\d+$")
 NARROWER = (
     "float16",
     "bfloat16",
@@ -179,7 +185,7 @@ def written_outputs(key: str) -> int | None:
     >>> written_outputs("Primitive.fn:_DynamicLSTMCPUGPU.LSTM")
     3
     """
-    if key.startswith((f"{CELL}.", f"{JIT}.")):
+    if key.startswith((*MODULES, f"{JIT}.")):
         return None
     reserved = reserved_outputs(key)
     return reserved.start if reserved else 0 if _EMPTY.search(key) else None

@@ -3,10 +3,15 @@
 
 from __future__ import annotations
 
+import re
 import weakref
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
+
+from probe.layers.layer import Layer, layer_of
+
+_RANDOM = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 class Owned(NamedTuple):
@@ -24,11 +29,17 @@ class _Place(NamedTuple):
     cell: Any
     key: str  # the key under which the Cell holds it
     parameter: Any
+    layer: Layer
 
     @property
     def own_name(self) -> str:
-        """The name that MindSpore has given it; a tensor that stands for a parameter has none."""
-        return _own_name(self.parameter) or self.key
+        """The name that its layer gives it."""
+        return self.layer.parameter_name(self.parameter, self.path, self.key)
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the Cell still holds it there."""
+        return self.layer.parameters(self.cell).get(self.key) is self.parameter
 
 
 class ParameterNames:
@@ -83,7 +94,7 @@ class ParameterNames:
     @property
     def are_current(self) -> bool:
         """Whether the Cells still hold these parameters. It does not look for new Cells."""
-        return all(place.cell._params.get(place.key) is place.parameter for place in self._places)
+        return all(place.is_current for place in self._places)
 
     def _free(self, wanted: list[str], own_name: str) -> str:
         """Return the first of these names that no parameter has; else the own name with a number."""
@@ -102,15 +113,19 @@ def _places(cells: Iterable[tuple[str, Any]]) -> Iterator[_Place]:
     """Yield each parameter at its first place."""
     seen: set[int] = set()
     for path, cell in cells:
-        held = getattr(cell, "_params", {})  # an object that stands for several Cells has none
-        for key, parameter in held.items():
+        layer = layer_of(cell)
+        if layer is None:  # an object that stands for several Cells
+            continue
+        for key, parameter in layer.parameters(cell).items():
             if parameter is not None and id(parameter) not in seen:
                 seen.add(id(parameter))
-                yield _Place(path, cell, key, parameter)
+                yield _Place(path, cell, key, parameter, layer)
 
 
 def _own_name(parameter: Any) -> str:
-    return str(getattr(parameter, "name", None) or "")
+    """Return the name of a parameter outside of the models; a random one, as torch on MindSpore gives, is none."""
+    name = str(getattr(parameter, "name", None) or "")
+    return "parameter" if _RANDOM.fullmatch(name) else name
 
 
 def _model(path: str) -> str:

@@ -20,6 +20,8 @@ OTHERS = {"_getframe", "_fields", "_field_defaults", "_replace", "_asdict", "_ex
           "_option_string_actions", "_subparsers", "_SubParsersAction"}  # fmt: skip
 #: and those that distributed tensors have, where there are any
 OTHERS |= {"_local_tensor", "_device_mesh", "_placements"}
+#: and those of torch's modules
+OTHERS |= {"_forward_pre_hooks", "_global_forward_pre_hooks"}
 
 
 def private_names():

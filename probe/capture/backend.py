@@ -117,7 +117,8 @@ def is_graph_mode() -> bool:
 
 def is_jit(cell: Any) -> bool:
     """Return whether a Cell's construct is compiled from its source in PyNative mode."""
-    function = getattr(cell.construct, "__func__", cell.construct)
+    construct = getattr(cell, "construct", None)  # modules of other layers have none
+    function = getattr(construct, "__func__", construct)
     code = getattr(function, "__code__", None)
     return (
         os.environ.get("MS_JIT") != "0"

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from types import CellType, CodeType, FunctionType
 from typing import Any, NamedTuple, Protocol
 
+from probe.layers.layer import layers
 from probe.recording.call_stacks import REPLACEMENT, is_replacement
 
 #: takes (key, original function, args, kwargs); runs the function and records the call
@@ -75,16 +76,20 @@ class _Made(NamedTuple):
 
 
 def can_be_replaced(function: Any) -> bool:
-    """Return whether the code of a function can be replaced: MindSpore's own, written in Python, no generator.
+    """Return whether the code of a function can be replaced: of MindSpore or a layer above it, in Python, no generator.
 
     >>> can_be_replaced(len), can_be_replaced(can_be_replaced)
     (False, False)
     """
     return (
         type(function) is FunctionType
-        and str(function.__globals__.get("__name__")).partition(".")[0] == "mindspore"
+        and str(function.__globals__.get("__name__")).partition(".")[0] in _packages()
         and not function.__code__.co_flags & _UNSUPPORTED
     )
+
+
+def _packages() -> set[str]:
+    return {"mindspore", *(package for layer in layers() for package in layer.packages)}
 
 
 class CodePatch:

@@ -15,9 +15,11 @@ from typing import Any
 from probe.config import file_reader
 from probe.config.messages import errors_about, refuse
 from probe.config.validators import names as list_of_names
+from probe.layers.layer import layers
 from probe.naming import PREFIXES, clean
 
 _FILE = "support_ops.yaml"
+_TORCH = "torch"  # the sections of a layer that may be absent
 _ALIASES = {"mint.ops": "mint"}  # msprobe's name of a section -> ours
 _ONE_NAME = {"Tensor.astype": "Tensor.to"}  # astype runs to, under whose name msprobe records it
 _NEVER = frozenset({"asnumpy"})  # the tool itself reads tensors with it
@@ -64,12 +66,15 @@ def _shipped() -> dict[Any, Any]:
 
 def _resolve(sections: dict[str, list[str]]) -> Iterator[SupportedApi]:
     seen: set[tuple[int, str]] = set()
-    for section, names in sections.items():
-        namespace = None
-        with contextlib.suppress(ImportError, AttributeError):
-            namespace = pkgutil.resolve_name(
-                f"mindspore.{'Tensor' if section == 'tensor' else section}"
-            )
+    spaces = {section: space for layer in layers() for section, space in layer.functions().items()}
+    # a layer above has its names in place of MindSpore's
+    for section, names in sorted(sections.items(), key=lambda item: item[0] not in spaces):
+        namespace = spaces.get(section)
+        if namespace is None and not section.startswith(_TORCH):
+            with contextlib.suppress(ImportError, AttributeError):
+                namespace = pkgutil.resolve_name(
+                    f"mindspore.{'Tensor' if section == 'tensor' else section}"
+                )
         for dotted in names:
             *path, name = dotted.split(".")
             owner = functools.reduce(

@@ -112,7 +112,7 @@ class Calls:
             same = [
                 one.path
                 for key, one in self._cells.items()
-                if name in (key, key[len("Cell.") :], one.path)
+                if name in (key, key.partition(".")[2], one.path)
             ]
             paths = tuple(f"{path}." for path in same or [name])
             below = [

@@ -17,6 +17,7 @@ from probe.errors import UsageError
 from probe.executor import OwnOperations, pynative_executor
 from probe.findings.sentence import say
 from probe.intervention.change import Change
+from probe.measure.dtype_name import dtype_name
 from probe.measure.storage import written_inputs
 from probe.measure.tensor_reader import to_numpy
 from probe.naming import CELL, clean
@@ -76,7 +77,7 @@ class Treatment:
 
     def dtypes(self, value: Any) -> list[str]:
         """Return the dtypes of the tensors in a value."""
-        return [str(leaf.dtype) for leaf in leaves(value) if isinstance(leaf, self.tensor)]
+        return [dtype_name(leaf.dtype) for leaf in leaves(value) if isinstance(leaf, self.tensor)]
 
     def widened(self, value: Any) -> Any:
         """Return a value with float32 in place of half precision: tensors, and dtypes as arguments."""
@@ -86,7 +87,7 @@ class Treatment:
 
         def wide(leaf: Any) -> Any:
             if isinstance(leaf, self.tensor):
-                return ops.cast(leaf, dtype.float32) if str(leaf.dtype) in HALF else leaf
+                return ops.cast(leaf, dtype.float32) if dtype_name(leaf.dtype) in HALF else leaf
             return dtype.float32 if type(leaf) in kinds and str(leaf) in HALF else leaf
 
         with uncast():
@@ -102,7 +103,9 @@ class Treatment:
         def narrow(leaf: Any) -> Any:
             wanted = halves.get(next(left, "")) if isinstance(leaf, self.tensor) else None
             return (
-                leaf if wanted is None or str(leaf.dtype) != "Float32" else ops.cast(leaf, wanted)
+                leaf
+                if wanted is None or dtype_name(leaf.dtype) != "Float32"
+                else ops.cast(leaf, wanted)
             )
 
         with uncast():
@@ -198,7 +201,7 @@ class Host(Treatment):
         if isinstance(leaf, self.tensor):
             return {
                 "array": save(to_numpy(leaf)),
-                "dtype": str(leaf.dtype),
+                "dtype": dtype_name(leaf.dtype),
                 "shape": list(leaf.shape),
             }
         return (

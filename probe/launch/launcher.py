@@ -20,9 +20,11 @@ from probe.launch.program import Program
 from probe.launch.program_debuggers import OwnDebuggers
 from probe.launch.served_msprobe import ServedMsprobe
 from probe.launch.training_change import TrainingChange
+from probe.layers.layer import PACKAGES
 from probe.process.signals import LastWords
 
 if TYPE_CHECKING:
+    from probe.launch.watch import Watch
     from probe.session.session import Session
 
 _log = logging.getLogger("probe")
@@ -55,6 +57,7 @@ class Launcher:
         self._has_reported = False
         self._last_words = LastWords(self._at_sigterm, _wait_for_session)
         self._hooks = HookGroup()
+        self._watching: Watch | None = None
 
     def install(self, as_msprobe: bool, joining: str = "") -> None:
         """Begin to watch this process, and those that it spawns: these run the code ``joining``."""
@@ -62,6 +65,8 @@ class Launcher:
         ServedMsprobe(self._own.served_classes, as_msprobe).install()
         self._own.watch(self._hooks)
         self._hooks.add(AwaitedImport("mindspore", self._watch))
+        for package in PACKAGES:
+            self._hooks.add(AwaitedImport(package, self._meet_layers))
         # not imported before MindSpore: its Cells would then end later than the modules that they need
         self._hooks.add(
             AwaitedImport("multiprocessing.spawn", functools.partial(self._watch_spawned, joining))
@@ -83,7 +88,13 @@ class Launcher:
         models = ModelFinder(rounds, self._at_model)
         change = self._new_change(self._hooks)
         steps = Steps(lambda: self._open_session(change), models, change, self._last_words.install)
-        self._hooks.add(Watch(steps, models, rounds, self._at_model))
+        self._watching = Watch(steps, models, rounds, self._at_model)
+        self._hooks.add(self._watching)
+
+    def _meet_layers(self) -> None:
+        """Watch a layer above MindSpore that the program has imported. A process may import torch alone."""
+        if self._watching is not None:
+            self._watching.meet_layers()
 
     def _watch_spawned(self, joining: str) -> None:
         spawn = sys.modules["multiprocessing.spawn"]

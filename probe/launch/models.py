@@ -16,6 +16,7 @@ from typing import Any
 
 from probe.capture.training.events import optimizer_kinds
 from probe.executor import living
+from probe.layers.layer import children_of, held_by, layers, modules_of, parameters_below
 from probe.repeats.reached import cell_contents
 from probe.store.error_log import ErrorGuard
 
@@ -68,7 +69,7 @@ class ModelFinder:
         kinds = optimizer_kinds()
         if isinstance(cell, kinds):
             return CellRole.OPTIMIZER
-        if not self._any and any(isinstance(below, kinds) for _, below in cell.cells_and_names()):
+        if not self._any and any(isinstance(below, kinds) for _, below in modules_of(cell)):
             return CellRole.TRAINER
         kind = type(cell)
         if (
@@ -88,25 +89,24 @@ class ModelFinder:
             if role is CellRole.MODEL:
                 found.append(cell)
             elif role in (CellRole.TRAINER, CellRole.WRAPPER):
-                found += self.below(cell.cells())
+                found += self.below(children_of(cell))
         unique = {id(cell): cell for cell in found}
         inner = {
             id(below)
             for cell in unique.values()
-            for _, below in cell.cells_and_names()
+            for _, below in modules_of(cell)
             if below is not cell
         }
         return [cell for cell in unique.values() if id(cell) not in inner]
 
     def with_partners(self, model: Any) -> list[Any]:
         """Return a model, and the models of all other parameters that are trained, in the order of their making."""
-        from mindspore import nn
-
         found = [model]
         covered = _parameters(model)
         left = self.rounds.parameters() - covered
+        kinds = [layer.kind for layer in layers()]
         cells = (
-            [cell for cell in living(nn.Cell) if self.role(cell) is CellRole.MODEL] if left else []
+            [cell for cell in living(*kinds) if self.role(cell) is CellRole.MODEL] if left else []
         )
         while left:
             fitting = [
@@ -128,11 +128,11 @@ class ModelFinder:
 
 
 def _parameters(cell: Any) -> set[int]:
-    return {id(parameter) for parameter in cell.get_parameters()}
+    return {id(parameter) for parameter in parameters_below(cell)}
 
 
 def _count(cell: Any) -> int:
-    return sum(1 for _ in cell.cells_and_names())
+    return sum(1 for _ in modules_of(cell))
 
 
 def reached(function: Callable[..., Any], owner: Any = None) -> list[Any]:
@@ -207,7 +207,7 @@ class Rounds:
 
     def parameters(self) -> set[int]:
         """Return the identities of all parameters that they update."""
-        return {held for optimizer in self.optimizers() for held in held_by(optimizer)}
+        return {id(held) for optimizer in self.optimizers() for held in held_by(optimizer)}
 
     @property
     def has_several(self) -> bool:
@@ -240,7 +240,7 @@ class Rounds:
         """Return whether these parameters belong to an optimizer that has had its turn in this step."""
         wanted = _identities(weights)
         called = [optimizer for optimizer in self.optimizers() if self.was_called(optimizer)]
-        return any(wanted <= held_by(optimizer) for optimizer in called)
+        return any(wanted <= _identities(held_by(optimizer)) for optimizer in called)
 
     def end(self) -> None:
         """End the step: the next one is expected to have the same optimizers."""
@@ -255,8 +255,3 @@ class Rounds:
 
 def _identities(weights: Any) -> set[int]:
     return {id(weight) for weight in (weights if isinstance(weights, (list, tuple)) else [weights])}
-
-
-def held_by(optimizer: Any) -> set[int]:
-    """Return the identities of the parameters that an optimizer updates."""
-    return {id(parameter) for parameter in getattr(optimizer, "parameters", ())}

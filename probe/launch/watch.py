@@ -14,12 +14,12 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from probe.capture.backend import is_graph_mode
-from probe.capture.method_event import Listener
 from probe.capture.patches import HookGroup, Patch, around, holding
-from probe.capture.training.events import optimizer_kinds, updates
+from probe.capture.training.events import optimizer_kinds, update_listener
 from probe.executor import found_in
 from probe.launch.models import CellRole, ModelFinder, Rounds, reached
 from probe.launch.training_change import TrainingChange
+from probe.layers.layer import Layer, held_by, layers, modules_of, parameters_below
 
 if TYPE_CHECKING:
     from probe.session.session import Session
@@ -92,12 +92,8 @@ class Steps:
 
     def tell_parameters(self, models: list[Any]) -> None:
         """Tell the change the parameters of models and optimizers."""
-        held = [
-            getattr(optimizer, "parameters", ()) for optimizer in self._finder.rounds.optimizers()
-        ]
-        self.change.parameters(
-            itertools.chain(*(model.get_parameters() for model in models), *held)
-        )
+        held = map(held_by, self._finder.rounds.optimizers())
+        self.change.parameters(itertools.chain(*map(parameters_below, models), *held))
 
     def _start(self) -> None:
         from mindspore import nn
@@ -126,7 +122,8 @@ class Watch(HookGroup):
         from mindspore import Model, amp, nn
         from mindspore.ops.composite import base
 
-        super().__init__([Patch(nn.Cell, "__call__", around(self._cell))])
+        super().__init__()
+        self._met: list[Layer] = []
         self._steps = steps
         self._models = models
         self._rounds = rounds
@@ -136,9 +133,9 @@ class Watch(HookGroup):
         self._classes: set[type] = set()
         #: compiled functions contain these methods: they are restored while MindSpore may compile
         self._checks = HookGroup()
+        self.meet_layers()
         if at_model:
             return
-        self.add(Listener(updates(), self._update))
         for kind in optimizer_kinds():
             self.add(Patch(kind, "__init__", around(self._made)))
         for owner in (base, base.GradOperation, base._Grad):
@@ -154,6 +151,19 @@ class Watch(HookGroup):
             Patch(nn.TrainOneStepWithLossScaleCell, "process_loss_scale", around(overflow))
         )
         self.add(self._checks)
+
+    def meet_layers(self) -> None:
+        """Watch the layers that the program has imported since: their modules, and their optimizers."""
+        for layer in layers():
+            if layer in self._met:
+                continue
+            self._met.append(layer)
+            self.add(Patch(layer.kind, layer.call, around(self._cell)))
+            if self._at_model:
+                continue
+            for kind in layer.optimizers:
+                self.add(Patch(kind, "__init__", around(self._made)))
+            self.add(update_listener(layer, self._update))
 
     # -- Cells ------------------------------------------------------------------------------------------------------
 
@@ -179,7 +189,7 @@ class Watch(HookGroup):
             steps.begin([model])
             is_new = True
         else:
-            if self._rounds.has_several and model.training and not steps.is_open:
+            if self._rounds.has_several and getattr(model, "training", True) and not steps.is_open:
                 steps.begin()
                 is_new = True
             if steps.is_open:
@@ -197,7 +207,7 @@ class Watch(HookGroup):
         return result
 
     def _trainer(self, cell: Any, args: Any, kwargs: Any) -> Any:
-        self._end_if_repeated(below for _, below in cell.cells_and_names())
+        self._end_if_repeated(below for _, below in modules_of(cell))
         with holding(self._here, "in_trainer", True):
             self._steps.begin(self._models.below([cell]) if is_graph_mode() else None)
             result = type(cell).__call__(cell, *args, **kwargs)
@@ -232,8 +242,10 @@ class Watch(HookGroup):
         self._rounds.add(optimizer)
         self._models.forget()
         kind = type(optimizer)
-        if kind not in self._classes and all(
-            kind.__call__ is not base.__call__ for base in optimizer_kinds()
+        if (
+            isinstance(optimizer, optimizer_kinds())
+            and kind not in self._classes
+            and all(kind.__call__ is not base.__call__ for base in optimizer_kinds())
         ):
             self._classes.add(kind)
             self.add(Patch(kind, "__call__", around(self._update)))

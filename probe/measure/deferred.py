@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from probe.executor import OwnOperations
+from probe.measure.dtype_name import dtype_name
 from probe.measure.measurer import ArraySink, GradientSum, Guard, Measurer, PendingRecord, Role
 from probe.measure.one_byte import ByteViews, numpy_dtype
 from probe.measure.tensor_reader import MeasureError
@@ -63,7 +64,7 @@ class DeferredMeasurer:
             return self._measurer.tensor(tensor, name, sink, role)
         if self._is_of_bytes(tensor):
             return self._later(
-                partial(self._of_bytes, self.copy(tensor), str(tensor._dtype), name, sink)
+                partial(self._of_bytes, self.copy(tensor), dtype_name(tensor._dtype), name, sink)
             )
         return self._later(partial(self._measurer.tensor, self.copy(tensor), name, sink, role))
 
@@ -83,7 +84,7 @@ class DeferredMeasurer:
         training with it. An operation on the seed that an API returns frees memory that the generator writes again.
         """
         is_unfilled = name.startswith(_FILLS) and not tensor._data_ptr()
-        return is_unfilled or (name.startswith(_SHARES) and str(tensor._dtype) == "Int64")
+        return is_unfilled or (name.startswith(_SHARES) and dtype_name(tensor._dtype) == "Int64")
 
     def array(self, array: Any, dtype: str, name: str, sink: ArraySink | None) -> Any:
         """Return the record of an array; see ``Measurer``."""

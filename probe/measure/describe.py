@@ -8,6 +8,7 @@ from typing import Any, Union
 
 import numpy as np
 
+from probe.measure.dtype_name import dtype_name
 from probe.measure.measurer import ArraySink, PendingRecord, Role, ScalarRecord, TensorRecord
 from probe.measure.one_byte import NARROW
 from probe.measure.statistics import FOUR, statistics
@@ -113,7 +114,7 @@ class ValueDescriber:
         if isinstance(value, self._p2p):
             return self._point_to_point(value, name, sink, role)
         if isinstance(value, self._dtype):
-            return {"type": "mindspore.dtype", "value": str(value)}
+            return {"type": "mindspore.dtype", "value": dtype_name(value)}
         # subclasses: enums, numpy-like scalars
         scalar_type = next(
             (kind for kind in (bool, int, float, str) if isinstance(value, kind)), None

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from probe.config.settings import Settings
 from probe.measure.deferred import DeferredMeasurer
+from probe.measure.dtype_name import dtype_name
 from probe.measure.host import ArrayFilter, ExtremaMeasurer, HostMeasurer
 from probe.measure.measurer import (
     ArraySink,
@@ -82,7 +83,7 @@ class DeviceMeasurer(DeferredMeasurer):
             return self._measurer.tensor(tensor, name, sink, role)
         if sink is not None or dtype not in self._kinds or self.is_untouchable(tensor, name):
             return super().tensor(tensor, name, sink, role)
-        one = _Reduced(str(dtype), tensor._shape, self._kinds[dtype], [], [])
+        one = _Reduced(dtype_name(dtype), tensor._shape, self._kinds[dtype], [], [])
         if dtype in self._views.dtypes:
             tensor = self._retry_to_find_culprit(
                 partial(self.own_operations.run, self._reductions.plain), tensor

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from probe.config.settings import Settings
+from probe.measure.dtype_name import dtype_name
 from probe.measure.measurer import (
     ArraySink,
     FiniteRecord,
@@ -71,7 +72,7 @@ class HostMeasurer:
         self._memo: dict[Any, dict[tuple[bytes, tuple[int, ...]], TensorRecord]] = {}  # by dtype
         self._written: dict[Any, TensorRecord] = {}  # by what all equal arrays have in common
         self.forget()
-        self._name: Callable[[Any], str] = functools.lru_cache(maxsize=None)(str)
+        self._name: Callable[[Any], str] = functools.lru_cache(maxsize=None)(dtype_name)
 
     def tensor(self, tensor: Any, name: str, sink: ArraySink | None, role: Role) -> TensorRecord:
         """Return the record of one tensor."""
@@ -217,7 +218,7 @@ class TensorExtrema(PendingRecord):
         """Return the text of the record; see ``TensorRecord``."""
         largest, smallest = self.extrema or (None, None)
         numbers = {"Max": largest, "Min": smallest, "Mean": None, "Norm": None}
-        record = self.record or tensor_record(str(self.dtype), self.shape, numbers)
+        record = self.record or tensor_record(dtype_name(self.dtype), self.shape, numbers)
         return with_keys(record, self.keys).text(pad)
 
     def release(self) -> None:
@@ -232,7 +233,7 @@ class TensorExtrema(PendingRecord):
                 self.release()
                 return False
             array = array.reshape(self.shape)
-            self.record = host.array(array, str(self.dtype), self.name, self.sink)
+            self.record = host.array(array, dtype_name(self.dtype), self.name, self.sink)
             self.release()
         return True
 

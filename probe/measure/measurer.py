@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from probe.measure.dtype_name import dtype_name
 from probe.measure.tensor_reader import Array, local_tensor
 
 ITEM = "    "  # indentation of a record in an entry's list (the common case)
@@ -61,7 +62,7 @@ def tensor_record(dtype: str, shape: tuple[int, ...], values: Mapping[str, Any])
 def unmeasured_record(dtype: Any, shape: tuple[int, ...], **why: Any) -> TensorRecord:
     """Return the record of values that no kernel wrote, so that they differ from run to run, or that nothing reads."""
     return tensor_record(
-        str(dtype), shape, {"Max": None, "Min": None, "Mean": None, "Norm": None, **why}
+        dtype_name(dtype), shape, {"Max": None, "Min": None, "Mean": None, "Norm": None, **why}
     )
 
 
@@ -247,7 +248,7 @@ class GradientSum:
         if total is None:
             return self.array is not None
         array = self._read(total)
-        self.dtype = str(total.dtype)
+        self.dtype = dtype_name(total.dtype)
         has_nan = array.dtype.kind in "fcV"  # V: bfloat16
         if self.array is not None and np.array_equal(array, self.array, equal_nan=has_nan):
             return False
@@ -262,5 +263,5 @@ class GradientSum:
 
     def _add(self, tensor: Any) -> None:
         array = self._read(tensor)
-        self.dtype = str(tensor.dtype)
+        self.dtype = dtype_name(tensor.dtype)
         self.array = np.array(array) if self.array is None else np.asarray(self.array + array)

@@ -10,6 +10,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from probe.measure.dtype_name import dtype_name
+
 HIFLOAT8 = np.dtype([("hifloat8", np.uint8)])  # the bytes of HiFloat8, which ml_dtypes lacks too
 #: dtypes that numpy does not compute with: they become float32, exactly
 NARROW = tuple(
@@ -34,7 +36,7 @@ def one_byte_dtypes() -> frozenset[Any]:
     """Return the dtypes of one byte that this MindSpore has."""
     from mindspore.common.dtype import number_type
 
-    return frozenset(dtype for dtype in number_type if str(dtype) in ONE_BYTE)
+    return frozenset(dtype for dtype in number_type if dtype_name(dtype) in ONE_BYTE)
 
 
 class ByteViews:
@@ -58,7 +60,7 @@ class ByteViews:
 
     def values(self, tensor: Any) -> Any:
         """Return the values: of floats in float32, by a table of 256, and of Int4 the bytes."""
-        name = str(tensor._dtype)
+        name = dtype_name(tensor._dtype)
         integers = self.integers(tensor)
         if name == "Int4":
             return integers

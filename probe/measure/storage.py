@@ -19,6 +19,7 @@ from probe.measure.describe import Measure
 from probe.measure.measurer import ITEM, ArraySink, Role
 from probe.measure.reductions import Reductions
 from probe.measure.tensor_reader import TensorReader, local_tensor
+from probe.naming import MODULES
 
 _ROW = 512  # words of a row
 #: tensors that are looked at when an output is made, and calls that run one inside of the other
@@ -187,7 +188,7 @@ class StorageNotes:
         if not is_output:
             self._compare_in_flight(name, memory)
             self._inputs.append((name, memory))
-        elif known and is_new and not name.startswith("Cell."):
+        elif known and is_new and not name.startswith(MODULES):
             own = f"{call}.forward."
             if not any(
                 f"{place}.".startswith(own) and other.overlaps(memory)

@@ -10,12 +10,14 @@ from __future__ import annotations
 import ctypes
 import functools
 import json
+import math
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 
+from probe.measure.dtype_name import dtype_name
 from probe.measure.one_byte import NARROW, ONE_BYTE, numpy_dtype, single
 from probe.private_names import installed_parts
 
@@ -94,11 +96,13 @@ def to_numpy(tensor: Any) -> Array:
     try:
         array: Array = tensor.asnumpy()
     except (KeyError, RuntimeError, TypeError, ValueError) as error:
-        if str(tensor.dtype) not in ONE_BYTE:
+        if dtype_name(tensor.dtype) not in ONE_BYTE:
             raise
         raise MeasureError(str(error).strip().partition("\n")[0]) from error
     return (
-        array.view(numpy_dtype(str(tensor.dtype))) if array.dtype.kind == _FOREIGN_KIND else array
+        array.view(numpy_dtype(dtype_name(tensor.dtype)))
+        if array.dtype.kind == _FOREIGN_KIND
+        else array
     )
 
 
@@ -114,7 +118,9 @@ class TensorReader:
         from mindspore._c_expression import TensorPy
         from mindspore.common.dtype import number_type
 
-        self._dtypes = {dtype: numpy_dtype(str(dtype)) for dtype in (mindspore.bool_, *number_type)}
+        self._dtypes = {
+            dtype: numpy_dtype(dtype_name(dtype)) for dtype in (mindspore.bool_, *number_type)
+        }
         self._view = ctypes.PYFUNCTYPE(
             ctypes.py_object, ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_int
         )(("PyMemoryView_FromMemory", ctypes.pythonapi))
@@ -179,20 +185,27 @@ class TensorReader:
 
     def _agrees(self, mindspore: ModuleType) -> bool:
         """Return whether pointers show the values of ``asnumpy``: of fresh results, views and values from the host."""
+        mint = mindspore.mint  # torch on MindSpore puts other methods into the place of a tensor's
         host = mindspore.Tensor(np.arange(6, dtype=np.float32).reshape(2, 3))
-        fresh = host * 2.0
+        fresh = mindspore.ops.mul(host, host)
         views = [
-            fresh[1:],
-            fresh[:, 1:],
-            fresh.transpose(1, 0),
-            fresh.expand_dims(0).broadcast_to((2, 2, 3)),
+            mint.narrow(fresh, 0, 1, 1),
+            mint.narrow(fresh, 1, 1, 2),
+            mint.transpose(fresh, 0, 1),
+            mint.broadcast_to(mint.unsqueeze(fresh, 0), (2, 2, 3)),
         ]
-        tensors = [host, fresh, *views, mindspore.Parameter(fresh), host.astype(mindspore.bfloat16)]
+        half = mindspore.ops.cast(host, mindspore.bfloat16)
+        tensors = [host, fresh, *views, mindspore.Parameter(fresh), half]
         return installed_parts().make(  # MindSpore's own way always works
             "memory",
             lambda: all(np.array_equal(self(tensor), to_numpy(tensor)) for tensor in tensors),
             False,
         )
+
+
+def element_count(tensor: Any) -> int:
+    """Return the number of elements of a tensor; torch on MindSpore has a method in the place of ``size``."""
+    return math.prod(tensor.shape)
 
 
 def to_number(tensor: Any) -> float | int | bool:

@@ -13,6 +13,7 @@ from typing import Any, Optional
 from probe.capture.pynative.cells import ModelAndLoss, iter_cells
 from probe.capture.training.events import Observer, TrainingHooks
 from probe.config.settings import Settings
+from probe.layers.layer import parameters_below
 from probe.measure.statistics import OwnNumbers
 from probe.monitor.alarms import Alarms
 from probe.monitor.cell_values import CellTask, CellValues
@@ -210,5 +211,8 @@ def _parameters(models: Any, names: ParameterNames) -> Mapping[str, Any]:
     )
     cells = [models.model, models.loss] if isinstance(models, ModelAndLoss) else several
     return {
-        names.of(parameter): parameter for cell in cells for parameter in cell.trainable_params()
+        names.of(parameter): parameter
+        for cell in cells
+        for parameter in parameters_below(cell)
+        if parameter.requires_grad
     }

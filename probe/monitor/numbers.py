@@ -16,10 +16,17 @@ import numpy as np
 from probe.capture.autograd.nodes import AutogradNodes
 from probe.capture.training.optimizer_values import OptimizerValues
 from probe.executor import OwnOperations
+from probe.measure.dtype_name import dtype_name
 from probe.measure.features import HostTensor
 from probe.measure.reductions import Reductions
 from probe.measure.statistics import OwnNumbers, statistics
-from probe.measure.tensor_reader import SINGLE, TensorReader, local_tensor, to_storable
+from probe.measure.tensor_reader import (
+    SINGLE,
+    TensorReader,
+    element_count,
+    local_tensor,
+    to_storable,
+)
 from probe.pytree import leaves
 from probe.recording.measurement_queue import TrainingWork
 from probe.store.error_log import ErrorLog
@@ -183,11 +190,11 @@ class DeviceNumbers(HostNumbers):
 
     def several(self, tensor: Any, names: Sequence[str], eps: float) -> dict[str, Number]:
         """Return the numbers of ``FOUR`` and others; see ``HostNumbers``. Max and Min may leave NaN out."""
-        if isinstance(tensor, np.ndarray) or not tensor.size:
+        if isinstance(tensor, np.ndarray) or not element_count(tensor):
             return super().several(tensor, names, eps)
         scalars = self._own.run(self._reduce, local_tensor(tensor), names, eps)
         is_square = {"norm": self._reductions.norm_is_square}
-        sizes = {"zeros": tensor.size}
+        sizes = {"zeros": element_count(tensor)}
         return {
             name: self._later(it, is_square.get(name, False), sizes.get(name, 1))
             for name, it in scalars.items()
@@ -196,9 +203,9 @@ class DeviceNumbers(HostNumbers):
     def _reduce(self, tensor: Any, names: Sequence[str], eps: float) -> dict[str, Any]:
         reductions = self._reductions
         tensor = self._reductions.plain(tensor)
-        kind = "float" if "loat" in str(tensor.dtype) else "int"
+        kind = "float" if "loat" in dtype_name(tensor.dtype) else "int"
         values = reductions.values(tensor, kind)
-        source = values if str(tensor.dtype) == "Bool" else tensor
+        source = values if dtype_name(tensor.dtype) == "Bool" else tensor
         floats, whole = reductions.four(source, values, "float" if source is values else kind)
         found = dict(zip(FOUR, [*whole, *floats]))
         if "nans" in names:
@@ -369,7 +376,7 @@ class StepValues:
             first = next((leaf for leaf in leaves(output) if isinstance(leaf, self._tensor)), None)
             if (
                 first is not None
-                and first.size == 1
+                and element_count(first) == 1
                 and all(first is not output for output in self._outputs)
             ):
                 self._outputs.append(first)

@@ -9,6 +9,7 @@ from typing import Any
 
 from probe.entry import Entry
 from probe.measure.deferred import DeferredMeasurer
+from probe.measure.dtype_name import dtype_name
 from probe.measure.measurer import (
     ArraySink,
     GradientSum,
@@ -106,7 +107,7 @@ class MeasurementQueue:
         try:
             record = measurer.tensor(local, name, sink, role)
         except MeasureError as error:
-            if str(local._dtype) not in ONE_BYTE:
+            if dtype_name(local._dtype) not in ONE_BYTE:
                 raise
             reason = f"MindSpore gives no bytes of {local._dtype}: {error}"
             record = unmeasured_record(local._dtype, local._shape, unread=reason)

@@ -22,7 +22,7 @@ from probe.capture.patches import HookGroup, Patch, around
 from probe.capture.training.events import optimizer_kinds
 from probe.executor import OwnOperations, found_in, pynative_executor
 from probe.findings.sentence import NOTHING, Sentence, say
-from probe.measure.tensor_reader import local_tensor, to_numpy
+from probe.measure.tensor_reader import element_count, local_tensor, to_numpy
 from probe.repeats.reached import Reached, state_of
 from probe.store.error_log import ErrorLog
 
@@ -46,7 +46,7 @@ class Values:
     def copy(self, earlier: Values | None = None, trains: bool | None = None) -> None:
         """Copy the tensors that train, those that do not, or all. Equal copies of an earlier moment are shared."""
         for tensor in self.reached.tensors:
-            is_filled = tensor.size and not getattr(
+            is_filled = element_count(tensor) and not getattr(
                 tensor, "has_init", False
             )  # else no operation may take it
             is_wanted = trains in (None, self._copier.trains(tensor))

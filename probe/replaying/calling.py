@@ -14,6 +14,7 @@ import mindspore as ms
 import numpy as np
 from mindspore import ops
 
+from probe.measure.dtype_name import dtype_name
 from probe.replaying.described import PLAIN_DTYPES, CallDescription, CannotReplayError
 from probe.replaying.judging import Array
 
@@ -139,7 +140,7 @@ class Replayer:
         chosen = [number for number, _ in sens]
         if any(found[number].shape != array.shape for number, array in sens):
             raise CannotReplayError("replay.other_shape")
-        kinds = [str(found[number].dtype) for number in chosen]
+        kinds = [dtype_name(found[number].dtype) for number in chosen]
         self.made = kinds
         given = [to_tensor(array, kind) for (_, array), kind in zip(sens, kinds)]
 
@@ -163,7 +164,7 @@ class Replayer:
             if result is None:
                 _end_recording()
         items = result if isinstance(result, (list, tuple)) else [result]
-        return [(to_array(item), str(item.dtype)) for item in items]
+        return [(to_array(item), dtype_name(item.dtype)) for item in items]
 
     def _tensors(self) -> list[Any]:
         return [to_tensor(array, kind) for array, kind in zip(self.arrays, self.kinds)]
@@ -196,6 +197,6 @@ def _only_tensors(leaves: Sequence[Any]) -> list[Any]:
 
 def _with_dtype(leaf: Any) -> tuple[Array, str] | None:
     if isinstance(leaf, ms.Tensor):
-        return to_array(leaf), str(leaf.dtype)
+        return to_array(leaf), dtype_name(leaf.dtype)
     names = (dtype for kind, dtype in PLAIN_DTYPES.items() if isinstance(leaf, kind))
     return next(((np.array(leaf), name) for name in names), None)

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from probe.naming import MODULES
+
 _ENDS = (".max", ".min")  # how the name of a series ends that is no norm
 #: numbers of msprobe's csv files that no rule looks at
 FEATURES = ("entropy", "softmax", "sr", "kernel_norm", "router_weight_similarity", "per_token_expert_entropy", "tokens",
@@ -101,7 +103,7 @@ def kind_of(name: str) -> str:
             if last == "param" and name.endswith((".bias.param", ".beta.param"))
             else _LAST[last]
         )
-    if name.startswith("Cell.") or name.endswith(f".grad.{last}"):
+    if name.startswith(MODULES) or name.endswith(f".grad.{last}"):
         return "cell" if _is_number(last) else "end"  # of a statistic of the user's own
     if "loss_scale" in name:
         return "scale"
@@ -151,7 +153,7 @@ def slot_of(name: str) -> Slot | None:
     """
     whole = name[: -len(".max")] if name.endswith(_ENDS) else name
     key, *rest = whole.rsplit(".", 4)
-    if len(rest) < 4 or not key.startswith("Cell."):
+    if len(rest) < 4 or not key.startswith(MODULES):
         return None
     direction, call, side, place = rest
     is_known = direction in (_FORWARD, _BACKWARD) and side in ("input", "output")

@@ -15,6 +15,7 @@ from probe.capture.pynative.cells import iter_cells, with_loss
 from probe.config.settings import Settings
 from probe.entry import Entry
 from probe.errors import ProbeError, UsageError
+from probe.layers.layer import layers
 from probe.measure.device import Measurers
 from probe.measure.host import ExtremaMeasurer
 from probe.measure.storage import StorageNotes
@@ -316,7 +317,7 @@ class DumpRecording(Recording):
         header = {
             "task": "statistics" if is_nan_check else settings.task,
             "level": settings.level,
-            "framework": "mindspore",
+            "framework": layers()[-1].framework,
             "dump_data_dir": arrays.folder if saves_arrays else None,
             "run": run_header(self.parts.ranks),
         }

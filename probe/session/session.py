@@ -9,12 +9,12 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from probe.capture.pynative.cells import is_cell_or_cells
 from probe.capture.support_ops import SupportedApi
 from probe.config.settings import ConfigFile, Settings
 from probe.config.validators import is_range
 from probe.errors import ProbeError, SettingsError, UsageError
 from probe.findings.sentence import say
+from probe.layers.layer import is_model, refusal
 from probe.naming import custom_key
 from probe.process.rank import has_siblings, is_scheduler
 from probe.process.signals import SigtermHandler, call_in_forked_child
@@ -324,10 +324,8 @@ def check_start(model: Any, token_range: Any, rank_id: Any) -> None:
             f"start(): token_range {token_range!r} is not allowed. Allowed: [a, b], the first and the last forward "
             "of the model to record, counted from 0."
         )
-    if model is not None and not is_cell_or_cells(model):
-        raise UsageError(
-            f"start(): model is {type(model).__name__}. Allowed: a mindspore.nn.Cell, or a list or tuple of Cells."
-        )
+    if model is not None and not is_model(model):
+        raise UsageError(f"start(): model is {type(model).__name__}. {refusal(model)}")
     if rank_id is not None and not _is_number(rank_id):
         raise UsageError(
             f"start(): rank_id {rank_id!r} is not allowed. Allowed: a whole number from 0."
@@ -360,7 +358,7 @@ def custom_api(owner: Any, name: Any, prefix: Any) -> SupportedApi:
             f"register_custom_api(): api_prefix {prefix!r} is not allowed. Allowed: a text."
         )
     function = getattr(owner, name, None) if isinstance(name, str) else None
-    if not callable(function) or isinstance(function, type) or is_cell_or_cells(function):
+    if not callable(function) or isinstance(function, type) or is_model(function):
         raise UsageError(f"register_custom_api(): {owner!r} has no function {name!r}.")
     return SupportedApi(owner, name, custom_key(prefix, name))
 

@@ -23,6 +23,8 @@ import numpy as np
 
 from probe.errors import UsageError
 from probe.executor import living
+from probe.layers.layer import held_by, layer_of, layers
+from probe.measure.dtype_name import dtype_name
 from probe.measure.measurer import Role
 from probe.measure.statistics import crc32
 from probe.measure.tensor_reader import Array, layout_of, local_tensor, to_numpy
@@ -59,7 +61,7 @@ class _Modes:
 
     def change(self) -> dict[str, Any]:
         """Return which Cells are not in training mode, if these are others than before."""
-        evaluating = [path for path, cell in self.live if not cell.training]
+        evaluating = [path for path, cell in self.live if not getattr(cell, "training", True)]
         if evaluating == self.evaluating:
             return {}
         self.evaluating = evaluating
@@ -179,7 +181,7 @@ class Snapshot:
             return queue.measure(tensor, place, None, Role.INPUT)
         local = local_tensor(tensor)
         array = self._read(local)
-        dtype = str(local.dtype)
+        dtype = dtype_name(local.dtype)
         known = {
             "dtype": dtype,
             "shape": list(array.shape),
@@ -281,12 +283,11 @@ class Snapshot:
             for identity, name in self._trained.items()
             if identity not in self._updated
         }
-        optimizers = living(nn.Optimizer, experimental.optim.Optimizer) if left else []
-        held = {
-            id(parameter)
-            for optimizer in optimizers
-            for parameter in getattr(optimizer, "parameters", ())
-        }
+        if not left:
+            return []
+        above = (kind for layer in layers() for kind in layer.optimizers)
+        optimizers = living(nn.Optimizer, experimental.optim.Optimizer, *above)
+        held = {id(parameter) for optimizer in optimizers for parameter in held_by(optimizer)}
         return [name for identity, name in left.items() if identity in held]
 
     def _append(self, line: dict[str, Any]) -> None:
@@ -303,12 +304,11 @@ class Snapshot:
 
 def _values(cells: NamedCells) -> dict[str, dict[str, Any]]:
     """Return the numbers and texts that each Cell keeps beside those of every Cell, such as the rate of a dropout."""
-    from mindspore import nn
-
-    common = vars(nn.Cell()).keys() - {"training"}
     found: dict[str, dict[str, Any]] = {}
     for path, cell in cells:
         known = vars(cell)
+        layer = layer_of(cell)
+        common = layer.own_values - {"training"} if layer is not None else frozenset()
         values = found.setdefault(path, {})
         for name in sorted(known.keys() - common):
             if type(known[name]) in _PLAIN and name[0] != "_":

@@ -20,6 +20,7 @@ GROUND = {
     "errors",
     "executor",
     "findings",
+    "layers",
     "living",
     "private_names",
     "options",

@@ -69,7 +69,7 @@ class GradientHooks:
         begins_graph = (
             nodes.works
             and cell is not None
-            and cell.requires_grad
+            and getattr(cell, "requires_grad", False)
             and not nodes.is_differentiated()
         )
         if not begins_graph and not (nodes.works and nodes.grad_enabled()):

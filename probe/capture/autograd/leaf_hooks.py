@@ -22,6 +22,7 @@ from probe.capture.compilation import (
 )
 from probe.capture.method_event import Listener
 from probe.capture.patches import HookGroup
+from probe.layers.layer import layers
 from probe.store.error_log import ErrorGuard
 
 Hook = Callable[[Any], Any]
@@ -62,7 +63,7 @@ class LeafHooks:
                 self._hooks.append((weakref.ref(tensor), hook))
                 self._ids.add(id(tensor))
                 if not self._is_off:
-                    self._handles.append(tensor.register_hook(hook))
+                    self._handles.append(_registered(tensor, hook))
 
     def remove(self) -> None:
         """Remove all hooks, and the patches of the compiler."""
@@ -116,7 +117,20 @@ class LeafHooks:
             for tensor, hook in self._hooks:
                 held = tensor()
                 if held is not None:
-                    self._handles.append(held.register_hook(hook))
+                    self._handles.append(_registered(held, hook))
+
+
+def _registered(tensor: Any, hook: Hook) -> Any:
+    """Register a hook on a tensor; return its handle. Torch on MindSpore has put another method in the place."""
+    home = type(tensor).register_hook.__module__.partition(".")[0]
+    if not any(home in layer.packages for layer in layers()):
+        return tensor.register_hook(hook)
+    from mindspore._c_expression import TensorPy
+    from mindspore.common.hook_handle import _TensorHookHandle
+
+    handle = _TensorHookHandle(tensor)
+    handle.id = TensorPy.register_hook(tensor, hook)
+    return handle
 
 
 def _report(operation: str, error: BaseException) -> None:

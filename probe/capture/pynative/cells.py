@@ -6,11 +6,10 @@ from __future__ import annotations
 import functools
 import inspect
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from probe.capture.autograd.parameter_hooks import ParameterHooks
-from probe.capture.method_event import Listener
 from probe.capture.patches import HookGroup, Patch, around
 from probe.capture.pynative.context import CaptureContext
 from probe.capture.pynative.jit import RECOMPUTE_MODULE
@@ -18,16 +17,26 @@ from probe.capture.pynative.outside import OutsideCells
 from probe.capture.pynative.saved_tensors import SavedTensors
 from probe.capture.pynative.thread_state import OpenCall
 from probe.capture.training.computed_numbers import ComputedNumbers
-from probe.capture.training.events import KnownOptimizers, optimizer_kinds, updates
+from probe.capture.training.events import KnownOptimizers, optimizer_kinds, update_listeners
 from probe.capture.training.optimizer_values import METHODS, OptimizerValues
 from probe.entry import Kind
+from probe.layers.layer import (
+    is_model,
+    layer_of_models,
+    layer_of_optimizer,
+    layers,
+    modules_of,
+    own_parameters,
+    prefix_of,
+)
 from probe.measure.measurer import Role
 from probe.measure.tensor_reader import to_number
-from probe.naming import CELL, by_last_part, clean
+from probe.naming import by_last_part, clean
 from probe.parameter_names import ParameterNames
 from probe.recording.call import Call
 from probe.recording.step_recorder import StepRecorder
 
+_FOLLOWING = "following the hooks of a module"
 _LOSS = "loss_fn"  # the path of a loss Cell outside of the model
 
 
@@ -40,7 +49,7 @@ class ModelAndLoss(NamedTuple):
 
 def with_loss(model: Any, loss: Any) -> Any:
     """Return the model, together with its loss if that is a Cell outside of the model."""
-    is_outside = is_cell_or_cells(loss) and all(cell is not loss for _, cell in iter_cells(model))
+    is_outside = is_model(loss) and all(cell is not loss for _, cell in iter_cells(model))
     return ModelAndLoss(model, loss) if is_outside else model
 
 
@@ -62,18 +71,17 @@ def iter_cells(models: Any) -> Iterator[tuple[str, Any]]:
     found = list(_all_cells(models))
     kinds = optimizer_kinds()
     optimizers: list[Any] = [cell for _, cell in found if isinstance(cell, kinds)]
-    hidden = {id(cell) for optimizer in optimizers for _, cell in optimizer.cells_and_names()}
+    hidden = {id(cell) for optimizer in optimizers for _, cell in modules_of(optimizer)}
     for path, cell in found:
         if id(cell) not in hidden and type(cell).__module__ != RECOMPUTE_MODULE:
             yield path, cell
 
 
 def _all_cells(models: Any) -> Iterator[tuple[str, Any]]:
-    if isinstance(models, ModelAndLoss):
-        models = models.model
+    models = _model_of(models)
     several = isinstance(models, (list, tuple))
     for index, model in enumerate(models if several else [models]):
-        for path, cell in model.cells_and_names():
+        for path, cell in modules_of(model):
             yield ".".join(part for part in (str(index) if several else "", path) if part), cell
 
 
@@ -81,21 +89,24 @@ def are_others(models: Any, before: Any) -> bool:
     """Return whether models share no Cell with those before. A Cell without parameters is no model."""
     cells = [cell for _, cell in iter_cells(models)]
     known = [cell for _, cell in iter_cells(before)]
-    has_parameters = all(
-        any(getattr(cell, "_params", {}) for cell in found) for found in (cells, known)
-    )
+    has_parameters = all(any(own_parameters(cell) for cell in found) for found in (cells, known))
     return has_parameters and {id(cell) for cell in known}.isdisjoint(map(id, cells))
+
+
+def _model_of(models: Any) -> Any:
+    """Return models without the loss."""
+    return models.model if isinstance(models, ModelAndLoss) else models
 
 
 def named_cells(models: Any, cells: Iterable[tuple[str, Any]]) -> list[tuple[str, Any]]:
     """Return the Cells below the models with the names of their entries, without number and direction."""
-    if isinstance(models, ModelAndLoss):
-        models = models.model
+    models = _model_of(models)
     roots = (
         {str(index) for index in range(len(models))} if isinstance(models, (list, tuple)) else {""}
     )
+    prefix = prefix_of(models)
     return [
-        (clean(f"{CELL}.{path}.{type(cell).__name__}"), cell)
+        (clean(f"{prefix}.{path}.{type(cell).__name__}"), cell)
         for path, cell in cells
         if path not in roots
     ]
@@ -119,11 +130,10 @@ class CellHooks(HookGroup):
         cells: Iterable[tuple[str, Any]],
         outside: OutsideCells,
     ) -> None:
-        from mindspore import nn
-
-        pre_hooks = Patch(nn.Cell, "_run_forward_pre_hook", around(self._run_pre_hooks))
-        hooks = Patch(nn.Cell, "_run_forward_hook", around(self._run_hooks))
-        super().__init__([Patch(nn.Cell, "__call__", self._call), pre_hooks, hooks])
+        self._layer = layer = layer_of_models(_model_of(models)) or layers()[0]
+        runs = zip(layer.hook_methods or (), (self._run_pre_hooks, self._run_hooks))
+        inner = [Patch(layer.kind, name, around(run)) for name, run in runs]
+        super().__init__([Patch(layer.kind, layer.call, self._call), *inner])
         self._context = context
         self._parameter_hooks = parameters
         self._outside = outside
@@ -150,6 +160,8 @@ class CellHooks(HookGroup):
         models = self._models
         note_model = self._note_model
         note_outside = self._outside.note
+        has_pre_hooks = self._layer.has_pre_hooks
+        follow = None if self._layer.hook_methods else self._layer.behind_pre_hooks
 
         def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:
             key = keys.get(id(self))
@@ -157,15 +169,19 @@ class CellHooks(HookGroup):
             if key is None or recorder is None:
                 if recorder is not None and id(self) in models:
                     recorder.note_inputs(args, kwargs)
-                    if not self._forward_pre_hook:
+                    if follow is not None or not has_pre_hooks(self):
                         note_model(recorder, self)
                 elif recorder is not None:
                     note_outside(recorder, self)
                 return original(self, *args, **kwargs)
             depth = len(state.cells)
+            undo = None
             try:
-                if not self._forward_pre_hook:
+                if not has_pre_hooks(self):
                     context.begin(key, args, kwargs, self)
+                elif follow is not None:
+                    begin = functools.partial(context.begin, key, cell=self)
+                    undo = recorder.safely(_FOLLOWING, None, follow, self, begin, key=key)
                 output = original(self, *args, **kwargs)
                 recorder.queue.synchronize()
             except BaseException as error:
@@ -173,6 +189,9 @@ class CellHooks(HookGroup):
                 if opened is not None and context.recorder is not None:
                     context.fail(opened, error)
                 raise
+            finally:
+                if undo is not None:
+                    undo()
             opened = state.leave(depth, self)
             if opened is not None and context.recorder is not None:
                 end(opened, key, output)
@@ -201,9 +220,9 @@ class CellHooks(HookGroup):
             recorder.queue.synchronize()
             with recorder.guard("reading the parameters of a Cell", opened.call):
                 opened.has_parameters = True
-                parameters = _named(cell)
+                parameters = self._named(cell)
                 if opened.call.watched:
-                    is_swapped = bool(cell._forward_pre_hook)
+                    is_swapped = self._layer.has_pre_hooks(cell)
                     self._parameter_hooks.watch(
                         recorder, self._keys[id(cell)], parameters, lasting=not is_swapped
                     )
@@ -229,29 +248,24 @@ class CellHooks(HookGroup):
             recorder.note_model(path, self._own_parameters(model, f"model {path}"))
 
     def _own_parameters(self, cell: Any, key: str) -> dict[str, Any]:
-        held = list(cell._params.values())
+        held = list(self._layer.parameters(cell).values())
         found = self._parameters.get(key)
         if found is None or list(map(id, found[0])) != list(
             map(id, held)
         ):  # some may have been replaced
-            found = self._parameters[key] = held, by_last_part(cell.parameters_dict(recurse=False))
+            found = self._parameters[key] = held, self._named(cell)
         return found[1]
 
-
-def _named(cell: Any) -> dict[str, Any]:
-    """Return the parameters that a Cell holds now by their names in its entry; a tensor may stand for one."""
-    held = cell._params.items()
-    return by_last_part(
-        {getattr(value, "name", None) or name: value for name, value in held if value is not None}
-    )
-
-
-def is_cell_or_cells(value: Any) -> bool:
-    """Return whether a value is a valid ``start(model=)``: a Cell, or a list or tuple of Cells."""
-    from mindspore import nn
-
-    several: Sequence[Any] = value if isinstance(value, (list, tuple)) else [value]
-    return bool(several) and all(isinstance(model, nn.Cell) for model in several)
+    def _named(self, cell: Any) -> dict[str, Any]:
+        """Return the parameters that a module holds now by their names in its entry; a tensor may stand for one."""
+        layer = self._layer
+        held = layer.parameters(cell).items()
+        named = (
+            (layer.parameter_name(value, "", key), value)
+            for key, value in held
+            if value is not None
+        )
+        return by_last_part(dict(named))
 
 
 class OptimizerHooks(HookGroup):
@@ -260,7 +274,7 @@ class OptimizerHooks(HookGroup):
     def __init__(self, context: CaptureContext, mode: str, saved: SavedTensors | None) -> None:
         from mindspore import get_context, nn
 
-        super().__init__([Listener(updates(), self._run)])
+        super().__init__(update_listeners(self._run))
         self._classes: set[type] = set()  # whose methods that compute a number are watched
         self._watch_methods(nn.Optimizer)
         self._context = context
@@ -318,10 +332,12 @@ class OptimizerHooks(HookGroup):
         try:
             with recorder.guard("reading an optimizer", key=name):
                 key, values = self._known.of(optimizer)
-                key = clean(f"{CELL}.{self._paths.get(id(optimizer)) or key}.{name}")
+                layer = layer_of_optimizer(optimizer) or layers()[0]
+                key = clean(f"{layer.prefix}.{self._paths.get(id(optimizer)) or key}.{name}")
                 self._watch_methods(type(optimizer))
             if values is not None and self._mode != "off" and recorder.task.records_updates:
-                call = recorder.begin(Kind.CELL, key, args, {}, state.cell)
+                entered = values.gradients(args)
+                call = recorder.begin(Kind.CELL, key, entered, {}, state.cell)
             update = functools.partial(original, optimizer, *args, **kwargs)
             if values is None:
                 result = update()

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from probe.layers.layer import modules_of, own_parameters
 from probe.recording.step_recorder import StepRecorder
 
 #: a training may make new Cells in each call: no more of them are held
@@ -32,13 +33,15 @@ class OutsideCells:
         """
         if (
             id(cell) in self._known
-            or not vars(cell).get("_params")
+            or not own_parameters(cell)
             or recorder.snapshot is None
             or not self._has_model
         ):
             return
         with recorder.guard("noting a Cell outside of the model"):
-            trained = [it for it in cell._params.values() if it is not None and it.requires_grad]
+            trained = [
+                it for it in own_parameters(cell).values() if it is not None and it.requires_grad
+            ]
             if not trained or len(self._known) - len(self._cells) == _MOST_CELLS:
                 return
             self._known[id(cell)] = cell
@@ -49,4 +52,4 @@ class OutsideCells:
 
     def _is_around(self, cell: Any) -> bool:
         """Return whether a Cell holds a Cell of the models, as one that trains a model does."""
-        return any(id(below) in self._cells for _, below in cell.cells_and_names())
+        return any(id(below) in self._cells for _, below in modules_of(cell))

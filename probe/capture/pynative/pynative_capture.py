@@ -23,6 +23,7 @@ from probe.capture.pynative.saved_tensors import SavedTensors
 from probe.capture.pynative.thread_state import ThreadState
 from probe.capture.support_ops import SupportedApi, load_supported_apis
 from probe.config.settings import Settings
+from probe.layers.layer import layer_of_models, layers
 from probe.measure.device import select_checksums, select_measurers
 from probe.private_names import installed_parts
 from probe.recording.step_recorder import StepRecorder
@@ -259,9 +260,8 @@ class TokenRange(HookGroup):
     """
 
     def __init__(self, context: CaptureContext, model: Any, first: int, last: int) -> None:
-        from mindspore import nn
-
-        super().__init__([Patch(nn.Cell, "__call__", around(self._counted))])
+        layer = layer_of_models(model) or layers()[0]
+        super().__init__([Patch(layer.kind, layer.call, around(self._counted))])
         self._context = context
         self._model = model
         self._first = first

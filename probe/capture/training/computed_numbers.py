@@ -15,6 +15,7 @@ from probe.capture.training.optimizer_values import (
     ReadNumber,
 )
 from probe.capture.training.schedules import NoNumber
+from probe.measure.tensor_reader import element_count
 
 
 class ComputedNumbers:
@@ -144,7 +145,7 @@ def _number(value: Any, read: ReadNumber) -> Any:
 
     if isinstance(value, (bool, int, float)):
         return value
-    if isinstance(value, Tensor) and value.size == 1:
+    if isinstance(value, Tensor) and element_count(value) == 1:
         return read(value)
     raise NoNumber(f"it is an object of the class {type(value).__name__}")
 

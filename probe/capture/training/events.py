@@ -7,14 +7,17 @@ import functools
 import itertools
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from types import FunctionType
 from typing import Any, Protocol
 
 from probe.capture.autograd.leaf_hooks import LeafHooks
-from probe.capture.method_event import Event, Listener
+from probe.capture.method_event import Event, FunctionEvent, Listener
 from probe.capture.patches import HookGroup, Patch, around
+from probe.capture.training.grouped_values import GroupedValues
 from probe.capture.training.optimizer_values import OptimizerValues
 from probe.executor import pynative_executor
+from probe.layers.layer import Layer, layer_of_optimizer, layers
 from probe.parameter_names import ParameterNames
 from probe.store.error_log import ErrorLog
 
@@ -28,6 +31,37 @@ def _note(arrived: list[tuple[str, Any]], name: str, gradient: Any) -> None:
 def updates() -> Event:
     """Return the updates of optimizers, those inside of others too."""
     return Event(optimizer_kinds(), "__call__")
+
+
+@functools.cache
+def _updates_of(layer: Layer) -> Event:
+    """Return the updates of the optimizers of a layer above MindSpore."""
+    return FunctionEvent(lambda: _methods(layer.optimizers, layer.update))
+
+
+def _methods(kinds: Iterable[type], name: str) -> Iterator[FunctionType]:
+    """Yield the methods of this name of some classes and of those derived from them."""
+    for kind in kinds:
+        own = vars(kind).get(name)
+        if isinstance(own, FunctionType):
+            yield own
+        yield from _methods(type.__subclasses__(kind), name)
+
+
+def update_listener(layer: Layer, run: Callable[..., Any]) -> Listener:
+    """Return what runs ``run(original, optimizer, *args)`` around each update of a layer's optimizers."""
+    return Listener(_updates_of(layer) if layer.optimizers else updates(), run)
+
+
+def update_listeners(run: Callable[..., Any]) -> list[Listener]:
+    """Return the same for all layers of this process."""
+    return [update_listener(layer, run) for layer in layers()]
+
+
+def values_of(optimizer: Any, may_run: bool, names: ParameterNames) -> OptimizerValues:
+    """Return the values of an optimizer."""
+    kind = OptimizerValues if layer_of_optimizer(optimizer) is None else GroupedValues
+    return kind(optimizer, may_run, names)
 
 
 def optimizer_kinds() -> tuple[type, type]:
@@ -62,7 +96,7 @@ class KnownOptimizers:
         with self._lock:  # another thread may meet its first optimizer now
             values = self._values.get(id(optimizer))
             if values is None or not values.is_of(optimizer):
-                values = self._values[id(optimizer)] = OptimizerValues(
+                values = self._values[id(optimizer)] = values_of(
                     optimizer, self._may_run, self._names
                 )
             return self._name(optimizer), values
@@ -124,7 +158,7 @@ class TrainingHooks:
             Patch(kind, "scale", around(self._scale))
             for kind in (DynamicLossScaler, StaticLossScaler)
         ]
-        self._hooks = HookGroup([*patches, Listener(updates(), self._update)])
+        self._hooks = HookGroup([*patches, *update_listeners(self._update)])
         self._backward = HookGroup(
             Patch(executor, name, around(self._grad)) for name in ("grad", "grad_aux")
         )
@@ -214,7 +248,8 @@ class TrainingHooks:
             return original(optimizer, *args, **kwargs)
         self._here.is_inside = True
         try:
-            self._observer.before_update(name, values, args[0] if args else ())
+            entered = values.gradients(args)
+            self._observer.before_update(name, values, entered[0] if entered else ())
             result = original(optimizer, *args, **kwargs)
             self._observer.after_update(name, values)
         finally:

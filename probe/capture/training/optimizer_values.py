@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from probe.capture.patches import original_of
 from probe.capture.training.plain_functions import adds_nothing_to
 from probe.capture.training.schedules import NoNumber, Schedules, is_schedule
-from probe.measure.tensor_reader import MeasureError, to_number
+from probe.measure.tensor_reader import MeasureError, element_count, to_number
 from probe.parameter_names import ParameterNames
 
 #: attributes of all optimizers and Cells that are no number of the update
@@ -100,6 +100,10 @@ class OptimizerValues:
         """Return whether a method of the user's own computes a number."""
         return number in self._of_methods
 
+    def gradients(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Return the arguments of an update that are gradients: all of them."""
+        return args
+
     def is_of(self, optimizer: Any) -> bool:
         """Return whether these are the values of this optimizer, and it has the same parameters as then."""
         return optimizer is self._optimizer and getattr(optimizer, "parameters", ()) is self._held
@@ -133,7 +137,11 @@ class OptimizerValues:
         """Return the names of what may be a number: not of arrays, which are most of what an optimizer holds."""
         names = [
             *held,
-            *(name for name, value in parameters.items() if value is not None and value.size == 1),
+            *(
+                name
+                for name, value in parameters.items()
+                if value is not None and element_count(value) == 1
+            ),
         ]
         names = [
             name
@@ -234,7 +242,7 @@ class OptimizerValues:
 
     def _number(self, name: str, value: Any, read: ReadNumber, place: int) -> Any:
         """Return the number of a tensor; raise _NotOne if it has more."""
-        if value.size != 1:
+        if element_count(value) != 1:
             raise _NotOne(f"it is a tensor of the shape {tuple(value.shape)}")
         if isinstance(value, self._parameter):
             return read(value)

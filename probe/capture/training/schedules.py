@@ -15,7 +15,7 @@ import numpy as np
 
 from probe.capture.training.plain_functions import MayDoMore, check_schedule
 from probe.executor import OwnOperations
-from probe.measure.tensor_reader import to_number, to_numpy
+from probe.measure.tensor_reader import element_count, to_number, to_numpy
 
 _SCHEDULES = "mindspore.nn.learning_rate_schedule"
 _OPTIMIZERS = (
@@ -82,7 +82,7 @@ class Schedules:
         result = self._own.run(schedule, Tensor([step], dtype.int32))
         if isinstance(result, (bool, int, float)):
             return result
-        if not isinstance(result, Tensor) or result.size != 1:
+        if not isinstance(result, Tensor) or element_count(result) != 1:
             raise NoNumber(f"the schedule {name} gives no single number")
         return to_number(result)
 

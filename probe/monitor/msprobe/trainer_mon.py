@@ -12,11 +12,12 @@ from typing import Any
 
 from probe.config.settings import PathLike
 from probe.errors import UsageError, raised_at_caller
+from probe.layers.layer import SeveralModels
 from probe.monitor.alarms import Alerts
 from probe.monitor.monitor import Watch
 from probe.monitor.msprobe.cell_rows import CellRows
 from probe.monitor.msprobe.config import TIME, ConfigSource, TrainerConfig, folder_between
-from probe.monitor.msprobe.values import Models, TrainerValues, Watched, chosen_parameters, watched
+from probe.monitor.msprobe.values import TrainerValues, Watched, chosen_parameters, watched
 from probe.monitor.numbers import new_numbers
 from probe.process.rank import RankResolver
 from probe.process.signals import call_in_forked_child
@@ -155,7 +156,7 @@ class TrainerMon:
         )
         if watch.values.is_on:
             with self._errors.guard("watching Cells"):
-                watch.install(Models(self._parts.models))
+                watch.install(SeveralModels(self._parts.models))
 
     def _ended(self) -> None:
         watch = self._watch

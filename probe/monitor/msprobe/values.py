@@ -6,17 +6,18 @@ from __future__ import annotations
 import math
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from probe.capture.pynative.cells import is_cell_or_cells
 from probe.capture.training.events import optimizer_kinds
 from probe.capture.training.optimizer_values import OptimizerValues
 from probe.errors import UsageError
+from probe.layers.layer import SeveralModels, is_model, modules_of, placed_parameters, prefix_of
 from probe.measure import features
+from probe.measure.dtype_name import dtype_name
 from probe.monitor.msprobe.config import TrainerConfig
 from probe.monitor.numbers import FOUR, HostNumbers, Later, single
-from probe.naming import ADAM_STATES, CELL, clean
+from probe.naming import ADAM_STATES, clean
 from probe.pytree import leaves
 from probe.series.msprobe_csv import Cell, Place, Tables, without_lone_numbers
 from probe.series.series_name import Slot
@@ -55,7 +56,7 @@ def watched(
     model: Any, optimizer: Any, accumulated: Any, tensor_group: Any, data_group: Any
 ) -> Watched:
     """Return the parts of a training; raise UsageError when one is wrong."""
-    if not is_cell_or_cells(model):
+    if not is_model(model):
         raise UsageError(
             f"set_monitor(): model is {type(model).__name__}. Allowed: a Cell, a list of Cells"
         )
@@ -101,7 +102,7 @@ def chosen_parameters(models: Sequence[Any], targets: Sequence[str]) -> dict[str
     """Return the parameters that are trained and begin with a target, by their names."""
     found: dict[str, Any] = {}
     for stage, model in enumerate(models):
-        for path, parameter in model.parameters_and_names():
+        for path, parameter in placed_parameters(model):
             short = f"{stage}:{shortened(path)}"
             whole = f"{stage}:{path}"
             is_target = not targets or any(
@@ -118,7 +119,8 @@ def chosen_cells(
     """Return the Cells that are targets, or every Cell, with their names, by the keys of their calls."""
     found: dict[str, tuple[str, Any]] = {}
     taken: set[str] = set()
-    for path, cell in Models(models).cells_and_names():
+    prefix = prefix_of(models)
+    for path, cell in modules_of(SeveralModels(models)):
         if path:
             stage, _, below = path.partition(".")
             names = [f"{stage}:{shortened(below)}", f"{stage}:{below}"]
@@ -128,22 +130,8 @@ def chosen_cells(
             if every or accepted:
                 name = next((name for name in accepted or names if name not in taken), names[1])
                 taken.add(name)
-                found[clean(f"{CELL}.{path}.{type(cell).__name__}")] = name, cell
+                found[clean(f"{prefix}.{path}.{type(cell).__name__}")] = name, cell
     return found
-
-
-class Models:
-    """Several models as if they were below one Cell, so that they themselves are watched too."""
-
-    def __init__(self, models: Sequence[Any]) -> None:
-        self._models = models
-
-    def cells_and_names(self) -> Iterator[tuple[str, Any]]:
-        """Yield the path and the Cell of each model and all below it; the first is this object."""
-        yield "", self
-        for place, model in enumerate(self._models):
-            for path, cell in model.cells_and_names():
-                yield f"{place}.{path}" if path else str(place), cell
 
 
 class StepTables(NamedTuple):
@@ -327,5 +315,5 @@ def _moments(optimizer: OptimizerValues) -> dict[str, dict[str, Any]]:
 
 def dtype_of(tensor: Any) -> str:
     """Return the dtype of a tensor or an array, as MindSpore writes it."""
-    dtype = str(tensor.dtype)
+    dtype = dtype_name(tensor.dtype)
     return "BFloat16" if dtype == "bfloat16" else dtype[:1].upper() + dtype[1:]

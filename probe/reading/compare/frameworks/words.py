@@ -18,6 +18,7 @@ from probe.reading.dumps.flow import Flow
 
 PYTORCH = "pytorch"
 MINDSPORE = "mindspore"
+MINDTORCH = "mindtorch"  # torch on MindSpore: the names of PyTorch, the dtypes of MindSpore
 _FILE = Path(__file__).parent / "words.json"
 _TABLES: dict[str, Any] = json.loads(_FILE.read_text(encoding="utf-8"))
 #: class of torch.nn, or of mindspore.mint.nn -> class of mindspore.nn
@@ -35,8 +36,9 @@ _KINDS: dict[str, str] = _TABLES["kinds"]
 
 
 def are_two(a: dict[str, Any], b: dict[str, Any]) -> bool:
-    """Return whether two headers are of PyTorch and of MindSpore."""
-    return {a.get("framework"), b.get("framework")} == {PYTORCH, MINDSPORE}
+    """Return whether two headers are of two frameworks."""
+    frameworks = {a.get("framework"), b.get("framework")}
+    return len(frameworks) == 2 and frameworks <= {PYTORCH, MINDSPORE, MINDTORCH}
 
 
 def class_word(name: str) -> str:

@@ -1,0 +1,232 @@
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
+"""A program of torch on MindSpore is recorded as msprobe records it, and keeps its bits. ``make torch`` runs this."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+pytest.importorskip("mindtorch", reason="mindtorch is not installed here; `make torch` has it")
+
+import torch
+from torch import nn
+
+import probe
+from probe.errors import UsageError
+from tests.layers.torch_net import Momentum, Trained, loss_of, weights
+from tests.support.dumps import Dump
+from tests.support.paths import ROOT
+
+#: a name -> the settings
+SETTINGS = {
+    "L0": {"level": "L0"},
+    "L1": {"level": "L1"},
+    "mix": {"level": "mix"},
+    "tensor": {"level": "mix", "task": "tensor"},
+    "md5": {"level": "mix", "summary_mode": "md5"},
+    "nan_check": {"level": "mix", "task": "nan_check"},
+    "structure": {"level": "mix", "task": "structure"},
+    "monitor": {"level": "L1", "task": "monitor"},
+    "saved_tensors": {"level": "mix", "saved_tensors": True},
+    "debug": {"level": "debug"},
+}
+
+
+@pytest.fixture(scope="module")
+def bare():
+    """Return the losses and the parameters of a training without probe."""
+    training = Trained()
+    return loss_of(training), weights(training)
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_watching_changes_no_bit(bare, debug, name):
+    training = Trained()
+    losses = loss_of(training, debug(**SETTINGS[name]))
+    assert (losses, weights(training)) == bare
+
+
+def test_a_golden_run_of_the_same_program_agrees(debug, tmp_path, capsys):
+    loss_of(Trained(), debug(level="mix", dump_path=str(tmp_path / "golden")))
+    debugger = debug(level="mix", golden=str(tmp_path / "golden"), dump_path=str(tmp_path / "mine"))
+    loss_of(Trained(), debugger)
+    debugger.close()
+    assert "probe: 3 steps agree with the golden run" in capsys.readouterr().err
+    assert not list((tmp_path / "mine").glob("step*/*/dump.json"))
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory):
+    """Return a training that was recorded with its arrays, and its second step."""
+    folder = tmp_path_factory.mktemp("torch")
+    (folder / "config.json").write_text(
+        json.dumps({"task": "tensor", "level": "mix", "dump_path": str(folder / "dump")})
+    )
+    debugger = probe.PrecisionDebugger(config_path=str(folder / "config.json"))
+    training = Trained()
+    called = []
+    handles = [
+        module.register_forward_hook(lambda module, args, output: called.append(module))
+        for module in training.net.modules()
+    ]
+    gradients = []
+    for _ in range(2):
+        called.clear()
+        debugger.start(training.net)
+        training.gradient()
+        gradients = {
+            name: p.grad.numpy() for name, p in training.net.named_parameters() if p.requires_grad
+        }
+        training.optimizer.step()
+        for p in training.trained:
+            p.grad = None
+        debugger.stop()
+        debugger.step()
+    for handle in handles:
+        handle.remove()
+    debugger.close()
+    return training, called, gradients, Dump(folder / "dump/step1/rank")
+
+
+def test_each_call_of_a_module_has_an_entry_forward_and_backward(recorded):
+    training, called, _, dump = recorded
+    paths = {id(module): path for path, module in training.net.named_modules()}
+    counts = {}
+    expected = []
+    for module in called:
+        path = paths[id(module)]
+        if path:
+            key = f"Module.{path}.{type(module).__name__}"
+            number = counts[key] = counts.get(key, -1) + 1
+            expected.append(f"{key}.forward.{number}")
+    own = [name for name in dump.names("Module.", ".forward.") if "optimizer" not in name]
+    assert own == expected
+    backwards = {name.replace("forward", "backward") for name in expected}
+    assert backwards == set(dump.names("Module.", ".backward."))
+
+
+def test_each_gradient_of_a_parameter_is_that_of_the_program(recorded):
+    _, _, gradients, dump = recorded
+    found = {}
+    for name in dump.names("parameters_grad"):
+        path = name.split(".", 1)[1].rsplit(".", 3)[0]
+        for parameter, records in dump.data[name].items():
+            found[f"{path}.{parameter}"] = dump.array(records[0]["data_name"])
+    assert set(found) == set(gradients)
+    for name, value in gradients.items():
+        np.testing.assert_array_equal(found[name], value)
+
+
+def test_functions_have_the_names_of_a_dump_of_pytorch(recorded):
+    dump = recorded[3]
+    assert dump.header["framework"] == "mindtorch"
+    expected = (
+        "Functional.layer_norm.0",
+        "Functional.linear.0",
+        "Functional.relu.1",
+        "Torch.tanh.1",
+        "Functional.cross_entropy.0",
+    )
+    names = {f"{name}.{way}" for name in expected for way in ("forward", "backward")}
+    assert names <= set(dump.data)
+
+
+def test_the_tree_has_the_module_around_each_call(recorded):
+    dump = recorded[3]
+    assert dump.construct["Functional.relu.0.forward"] is None
+    assert dump.construct["Functional.linear.0.forward"] == "Module.blocks.0.Linear.forward.0"
+
+
+def test_an_update_has_its_gradients_numbers_and_states(recorded, debug):
+    dump = recorded[3]
+    update = dump.data["Module.optimizer.Momentum.forward.0"]
+    numbers = update["input_kwargs"]
+    assert numbers["learning_rate"]["value"] == 0.1
+    assert numbers["momentum"]["value"] == 0.9
+    assert len(update["input_args"][0]) == len(recorded[0].trained)
+    training = Trained()
+    debugger = debug(level="L1", optimizer="states")
+    loss_of(training, debugger)
+    states = debug.dump(2).data["Module.optimizer.Momentum.forward.0"]["parameters"]
+    assert "momentum_buffer.out.weight" in states
+
+
+def test_a_pre_hook_of_the_training_changes_the_recorded_input(debug):
+    training = Trained()
+    handle = training.net.out.register_forward_pre_hook(lambda module, args: (args[0] * 0,))
+    loss_of(training, debug(level="L0"), steps=1)
+    handle.remove()
+    assert not training.net.out._forward_pre_hooks
+    entry = debug.dump().data["Module.out.Linear.forward.0"]
+    assert entry["input_args"][0]["Max"] == 0
+
+
+def test_an_error_of_a_module_reaches_the_program_and_the_hooks_go(debug):
+    training = Trained()
+
+    def fail(module, args):
+        raise ValueError("of the program")
+
+    handle = training.net.out.register_forward_pre_hook(fail)
+    call = nn.Module.__dict__["__call__"]
+    debugger = debug(level="mix")
+    debugger.start(training.net)
+    with pytest.raises(ValueError, match="of the program"):
+        training.net(training.x)
+    debugger.stop()
+    debugger.step()
+    handle.remove()
+    assert not training.net.out._forward_pre_hooks
+    assert nn.Module.__dict__["__call__"] is call
+
+
+def test_functions_stay_the_objects_that_they_are(debug):
+    before = nn.functional.relu, torch.tanh, Momentum.step
+    seen = []
+    training = Trained()
+    training.net.out.register_forward_hook(
+        lambda *_: seen.append((nn.functional.relu, torch.tanh, Momentum.step))
+    )
+    loss_of(training, debug(level="mix"), steps=1)
+    assert seen[0][0] is before[0] and seen[0][2] is before[2]
+
+
+def test_run_json_knows_the_parameters_and_the_modules(debug):
+    loss_of(Trained(), debug(level="L0"))
+    found = json.loads((debug.dump_path / "step0/rank/run.json").read_text())
+    assert ["shared", "Linear"] in found["cells"]
+    assert found["parameters"]["frozen.weight"]["trainable"] is False
+    assert found["parameters"]["blocks.1.bias"]["trainable"] is True
+
+
+def test_a_model_of_another_kind_is_refused_in_one_line(debug):
+    debugger = debug(level="L0")
+    with pytest.raises(UsageError, match=r"Allowed: .*Cells; a torch\.nn\.Module, or"):
+        debugger.start(object())
+
+
+@pytest.mark.slow
+def test_probe_run_records_the_program_as_it_is(tmp_path):
+    words = ["-m", "tests.layers.torch_net"]
+    bare = subprocess.run(
+        [sys.executable, *words], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    options = ["--level", "mix", "--dump-path", str(tmp_path / "dump")]
+    done = subprocess.run(
+        [sys.executable, "-m", "probe", "run", *options, *words],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == bare.returncode == 0, done.stderr
+    assert done.stdout == bare.stdout
+    assert "probe: 3 steps in" in done.stderr
+    dump = Dump(tmp_path / "dump/step2/rank")
+    assert "Module.out.Linear.backward.0" in dump.data
+    assert "Module.optimizer.Momentum.forward.0" in dump.data
