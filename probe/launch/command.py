@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
-from probe.config.settings import ConfigFile, Settings, meanings
+from probe.config.config_file import ConfigFile
+from probe.config.settings import Settings, meanings
 from probe.errors import ProbeError
 from probe.findings.sentence import ENGLISH, NOTHING, Sentence, said_of, say
 from probe.launch.program import Program
