@@ -13,7 +13,7 @@ from probe.config import file_reader, validators
 from probe.config.messages import errors_about, nearest, printable, refuse
 from probe.config.own_statistics import own_statistics
 from probe.config.settings import KERNEL_TASKS, MSPROBE_TASKS, TASK_ROWS, TOP_ROWS, Rows, Settings
-from probe.config.validators import DATA_MODES, HASHES, RANGES, TASKS
+from probe.config.validators import ALL_MODES, DUMP_TASKS, HASHES, RANGES, TASKS
 from probe.errors import SettingsError
 from probe.findings.sentence import NOTHING, Sentence, say
 from probe.naming import is_full_name
@@ -175,7 +175,7 @@ def _combined(settings: Settings) -> Settings:
         refuse(key, mode, say("settings.no_ranges"))
     if settings.level != "L2" and not modes.isdisjoint(HASHES):
         refuse(key, mode, say("settings.hash"))
-    if settings.task == "nan_check" and len(settings.data_mode) != len(DATA_MODES) - 1:
+    if settings.task == "nan_check" and settings.data_mode != ALL_MODES:
         refuse(
             "nan_check.data_mode",
             sorted(settings.data_mode),
@@ -185,11 +185,11 @@ def _combined(settings: Settings) -> Settings:
         refuse("async_dump", True, say("settings.no_async"))
     if settings.task == "monitor" and settings.level not in ("L0", "L1"):
         refuse("level", settings.level, say("settings.levels_of_monitor"))
-    if settings.level in ("debug", "L2") and settings.task in TASKS[2:]:
+    if settings.level in ("debug", "L2") and settings.task in set(TASKS) - set(DUMP_TASKS):
         refuse("task", settings.task, say("settings.tasks_of_level", level=settings.level))
     if settings.bench_path and settings.level not in ("debug", "L2"):
         settings = replace(settings, golden=settings.golden or settings.bench_path)
-    if settings.golden and (settings.task not in TASKS[:2] or settings.level in ("debug", "L2")):
+    if settings.golden and (settings.task not in DUMP_TASKS or settings.level in ("debug", "L2")):
         refuse(
             "golden",
             settings.golden,

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from probe.config import validators
-from probe.config.validators import DATA_MODES, TASKS, ArrayCondition, DimSlice, StepSelection
+from probe.config.validators import ALL_MODES, TASKS, ArrayCondition, DimSlice, StepSelection
 from probe.findings.sentence import ENGLISH
 from probe.findings.wording import Wording
 
@@ -396,7 +396,7 @@ class Settings:
         ),
     )
     data_mode: frozenset[str] = field(
-        default=frozenset(DATA_MODES[1:]),
+        default=ALL_MODES,
         metadata=_row(
             validators.modes,
             Wording(
