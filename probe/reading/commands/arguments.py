@@ -27,7 +27,7 @@ def add_command(commands: Any, command: Command, language: str) -> None:
         command.name,
         help=command.help.text(language),
         description=command.description.text(language),
-        epilog=command.epilog.text(language),
+        epilog=command.epilog.text(language) if command.epilog else None,
     )
     add_options(parser, command.options, language)
     parser.set_defaults(run=command.run, failed=command.failed)
@@ -55,6 +55,7 @@ def _add_option(parser: argparse._ActionsContainer, option: Option, language: st
         "dest": option.dest,
         "choices": option.choices,
         "metavar": option.metavar,
+        "required": option.is_required or None,  # positional arguments refuse the word
         "help": _help_of(option, language),
     }
     spellings = [option.name] if option.short is None else [option.short, option.name]

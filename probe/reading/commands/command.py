@@ -18,7 +18,7 @@ class Option:
     name: str  # "--rows", or "path" for a positional argument
     help: Wording | None = None  # None: the option works, and --help does not list it
     short: str | None = None  # a second spelling: "-o"
-    action: Literal["append", "store_const", "store_true"] | None = None
+    action: Literal["append", "append_const", "store_const", "store_true"] | None = None
     nargs: int | Literal["?", "+"] | None = None
     type: Callable[[str], Any] | None = None
     const: str | None = None
@@ -26,6 +26,7 @@ class Option:
     dest: str | None = None
     choices: Sequence[str] | None = None
     metavar: str | tuple[str, ...] | None = None
+    is_required: bool = False
     is_language: bool = False  # its default is the language of the help
 
 
@@ -48,6 +49,6 @@ class Command:
     run: Callable[[argparse.Namespace], int]  # returns the exit status
     help: Wording  # the line in the list of commands
     description: Wording
-    epilog: Wording  # the exit statuses
     options: tuple[OptionRow, ...]  # in the order of --help
+    epilog: Wording | None = None  # the exit statuses
     failed: int = 2  # the exit status after an error that the user can mend
