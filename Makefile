@@ -12,6 +12,8 @@ PEER := .peer
 ZOO := .zoo
 #: torch on MindSpore: mindnlp 0.5.1 does not import with a newer MindSpore
 TORCH := .torch
+#: PyTorch itself, with msprobe's half for it
+PYTORCH := .pytorch
 RUN := $(VENV)/bin/python
 DEMO := demo_dump
 PIP := -m pip install --quiet --disable-pip-version-check
@@ -44,7 +46,7 @@ unexport PYTHONDONTWRITEBYTECODE
 #: what builds the simulated CANN
 COMPILERS := { command -v gcc && command -v g++ && command -v nm; } >/dev/null || { apt-get update -q && apt-get install -qy gcc g++ binutils; }
 
-.PHONY: help demo check lint imports numbers unit format coverage test torch torch-nets test-all thorough browser planted-faults one-run automation test-rounds test-force conformance wheel-test wheel-faults test-oldest unit-oldest test-versions \
+.PHONY: help demo check lint imports numbers unit format coverage test torch torch-nets torch-pair test-all thorough browser planted-faults one-run automation test-rounds test-force conformance wheel-test wheel-faults test-oldest unit-oldest test-versions \
   ascend ascend-all test-processors equality-50 ways transforms seen-nets guard-nets replay-nets fuzz fuzz-checks report-test drawings pictures origins mechanisms perturbed interventions mutants bench bench-peer bench-reading bench-cluster bench-device \
   peer clean
 
@@ -126,6 +128,9 @@ torch: $(TORCH)/ready  ## programs of torch on MindSpore (mindtorch): what is re
 
 torch-nets: $(TORCH)/ready  ## models of transformers, peft and diffusers on MindSpore, at each level and in each task
 	$(TORCH)/bin/python -m tests.programs.torch_nets
+
+torch-pair: $(VENV)/ready $(TORCH)/ready $(PYTORCH)/ready  ## the same models under PyTorch and on MindSpore: compare names 20 planted faults
+	$(RUN) -m tests.programs.torch_pair --pytorch $(PYTORCH)/bin/python --torch $(TORCH)/bin/python
 
 test-rounds: $(VENV)/ready  ## check, test and .ci/run in a fresh clone, three times alone, three at once beside four busy processes
 	$(RUN) -m tests.programs.rounds check test ci
@@ -275,5 +280,12 @@ $(TORCH)/ready: Makefile
 	$(TORCH)/bin/python $(PIP) --no-deps 'mindnlp==0.5.1' 'accelerate==1.11.0' 'peft==0.17.1' 'diffusers==0.35.2'
 	touch $@
 
+$(PYTORCH)/ready: Makefile
+	$(PYTHON) -m venv $(PYTORCH)
+	$(PYTORCH)/bin/python $(PIP) 'torch==2.7.1' 'mindstudio-probe==26.2.0' 'transformers==4.57.1' 'numpy<2' 'pandas<3' 'scipy<1.17' \
+	  'scikit-learn<1.8' 'onnx<1.20' 'contourpy<1.3.3' psutil importlib_metadata
+	$(PYTORCH)/bin/python $(PIP) --no-deps 'accelerate==1.11.0' 'peft==0.17.1' 'diffusers==0.35.2'
+	touch $@
+
 clean:  ## remove the environments and what was built
-	rm -rf .planted_faults.json $(VENV) $(OLDEST) $(PEER) $(ZOO) $(TORCH) $(DEMO) tests/ascend/built build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .coverage* .axe
+	rm -rf .planted_faults.json $(VENV) $(OLDEST) $(PEER) $(ZOO) $(TORCH) $(PYTORCH) $(DEMO) tests/ascend/built build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .coverage* .axe

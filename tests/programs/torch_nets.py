@@ -36,50 +36,53 @@ STEPS = 2
 RATE = 0.1
 
 
+def _tokens():
+    """Return a batch of tokens. None of them is that of the padding, whose row PyTorch does not train."""
+    import torch
+
+    return torch.arange(1, 1 + 2 * _LENGTH).reshape(2, _LENGTH)
+
+
 def _decoder(kind, **further):
     """Return a decoder of transformers, and its batch."""
-    import torch
     import transformers
 
     config = getattr(transformers, f"{kind}Config")(
         **{**_DECODER, **further}, attn_implementation="eager"
     )
-    ids = torch.arange(2 * _LENGTH).reshape(2, _LENGTH)
+    ids = _tokens()
     model = getattr(transformers, f"{kind}ForCausalLM")(config)
     return model, {"input_ids": ids, "labels": ids}
 
 
 def _gpt2():
-    import torch
     from transformers import GPT2Config, GPT2LMHeadModel
 
     quiet = dict.fromkeys(("resid_pdrop", "embd_pdrop", "attn_pdrop"), 0.0)
     config = GPT2Config(vocab_size=64, n_positions=32, n_embd=32, n_layer=2, n_head=4, **quiet)
     config.use_cache = False
     config._attn_implementation = "eager"
-    ids = torch.arange(2 * _LENGTH).reshape(2, _LENGTH)
+    ids = _tokens()
     return GPT2LMHeadModel(config), {"input_ids": ids, "labels": ids}
 
 
 def _bert():
-    import torch
     from transformers import BertConfig, BertForMaskedLM
 
     quiet = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
     config = BertConfig(**_SMALL, intermediate_size=64, attn_implementation="eager", **quiet)
-    ids = torch.arange(2 * _LENGTH).reshape(2, _LENGTH)
+    ids = _tokens()
     return BertForMaskedLM(config), {"input_ids": ids, "labels": ids}
 
 
 def _t5():
-    import torch
     from transformers import T5Config, T5ForConditionalGeneration
 
     config = T5Config(
         vocab_size=64, d_model=32, d_kv=8, d_ff=64, num_layers=2, num_heads=4, dropout_rate=0.0,
         use_cache=False, decoder_start_token_id=0,
     )  # fmt: skip
-    ids = torch.arange(2 * _LENGTH).reshape(2, _LENGTH)
+    ids = _tokens()
     return T5ForConditionalGeneration(config), {"input_ids": ids, "labels": ids}
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from probe.reading.compare.distances.distance import Distance
@@ -12,6 +13,11 @@ from probe.reading.dumps.values import is_tensor
 
 #: gradients are sums over the batch, which the frameworks add in other orders: so many tolerances are no difference
 _GRADIENTS = 10.0
+#: frameworks give constants, such as the least number of a dtype, with other numbers of digits
+_DIGITS = 1e-5
+#: places of modules that one framework alone tells: parameters, as PyTorch has buffers; gradients of keywords, as
+#: PyTorch's hooks see positions alone
+_SEEN_BY_ONE = ("parameters.", "output_kwargs.")
 
 
 def is_noise(a: Any, b: Any, found: Distance, factor: float) -> bool:
@@ -55,9 +61,11 @@ def is_told(parts: EntryName, place: str, a: Any, b: Any) -> bool:
     >>> from probe.reading.dumps.entry_name import parse
     >>> [is_told(parse("Tensor.__mul__.0.forward"), "input.1", 0.25, b) for b in (0.5, None)]
     [True, False]
+    >>> is_told(parse("Torch.where.0.forward"), "input.2", -3.4028234663852886e38, -3.40282e38)
+    False
     """
     if type(a) in (int, float) and type(b) in (int, float):
-        return True
-    if parts.kind != CELL or place.startswith("parameters."):
+        return not math.isclose(a, b, rel_tol=_DIGITS)
+    if parts.kind != CELL or place.startswith(_SEEN_BY_ONE):
         return False
     return is_tensor(a) or is_tensor(b)

@@ -7,7 +7,7 @@ from probe.reading.compare.dataflow.graph import Graph
 from probe.reading.compare.judging.verdicts import Slot, Verdict
 from probe.reading.compare.pairing.alignment import NONE
 from probe.reading.dumps.entry_name import BACKWARD
-from probe.reading.dumps.values import is_tensor
+from probe.reading.dumps.values import Record, is_tensor
 
 _MOST = 400  # so many places are looked at
 
@@ -22,6 +22,15 @@ def side_without(graph: Graph, node: int, slot: Slot | None) -> int | None:
     return int(is_tensor(slot.a))
 
 
+def has_gradient(record: Record) -> bool:
+    """Return whether a tensor of this dtype may have a gradient: whole numbers and truth values have none.
+
+    >>> has_gradient({"dtype": "Int64"}), has_gradient({"dtype": "BFloat16"}), has_gradient({})
+    (False, True, True)
+    """
+    return not str(record.get("dtype")).startswith(("Int", "UInt", "Bool"))
+
+
 def operand_of(graph: Graph, node: int, slot: Slot | None) -> tuple[int, list[str]]:
     """Return the forward of a backward entry, and which of its inputs lack a gradient; (-1, []) where it is unknown."""
     flow, place = graph.flow(node)
@@ -29,7 +38,7 @@ def operand_of(graph: Graph, node: int, slot: Slot | None) -> tuple[int, list[st
     if forward is None or graph.parts(node).direction != BACKWARD:
         return NONE, []
     own = graph.node_of(flow, forward)
-    inputs = [link.place for link in flow.links[forward]]
+    inputs = [link.place for link in flow.links[forward] if has_gradient(link.record)]
     if slot is not None and slot.place.startswith("output."):
         wanted = f"input.{slot.place.partition('.')[2]}"
         inputs = [name for name in inputs if name == wanted or name.startswith(f"{wanted}.")]
@@ -63,7 +72,8 @@ def end_of(graph: Graph, node: int, slot: Slot | None) -> tuple[int, str]:
         ):  # one side alone lacks its backward
             continue
         flow, made = graph.flow(producers[0])
-        more = [(producers[0], link.place) for link in flow.links[made]]
+        links = (link for link in flow.links[made] if has_gradient(link.record))
+        more = [(producers[0], link.place) for link in links]
         waiting += [item for item in more if item not in seen]
         seen.update(more)
     return next(iter(leaves.values())) if len(leaves) == 1 else (NONE, "")

@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from probe.reading.compare.distances.distance import distance
 from probe.reading.compare.frameworks.words import PYTORCH, dtype_word, parameter_word
 from probe.reading.compare.pairing.alignment import Alignment
 from probe.reading.compare.pairing.normal_dump import NormalDump, move_links
-from probe.reading.dumps.entry_name import API, CELL, FORWARD, GRADIENT
+from probe.reading.dumps.entry_name import API, BACKWARD, CELL, FORWARD, GRADIENT
 from probe.reading.dumps.values import Record, element_count, is_tensor, leaves
 
 
@@ -54,6 +55,11 @@ def fit(alignment: Alignment, a: NormalDump, b: NormalDump) -> None:
             _rename_like(entry, partner)
         elif parts.kind == CELL:
             _rename_like(entry.get("parameters"), partner.get("parameters"))
+            if parts.direction == BACKWARD:
+                entry["input"] = _nested_like(entry.get("input"), partner.get("input"))
+                entry["output"] = _placed_like(entry.get("output"), partner.get("output"))
+                if not any(map(_has_tensors, partner.values())):
+                    entry.update(partner)  # it has returned its input: no gradient is its own
         elif parts.kind == API and parts.direction == FORWARD:
             is_one = alignment.is_one_call(place_a, place_b)
             wanted = partner.get("input_args") if is_one else []
@@ -72,6 +78,53 @@ def _rename_like(own: Any, other: Any) -> None:
     if len(renamed) == len(own):
         own.clear()
         own.update(renamed)
+
+
+def _nested_like(own: Any, other: Any) -> Any:
+    """Return the gradients of a module's outputs in the form of the other side.
+
+    PyTorch hands a module's hook a flat list of them, where the module has returned an object with fields.
+    """
+    given = [value for _, value in leaves(own) if is_tensor(value)]
+    wanted = [place for place, value in leaves(other) if is_tensor(value)]
+    is_flat = isinstance(own, list) and not any(map(_is_nested, own))
+    if not is_flat or not given or len(given) != len(wanted):
+        return own
+    remaining = iter(given)
+    return _filled(other, remaining)
+
+
+def _has_tensors(part: Any) -> bool:
+    return any(is_tensor(value) for _, value in leaves(part))
+
+
+def _placed_like(own: Any, other: Any) -> Any:
+    """Return the gradients of a module's inputs at the places of the other side.
+
+    PyTorch lists those of the inputs that need one. A gradient that has no partner there is left out: MindSpore tells
+    none of an input that the module returns as it is.
+    """
+    if not isinstance(own, list) or not isinstance(other, list) or any(map(_is_nested, other)):
+        return own
+    given = [_Argument(f"output.{place}", value) for place, value in leaves(own)]
+    placed: list[Any] = []
+    for wanted in other:
+        nearest = _nearest(given, wanted, "") if is_tensor(wanted) else None
+        placed.append(None if nearest is None else nearest.value)
+        if nearest is not None:
+            given.remove(nearest)
+    return placed
+
+
+def _filled(form: Any, values: Iterator[Any]) -> Any:
+    """Return a form whose tensors are the next values."""
+    if is_tensor(form):
+        return next(values)
+    if isinstance(form, list):
+        return [_filled(item, values) for item in form]
+    if isinstance(form, dict) and "type" not in form:
+        return {key: _filled(item, values) for key, item in form.items()}
+    return form
 
 
 def _is_nested(argument: Any) -> bool:
