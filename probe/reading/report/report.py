@@ -70,9 +70,10 @@ _MOST_ELEMENTS = 1 << 24
 #: above this size a page is slow to open, and mails refuse it
 LARGE = 30_000_000
 _HERE = os.path.dirname(os.path.abspath(__file__))
-#: the scripts, in the order in which they are joined
+#: the script that draws curves, and those of the page, in the order in which they are joined
+LIBRARY = "vendor/uPlot.iife.min.js"
 SCRIPTS = (
-    "vendor/uPlot.iife.min.js", "page/language.js", "page/data.js", "page/elements.js", "page/strip.js",
+    "page/language.js", "page/data.js", "page/elements.js", "page/strip.js",
     "page/table.js", "page/lines.js", "page/monitor.js", "page/overview.js", "page/tree.js", "page/calls.js",
     "page/call.js", "page/steps.js", "page/ranks.js", "page/follow.js", "page/main.js",
 )  # fmt: skip
@@ -436,9 +437,9 @@ def read(name: str) -> str:
 
 def script(language: str) -> str:
     """Return the whole script of the page; the language "" leaves it to the browser."""
-    joined = "\n".join(read(name) for name in SCRIPTS[1:])
+    joined = "\n".join(read(name) for name in SCRIPTS)
     constants = f"const TEXTS = {read('page/texts.json').strip()};\nconst LANGUAGE = {json.dumps(language)};\n"
-    whole = f'{read(SCRIPTS[0])}\n(() => {{\n"use strict";\n{constants}{joined}\n}})();\n'
+    whole = f'{read(LIBRARY)}\n(() => {{\n"use strict";\n{constants}{joined}\n}})();\n'
     return whole.replace("</script", "<\\/script")
 
 
