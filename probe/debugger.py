@@ -9,7 +9,8 @@ import weakref
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Union
 
-from probe.config.settings import ConfigFile, PathLike
+from probe.config.config_file import ConfigFile
+from probe.config.loading import PathLike
 from probe.errors import UsageError, raised_at_caller
 
 if TYPE_CHECKING:

@@ -89,5 +89,6 @@ def test_contributing_shows_how_to_add_each_kind_of_thing():
         "an API",
         "a backend",
         "a rule or a sentence",
+        "a command, or an option",
         "a check of `probe doctor`",
     }

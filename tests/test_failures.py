@@ -340,7 +340,7 @@ def test_max_disk_stops_the_arrays_and_says_so_once(tough, bare, caplog):
 
 @pytest.mark.parametrize("value", ["", "many", -3, 0, "-2GB", "5XB", True, [1]])
 def test_max_disk_refuses_values_that_are_not_a_size(tmp_path, value):
-    from probe.config.settings import load
+    from probe.config.loading import load
 
     config = tmp_path / "config.json"
     config.write_text(json.dumps({"max_disk": value}))

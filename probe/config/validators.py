@@ -18,8 +18,13 @@ from probe.findings.sentence import NOTHING, Sentence, say
 from probe.findings.system import foreign
 from probe.naming import NARROWER
 
-TASKS = ("statistics", "tensor", "structure", "nan_check", "monitor")
-DATA_MODES = ("all", "forward", "backward", "input", "output")
+#: the tasks that write the numbers of every call; then all tasks
+DUMP_TASKS = ("statistics", "tensor")
+TASKS = (*DUMP_TASKS, "structure", "nan_check", "monitor")
+_DIRECTIONS = ("forward", "backward")
+_SIDES = ("input", "output")
+#: the values of data_mode in place of "all"
+ALL_MODES = frozenset((*_DIRECTIONS, *_SIDES))
 #: a list of these may stand in place of the summary_mode "statistics"
 STATISTICS = tuple(
     "max,min,mean,avg,l2norm,count,nan count,negative inf count,positive inf count,negative zero count,zero count,"
@@ -288,10 +293,10 @@ def summary(key: str, value: Any) -> str | tuple[str, ...]:
 
 def modes(key: str, value: Any) -> frozenset[str]:
     """Validate ``data_mode``. A pair of which no word is given counts as both: ["forward"] has input and output."""
-    modes = set(list_of(choice(*DATA_MODES))(key, value))
+    modes = set(list_of(choice("all", *_DIRECTIONS, *_SIDES))(key, value))
     if "all" in modes and len(modes) > 1:
         refuse(key, value, say("settings.modes"))
-    for pair in (DATA_MODES[1:3], DATA_MODES[3:]):
+    for pair in (_DIRECTIONS, _SIDES):
         if modes.isdisjoint(pair):
             modes.update(pair)
     return frozenset(modes - {"all"})

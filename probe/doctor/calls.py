@@ -18,7 +18,6 @@ import math
 import os
 import sys
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 from probe.capture.autograd.nodes import AutogradNodes
@@ -28,9 +27,20 @@ from probe.findings.system import foreign
 from probe.measure.tensor_reader import to_numpy
 
 #: a way to call MindSpore: the forward entry of its call in ``nets.EveryWay``
-_WAYS: dict[str, str] = json.loads(
-    (Path(__file__).parent / "ways.json").read_text(encoding="utf-8")
-)
+_WAYS = {
+    "Cells": "Cell.hidden.Dense.forward.0",
+    "Cells with a pre-hook": "Cell.hooked.Dense.forward.0",
+    "recomputed Cells": "Cell.heavy.Dense.forward.0",
+    "Primitives of the model": "Primitive.act.ReLU.0.forward",
+    "listed functions": "Functional.tanh.0.forward",
+    "methods of Tensor": "Tensor.__sub__.0.forward",
+    "pyboost functions": "Primitive.fn:EveryWay.Sigmoid.0.forward",
+    "pyboost classes": "Primitive.fn:cat.Concat.0.forward",
+    "overloaded functions": "Primitive.fn:add.add.0.forward",
+    "the executor": "Primitive.fn:EveryWay.ReduceSum.0.forward",
+    "Cells with their own backward": "Primitive.fn:OwnBackward.bprop.0.forward",
+    "functions with their own backward": "Primitive.fn:Doubled.backward.0.forward",
+}
 #: the second run of a recomputed Cell is no new call
 _REPEATED = "Cell.heavy.Dense.forward.1"
 _COMPILED = "Jit.scaled.0.forward"

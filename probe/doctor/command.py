@@ -1,4 +1,5 @@
 # Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
+# ruff: noqa: RUF001 - Chinese has its own punctuation
 """The command ``probe doctor``: a line for each check, or one JSON document.
 
 The checks run in processes of their own: one that crashes, hangs or fails takes no other check down.
@@ -26,8 +27,11 @@ from probe.doctor.bench import CHECKS, FAILED, NOT_RUN, OK, WARNING, CheckResult
 from probe.errors import UsageError
 from probe.findings.sentence import NOTHING, Sentence, say
 from probe.findings.system import foreign
+from probe.findings.wording import Wording
 from probe.process.isolated import EndedError, Isolated
-from probe.reading.commands.arguments import add_shared
+from probe.reading.commands.arguments import add_command
+from probe.reading.commands.command import Command, Option
+from probe.reading.commands.shared_options import LANGUAGE
 from probe.reading.dumps.text import space
 
 _DEVICES = ("CPU", "GPU", "Ascend")
@@ -45,16 +49,62 @@ _PATH = re.compile(r"(?<![\w.:/-])/(?:[^/\s'\",:;()]+/)+([^/\s'\",:;()]*)")
 
 def add_doctor(commands: Any, language: str) -> None:
     """Add the command to the command line."""
-    parser = commands.add_parser("doctor", help=say("help.doctor").text(language))
-    parser.description = say("help.doctor_long").text(language)
-    add = parser.add_argument
-    add("--device", type=_device, metavar="DEVICE", help=say("help.doctor_device").text(language))
-    add("--folder", default="", metavar="DIR", help=say("help.doctor_folder").text(language))
-    limit = say("help.default", help=say("help.doctor_limit"), value=f"{_LIMIT:g}")
-    add("--limit", type=_seconds, default=_LIMIT, metavar="SECONDS", help=limit.text(language))
-    add("--json", action="store_true", help=say("help.doctor_json").text(language))
-    add_shared(parser, "language", language)
-    parser.set_defaults(run=_run)
+    doctor = Command(
+        "doctor",
+        _run,
+        help=Wording(
+            "check that probe works with this MindSpore on this machine",
+            "检查 probe 能否在本机与此 MindSpore 一起工作",
+        ),
+        description=Wording(
+            (
+                "Check that probe works with this MindSpore, on this machine and device. It takes "
+                "less than a minute, and prints a line for each check. Paste the text into an issue: "
+                "it names no folder, host or user."
+            ),
+            (
+                "检查 probe 能否在本机和此设备上与此 MindSpore 一起工作。用时不到一分钟，"
+                "每项检查打印一行。可把文本贴到问题单：其中没有目录、主机或用户名。"
+            ),
+        ),
+        options=(
+            Option(
+                "--device",
+                type=_device,
+                metavar="DEVICE",
+                help=Wording(
+                    "CPU, GPU or Ascend (default: MindSpore's choice)",
+                    "CPU、GPU 或 Ascend（默认：由 MindSpore 选择）",
+                ),
+            ),
+            Option(
+                "--folder",
+                default="",
+                metavar="DIR",
+                help=Wording(
+                    "write the files of the checks below this folder (default: that of temporary files)",
+                    "把检查的文件写到该目录下（默认：临时文件的目录）",
+                ),
+            ),
+            Option(
+                "--limit",
+                type=_seconds,
+                default=_LIMIT,
+                metavar="SECONDS",
+                help=Wording("the longest time of a check", "一项检查的最长时间"),
+            ),
+            Option(
+                "--json",
+                action="store_true",
+                help=Wording(
+                    "print one JSON document, with more details", "打印一个 JSON 文档，内容更详细"
+                ),
+            ),
+            LANGUAGE,
+        ),
+        failed=1,
+    )
+    add_command(commands, doctor, language)
 
 
 def _device(name: str) -> str:

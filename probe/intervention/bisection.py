@@ -1,4 +1,5 @@
 # Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
+# ruff: noqa: RUF001 - Chinese has its own punctuation
 """``probe bisect``: the smallest set of Cells or calls whose change makes a condition hold."""
 
 from __future__ import annotations
@@ -16,9 +17,12 @@ from typing import Any
 from probe.errors import UsageError
 from probe.findings.sentence import ENGLISH, NOTHING, Sentence, say
 from probe.findings.system import foreign
+from probe.findings.wording import Wording
 from probe.intervention.change import KINDS, Change
 from probe.intervention.runs import Run, Runs
 from probe.options import OneLineParser
+from probe.reading.commands.arguments import add_options
+from probe.reading.commands.command import Option
 from probe.reading.dumps.text import columns, terminal_width
 from probe.series.series import find_series
 
@@ -156,19 +160,31 @@ def add_bisect(
     parser: OneLineParser,
 ) -> Callable[[argparse.Namespace, Runs], tuple[dict[str, Any], int, str]]:
     """Add the options of ``probe bisect``; return what runs it."""
-    add = parser.add_argument
-    language = parser.language
-    add("--until", required=True, metavar="CONDITION", help=say("help.until").text(language))
-    by = say("help.default", help=say("help.by"), value="cell")
-    add("--by", choices=("cell", "layer", "call"), default="cell", help=by.text(language))
-    for kind in ("float32", "cpu", "formula"):
-        add(
-            f"--{kind}",
-            action="append_const",
-            dest="kinds",
-            const=kind,
-            help=say("help.kind").text(language),
-        )
+    condition = (
+        Option(
+            "--until",
+            is_required=True,
+            metavar="CONDITION",
+            help=Wording(
+                "finite, 'loss < 3 at 20', or 'close to GOLDEN'",
+                "finite、`loss < 3 at 20` 或 `close to GOLDEN`",
+            ),
+        ),
+        Option(
+            "--by",
+            choices=("cell", "layer", "call"),
+            default="cell",
+            help=Wording("the units of the division", "划分的单位"),
+        ),
+    )
+    as_of_try = Wording(
+        "as of probe try, for all of a set", "与 `probe try` 相同，用于集合的全部成员"
+    )
+    changes = [
+        Option(f"--{kind}", action="append_const", dest="kinds", const=kind, help=as_of_try)
+        for kind in ("float32", "cpu", "formula")
+    ]
+    add_options(parser, [*condition, *changes], parser.language)
 
     def run(given: argparse.Namespace, runs: Runs) -> tuple[dict[str, Any], int, str]:
         if len(given.kinds or ()) != 1:

@@ -12,7 +12,7 @@ from typing import Any
 
 from probe import debugger
 from probe.capture.patches import HookGroup, Patch
-from probe.config.settings import ConfigFile
+from probe.config.config_file import ConfigFile
 from probe.intervention.change import Change
 from probe.launch.launcher import Launcher
 from probe.launch.program import Program

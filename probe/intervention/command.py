@@ -1,4 +1,5 @@
 # Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
+# ruff: noqa: RUF001 - Chinese has its own punctuation
 """The commands ``probe try``, ``probe bisect`` and ``probe drill``: options, then a program as Python is given it."""
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any
 from probe.errors import ProbeError, UsageError
 from probe.findings.sentence import NOTHING, Sentence, said_of, say
 from probe.findings.system import foreign, reason_of
+from probe.findings.wording import Wording
 from probe.intervention import SHORT
 from probe.intervention.bisection import CLOSENESS, add_bisect, agreement, golden_losses
 from probe.intervention.change import KINDS, Change
@@ -22,8 +24,11 @@ from probe.intervention.drill import add_drill
 from probe.intervention.runs import Runs, table
 from probe.launch.command import count_of_options
 from probe.options import OneLineParser, asked_language
-from probe.reading.commands.arguments import add_shared
+from probe.reading.commands.arguments import add_options
+from probe.reading.commands.command import Option
+from probe.reading.commands.shared_options import LANGUAGE
 
+_AS_OF_RUN = Wording("as of probe run", "与 `probe run` 相同")
 #: the answer, the exit status, the text
 Answer = tuple[dict[str, Any], int, str]
 
@@ -76,17 +81,47 @@ def main(words: Sequence[str]) -> int:
 
 def _add_common(parser: OneLineParser, name: str) -> None:
     """Add the options that all these commands have."""
-    add = parser.add_argument
-    language = parser.language
-    kept = say("help.default", help=say("help.kept"), value=f"probe_{name}")
-    add("-o", "--output", default=f"probe_{name}", metavar="FOLDER", help=kept.text(language))
-    add("--steps", type=int, default=0, metavar="N", help=say("help.steps").text(language))
-    add("--ranks", type=int, default=0, metavar="N", help=say("help.ranks").text(language))
-    at = say("help.default", help=say("help.as_of_run"), value="optimizer")
-    add("--step-at", choices=("optimizer", "model"), default="optimizer", help=at.text(language))
-    add("--as-msprobe", action="store_true", help=say("help.as_of_run").text(language))
-    add("--json", metavar="FILE", help=say("help.answer_json").text(language))
-    add_shared(parser, "language", language)
+    common = (
+        Option(
+            "--output",
+            short="-o",
+            default=f"probe_{name}",
+            metavar="FOLDER",
+            help=Wording("where runs are kept, and taken up again", "保存运行并从中继续的目录"),
+        ),
+        Option(
+            "--steps",
+            type=int,
+            default=0,
+            metavar="N",
+            help=Wording(
+                "cut each run after so many steps (default: none is cut)",
+                "每次运行在这么多 step 之后截断（默认：不截断）",
+            ),
+        ),
+        Option(
+            "--ranks",
+            type=int,
+            default=0,
+            metavar="N",
+            help=Wording(
+                "start so many ranks with msrun (default: one process)",
+                "用 msrun 启动这么多 rank（默认：一个进程）",
+            ),
+        ),
+        Option("--step-at", choices=("optimizer", "model"), default="optimizer", help=_AS_OF_RUN),
+        Option("--as-msprobe", action="store_true", help=_AS_OF_RUN),
+        Option(
+            "--json",
+            metavar="FILE",
+            help=Wording(
+                "write the answer as JSON (- for standard output)",
+                "把回答写成 JSON（- 表示标准输出）",
+            ),
+        ),
+        LANGUAGE,
+    )
+    add_options(parser, common, parser.language)
 
 
 def _plain(value: Any) -> Any:
@@ -99,36 +134,65 @@ def _plain(value: Any) -> Any:
 
 
 def _try(parser: OneLineParser) -> Callable[[argparse.Namespace, Runs], Answer]:
-    add = parser.add_argument
-    language = parser.language
-    add(
-        "--float32",
-        action="append",
-        default=[],
-        metavar="CELL",
-        help=say("help.float32").text(language),
+    changes = (
+        Option(
+            "--float32",
+            action="append",
+            metavar="CELL",
+            help=Wording(
+                "a Cell or call that computes in float32", "以 float32 计算的 Cell 或调用"
+            ),
+        ),
+        Option(
+            "--from",
+            action="append",
+            nargs=2,
+            dest="put_in",
+            metavar=("GOLDEN", "CALL"),
+            help=Wording(
+                "a call whose output becomes that of a golden dump with arrays",
+                "输出换成带数组的标杆 dump 中输出的调用",
+            ),
+        ),
+        Option(
+            "--cpu",
+            action="append",
+            metavar="CALL",
+            help=Wording("a call that is computed on the host", "在主机上计算的调用"),
+        ),
+        Option(
+            "--formula",
+            action="append",
+            metavar="CALL",
+            help=Wording("a call that its formula of replay computes", "用重放公式计算的调用"),
+        ),
+        Option(
+            "--skip",
+            action="append",
+            metavar="CELL",
+            help=Wording("a Cell that gives back its input", "直接返回输入的 Cell"),
+        ),
+        Option(
+            "--seed",
+            type=int,
+            metavar="N",
+            help=Wording(
+                "in place of each seed of the program (default: the program's own)",
+                "代替程序中的每个种子（默认：程序自己的种子）",
+            ),
+        ),
+        Option(
+            "--within",
+            type=float,
+            default=CLOSENESS,
+            metavar="PART",
+            help=Wording(
+                "the part of a golden loss by which another one may differ",
+                "与标杆损失相差的允许比例",
+            ),
+        ),
     )
-    add(
-        "--from",
-        nargs=2,
-        action="append",
-        default=[],
-        dest="put_in",
-        metavar=("GOLDEN", "CALL"),
-        help=say("help.from").text(language),
-    )
-    add("--cpu", action="append", default=[], metavar="CALL", help=say("help.cpu").text(language))
-    add(
-        "--formula",
-        action="append",
-        default=[],
-        metavar="CALL",
-        help=say("help.formula").text(language),
-    )
-    add("--skip", action="append", default=[], metavar="CELL", help=say("help.skip").text(language))
-    add("--seed", type=int, metavar="N", help=say("help.seed").text(language))
-    within = say("help.default", help=say("help.within"), value=CLOSENESS)
-    add("--within", type=float, default=CLOSENESS, metavar="PART", help=within.text(language))
+    add_options(parser, changes, parser.language)
 
     def run(given: argparse.Namespace, runs: Runs) -> Answer:
         goldens = {golden for golden, _ in given.put_in}

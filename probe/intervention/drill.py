@@ -12,10 +12,13 @@ from typing import Any, Optional
 from probe.errors import UsageError
 from probe.findings.sentence import ENGLISH, NOTHING, Sentence, say
 from probe.findings.system import foreign
+from probe.findings.wording import Wording
 from probe.intervention.change import Change
 from probe.intervention.faults import SIZES
 from probe.intervention.runs import Run, Runs
 from probe.options import OneLineParser
+from probe.reading.commands.arguments import add_options
+from probe.reading.commands.command import Option
 from probe.reading.compare.answer.comparison import compare
 from probe.reading.dumps.run import open
 from probe.reading.dumps.text import columns, terminal_width
@@ -41,8 +44,14 @@ def add_drill(
     parser: OneLineParser,
 ) -> Callable[[argparse.Namespace, Runs], tuple[dict[str, Any], int, str]]:
     """Add the options of ``probe drill``; return what runs it."""
-    jobs = say("help.default", help=say("help.jobs"), value=2)
-    parser.add_argument("--jobs", type=int, default=2, metavar="N", help=jobs.text(parser.language))
+    jobs = Option(
+        "--jobs",
+        type=int,
+        default=2,
+        metavar="N",
+        help=Wording("how many runs go on at once", "同时进行多少次运行"),
+    )
+    add_options(parser, [jobs], parser.language)
 
     def run(given: argparse.Namespace, runs: Runs) -> tuple[dict[str, Any], int, str]:
         runs.steps = runs.steps or _STEPS

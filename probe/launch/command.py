@@ -1,4 +1,5 @@
 # Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
+# ruff: noqa: RUF001 - Chinese has its own punctuation
 """The command ``probe run``: settings as options, then a program as Python is given it."""
 
 from __future__ import annotations
@@ -11,13 +12,17 @@ from collections.abc import Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
-from probe.config.settings import ConfigFile, Settings, meanings
+from probe.config.config_file import ConfigFile
+from probe.config.settings import Settings, meanings
 from probe.errors import ProbeError
 from probe.findings.sentence import ENGLISH, NOTHING, Sentence, said_of, say
+from probe.findings.wording import Wording
 from probe.launch.program import Program
 from probe.launch.trial import try_settings
 from probe.options import OneLineParser, asked_language
-from probe.reading.commands.arguments import add_shared
+from probe.reading.commands.arguments import add_options
+from probe.reading.commands.command import Option
+from probe.reading.commands.shared_options import LANGUAGE
 
 if TYPE_CHECKING:
     from probe.launch.launcher import Launcher
@@ -157,15 +162,54 @@ def _parser(language: str = ENGLISH) -> OneLineParser:
     parser = OneLineParser(
         prog="probe run", usage=usage, description=long, allow_abbrev=False, language=language
     )
-    add = parser.add_argument
-    add("--config", metavar="FILE", help=say("help.config").text(language))
-    at = say("help.default", help=say("help.step_at"), value="optimizer")
-    add("--step-at", choices=("optimizer", "model"), default="optimizer", help=at.text(language))
-    add("--as-msprobe", action="store_true", help=say("help.as_msprobe").text(language))
-    add("--first-step", type=_step, metavar="N", help=say("help.first_step").text(language))
-    about = say("help.perturb").text(language)
-    add("--perturb", nargs="?", const="parameters", choices=("parameters", "batch"), help=about)
-    add_shared(parser, "language", language)
+    own = (
+        Option(
+            "--config",
+            metavar="FILE",
+            help=Wording("a settings file; the options win over it", "配置文件；选项优先于它"),
+        ),
+        Option(
+            "--step-at",
+            choices=("optimizer", "model"),
+            default="optimizer",
+            help=Wording("model: each call of it is a step", "model：每次调用模型为一个 step"),
+        ),
+        Option(
+            "--as-msprobe",
+            action="store_true",
+            help=Wording(
+                "import probe in place of msprobe, also where that is installed",
+                "以 probe 代替 msprobe 导入，已安装 msprobe 时也是",
+            ),
+        ),
+        Option(
+            "--first-step",
+            type=_step,
+            metavar="N",
+            help=Wording(
+                "the number of the first step, for a resumed run (default: 0)",
+                "第一个 step 的编号，用于续训（默认：0）",
+            ),
+        ),
+        Option(
+            "--perturb",
+            nargs="?",
+            const="parameters",
+            choices=("parameters", "batch"),
+            help=Wording(
+                (
+                    "CHANGES THE TRAINING: moves each parameter (with =batch each input of the model) by "
+                    "one rounding at its first use, for compare --noise"
+                ),
+                (
+                    "会改变训练：每个参数（=batch 时为模型的每个输入）首次使用时移动一个舍入单位，用于 "
+                    "`compare --noise`"
+                ),
+            ),
+        ),
+        LANGUAGE,
+    )
+    add_options(parser, own, language)
     settings = parser.add_argument_group(say("help.settings").text(language))
     texts = meanings(language)
     for row in fields(Settings):

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from probe.capture.patches import HookGroup, Patch, around
-from probe.config.settings import ConfigFile
+from probe.config.config_file import ConfigFile
 from probe.debugger import living_session, open_session
 from probe.findings.sentence import ENGLISH, say
 from probe.launch.awaited_import import AwaitedImport

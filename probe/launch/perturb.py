@@ -15,7 +15,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from probe.config.settings import ConfigFile
+from probe.config.config_file import ConfigFile
 from probe.launch.training_change import TrainingChange
 from probe.measure.tensor_reader import Array, local_tensor, to_numpy
 from probe.pytree import leaves

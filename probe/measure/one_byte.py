@@ -13,14 +13,17 @@ import numpy as np
 from probe.measure.dtype_name import dtype_name
 
 HIFLOAT8 = np.dtype([("hifloat8", np.uint8)])  # the bytes of HiFloat8, which ml_dtypes lacks too
+_E4M3 = np.dtype(ml_dtypes.float8_e4m3fn)
+_E5M2 = np.dtype(ml_dtypes.float8_e5m2)
 #: dtypes that numpy does not compute with: they become float32, exactly
-NARROW = tuple(
-    map(np.dtype, (ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2, HIFLOAT8))
-)
+NARROW = (np.dtype(ml_dtypes.bfloat16), _E4M3, _E5M2, HIFLOAT8)
 #: the dtype in a record -> that of its elements in numpy. A byte of Int4 holds two numbers; MindSpore takes it for int8
-ONE_BYTE = dict(
-    zip(("Float8E4M3FN", "Float8E5M2", "HiFloat8", "Int4"), (*NARROW[1:], np.dtype(np.int8)))
-)
+ONE_BYTE: dict[str, np.dtype[Any]] = {
+    "Float8E4M3FN": _E4M3,
+    "Float8E5M2": _E5M2,
+    "HiFloat8": HIFLOAT8,
+    "Int4": np.dtype(np.int8),
+}
 
 
 def numpy_dtype(name: str) -> np.dtype[Any]:

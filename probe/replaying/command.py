@@ -1,4 +1,5 @@
 # Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
+# ruff: noqa: RUF001 - Chinese has its own punctuation
 """The command ``probe replay``."""
 
 from __future__ import annotations
@@ -11,7 +12,10 @@ from typing import TYPE_CHECKING, Any
 from probe.errors import UsageError
 from probe.findings.sentence import ENGLISH, say
 from probe.findings.system import reason_of
-from probe.reading.commands.arguments import add_commands, names
+from probe.findings.wording import Wording
+from probe.reading.commands.arguments import add_command, names
+from probe.reading.commands.command import Command, Option
+from probe.reading.commands.shared_options import CHOICE, CSV, JOBS, LANGUAGE, NAMES
 from probe.reading.dumps.tables import create
 
 if TYPE_CHECKING:
@@ -21,11 +25,113 @@ _COLUMNS = (
     "step", "rank", "call", "place", "verdict", "off", "here", "roundings", "roundings_here", "element", "golden",
     "note",
 )  # fmt: skip
+_OPTIONS = (
+    Option(
+        "path",
+        metavar="DUMP",
+        help=Wording(
+            "a dump_path, or a step or rank folder in it", "dump_path，或其中 step、rank 的目录"
+        ),
+    ),
+    Option(
+        "call",
+        nargs="?",
+        metavar="CALL",
+        help=Wording(
+            "as Functional.softmax.3.forward or Functional.softmax",
+            "例如 Functional.softmax.3.forward 或 Functional.softmax",
+        ),
+    ),
+    Option("--all", action="store_true", help=Wording("all calls", "所有调用")),
+    *NAMES,
+    Option(
+        "--gradients",
+        nargs="?",
+        const="",
+        metavar="CALL",
+        help=Wording(
+            "compare gradients with central differences, also those of your own bprop",
+            "把梯度与中心差分比较，也包括您自己的 bprop",
+        ),
+    ),
+    Option(
+        "--repeat",
+        type=int,
+        default=0,
+        metavar="N",
+        help=Wording("make each call N times, and compare bytes", "每个调用做 N 次，并比较字节"),
+    ),
+    *CHOICE,
+    Option(
+        "--dtype",
+        default="",
+        metavar="DTYPE",
+        help=Wording(
+            "the dtype of the calls here (default: the recorded ones)",
+            "本机调用的 dtype（默认：记录的 dtype）",
+        ),
+    ),
+    Option(
+        "--device",
+        default="",
+        metavar="DEVICE",
+        help=Wording("the device of the calls here (default: CPU)", "本机调用的设备（默认：CPU）"),
+    ),
+    JOBS,
+    Option(
+        "--limit",
+        type=float,
+        default=60.0,
+        metavar="SECONDS",
+        help=Wording("the longest time of a call", "一个调用的最长时间"),
+    ),
+    Option(
+        "--script",
+        metavar="FILE",
+        help=Wording(
+            "write a program that makes the call again, and its arrays",
+            "写出重做该调用的程序及其数组",
+        ),
+    ),
+    CSV,
+    Option(
+        "--json",
+        nargs="?",
+        const="-",
+        metavar="FILE",
+        help=Wording(
+            "write all verdicts as JSON (default: to standard output)",
+            "把所有结论写成 JSON（默认：写到标准输出）",
+        ),
+    ),
+    LANGUAGE,
+)
 
 
 def add_replay(commands: Any, language: str) -> None:
     """Add ``probe replay``."""
-    add_commands(commands, {"replay": run_replay}, language)
+    replay = Command(
+        "replay",
+        run_replay,
+        help=Wording("is this operator right?", "这个算子对吗？"),
+        description=Wording(
+            (
+                "Make recorded calls again from their recorded inputs, in float64 on CPU, and "
+                "judge their recorded outputs. The dump needs arrays: task tensor. It may come "
+                "from another device."
+            ),
+            (
+                "用记录的输入在 CPU 上以 float64 重做记录的调用，并评判记录的输出。dump "
+                "需要数组：任务 tensor。它可以来自其他设备。"
+            ),
+        ),
+        epilog=Wording(
+            "Exit status: 0 as expected, 1 a call is wrong or worse than expected, 2 wrong use, or nothing to replay.",
+            "退出码：0 符合预期，1 有调用错误或比预期差，2 用法错误，或没有可重放的调用。",
+        ),
+        options=_OPTIONS,
+    )
+    add_command(commands, replay, language)
 
 
 def run_replay(given: argparse.Namespace) -> int:

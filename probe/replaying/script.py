@@ -22,8 +22,16 @@ from probe.replaying.describing import describe
 from probe.replaying.functions import OPERATORS, find
 from probe.replaying.worker import load
 
-#: the modules whose text a script holds, in this order
-_MODULES = ("judging", "described", "calling", "references", "making", "evaluating")
+#: the modules below probe/ whose text a script holds, in this order
+_MODULES = (
+    "measure/dtype_name",
+    "replaying/judging",
+    "replaying/described",
+    "replaying/calling",
+    "replaying/references",
+    "replaying/making",
+    "replaying/evaluating",
+)
 _LICENSE = "# Copyright 2026 the probe developers\n# SPDX-License-Identifier: Apache-2.0\n"
 
 
@@ -74,7 +82,8 @@ def _text(name: str, code: str, description: CallDescription, folder: str, dtype
         if letter.isascii()
     )
     here = Path(__file__).parent
-    body = "".join(_without_head((here / f"{module}.py").read_text("utf-8")) for module in _MODULES)
+    texts = ((here.parent / f"{module}.py").read_text("utf-8") for module in _MODULES)
+    body = "".join(map(_without_head, texts))
     forms = {key: english for key, (english, _) in table().items() if f'"{key}"' in body}
     return (
         (here / "script.template")

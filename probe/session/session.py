@@ -10,7 +10,8 @@ from collections.abc import Callable
 from typing import Any
 
 from probe.capture.support_ops import SupportedApi
-from probe.config.settings import ConfigFile, Settings
+from probe.config.config_file import ConfigFile
+from probe.config.settings import Settings
 from probe.config.validators import is_range
 from probe.errors import ProbeError, SettingsError, UsageError
 from probe.findings.sentence import say

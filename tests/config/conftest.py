@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from probe import SettingsError
-from probe.config import settings as config
+from probe.config import loading
 from tests.support.settings_files import as_bytes
 
 
@@ -16,7 +16,7 @@ def load(tmp_path):
 
     def load(content, name="config.json", **arguments):
         (tmp_path / name).write_bytes(as_bytes(content))
-        return config.load(tmp_path / name, **arguments)
+        return loading.load(tmp_path / name, **arguments)
 
     return load
 

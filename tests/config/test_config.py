@@ -9,8 +9,9 @@ from dataclasses import fields
 
 import pytest
 
-from probe.config import settings as config
-from probe.config.settings import Settings, meanings
+from probe.config import loading
+from probe.config.settings import TASK_ROWS, TOP_ROWS, Settings, meanings
+from probe.config.validators import TASKS
 from probe.errors import SettingsError
 from tests.support.paths import ROOT
 
@@ -38,7 +39,7 @@ def test_msprobes_file_loads_and_one_warning_names_the_keys_without_effect(load,
 
 
 def test_defaults_hold_without_a_file():
-    settings = config.load()
+    settings = loading.load()
     assert (settings.task, settings.level) == ("statistics", "L1")
     assert settings.dump_path == os.path.abspath("./dump_path")
     assert settings.data_mode == {"forward", "backward", "input", "output"}
@@ -139,9 +140,9 @@ def test_broken_yaml_is_refused_with_line_and_column(load):
 
 def test_a_missing_file_and_an_unknown_suffix_are_refused_by_name(tmp_path):
     with pytest.raises(SettingsError, match=r"nothing\.json: cannot be read: No such file"):
-        config.load(tmp_path / "nothing.json")
+        loading.load(tmp_path / "nothing.json")
     with pytest.raises(SettingsError, match=r"\.json, \.yaml or \.yml"):
-        config.load(tmp_path / "config.txt")
+        loading.load(tmp_path / "config.txt")
 
 
 def test_precision_is_accepted_without_a_warning(debug, caplog):
@@ -196,13 +197,9 @@ def test_every_default_passes_its_own_check(load):
         for row in fields(Settings)
         if isinstance(row.default, (str, int, bool))
     }
-    for task in config.TASKS:
+    for task in TASKS:
         content = {
-            key: value
-            for key, value in defaults.items()
-            if key in config.TOP_ROWS and key != "task"
+            key: value for key, value in defaults.items() if key in TOP_ROWS and key != "task"
         }
-        content[task] = {
-            key: value for key, value in defaults.items() if key in config.TASK_ROWS[task]
-        }
+        content[task] = {key: value for key, value in defaults.items() if key in TASK_ROWS[task]}
         assert load({**content, "task": task}) == load({"task": task})

@@ -11,7 +11,7 @@ import pytest
 from mindspore import ops
 
 from probe import SettingsError
-from probe.config.settings import ConfigFile
+from probe.config.config_file import ConfigFile
 from tests.support.settings_files import as_bytes
 
 pytestmark = pytest.mark.medium

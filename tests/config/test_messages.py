@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from probe.config.settings import load
+from probe.config.loading import load
 from tests.support.settings_files import BOTH
 
 

@@ -7,7 +7,7 @@ import pytest
 
 import probe
 from probe import SettingsError, UsageError
-from probe.config.settings import load
+from probe.config.loading import load
 from tests.support.own import none_registered
 
 

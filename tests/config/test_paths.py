@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from probe import PrecisionDebugger, SettingsError
-from probe.config import settings as config
-from probe.config.settings import ConfigFile
+from probe.config import loading
+from probe.config.config_file import ConfigFile
 
 
 @pytest.mark.parametrize("key", ["dump_path", "support_ops"])
@@ -80,8 +80,8 @@ def test_a_current_folder_that_was_removed_is_a_settings_error(monkeypatch, tmp_
     monkeypatch.chdir(gone)
     gone.rmdir()
     with pytest.raises(SettingsError, match="dump_path: the current folder does not exist"):
-        config.load(dump_path="dump")
-    assert config.load(dump_path="/dump").dump_path == "/dump"
+        loading.load(dump_path="dump")
+    assert loading.load(dump_path="/dump").dump_path == "/dump"
 
 
 def test_a_folder_that_takes_no_files_is_told_when_the_debugger_is_made():

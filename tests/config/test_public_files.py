@@ -10,7 +10,7 @@ import json
 import pytest
 
 from probe import SettingsError
-from probe.config.settings import load
+from probe.config.loading import load
 
 #: the template of msprobe's own documents: every task has its section
 TEMPLATE = {

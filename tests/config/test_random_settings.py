@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from probe import SettingsError
-from probe.config.settings import _FOREIGN, TASK_ROWS, TOP_ROWS, Settings, load
+from probe.config.loading import _FOREIGN, load
+from probe.config.settings import TASK_ROWS, TOP_ROWS, Settings
 from probe.config.validators import TASKS
 from tests.support.examples import EXAMPLES, MANY
 

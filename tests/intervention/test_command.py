@@ -9,6 +9,7 @@ import pytest
 
 from tests.support.launched import start
 from tests.support.paths import ROOT
+from tests.support.schemas import all_keys, keys, validate
 
 pytestmark = pytest.mark.slow
 HALF = ("-m", "tests.programs.intervention.half_gpt", "--layers", "1")
@@ -16,6 +17,12 @@ HALF = ("-m", "tests.programs.intervention.half_gpt", "--layers", "1")
 
 def probe(folder, *words):
     return start(folder, "-m", "probe", *words)
+
+
+def hold_to_schema(command, answer):
+    """A real answer has the keys of ``probe --json-schema``, all of them and no others."""
+    validate(command, answer)
+    assert keys(command, answer) == all_keys(command)
 
 
 @pytest.mark.parametrize(
@@ -59,6 +66,7 @@ def test_a_change_is_shown_beside_the_unchanged_run_and_told_in_all_files(tmp_pa
     assert done.returncode == 0, done.stderr
     assert "THE TRAINING WAS CHANGED: blocks.0 in float32" in done.stderr
     answer = json.loads((tmp_path / "answer.json").read_text())
+    hold_to_schema("try", answer)
     assert [str(loss) for loss in answer["unchanged"].values()] == ["nan"] * 3
     assert all(4 < loss < 5 for loss in answer["changed"].values())
     folder = tmp_path / answer["log"]
@@ -99,8 +107,22 @@ def test_bisect_names_the_cell_and_goes_on_with_the_runs_that_are_there(tmp_path
     first, second = (probe(tmp_path, *words) for _ in range(2))
     assert first.returncode == second.returncode == 0, first.stderr
     answer, again = json.loads(first.stdout), json.loads(second.stdout)
+    hold_to_schema("bisect", answer)
+    hold_to_schema("bisect", again)
     assert answer["found"] == again["found"] == ["blocks.0.up"]
     assert all(row["changed"].endswith("(kept)") for row in again["runs"])
+
+
+def test_a_condition_that_holds_already_is_said_and_nothing_is_changed(tmp_path):
+    done = probe(
+        tmp_path, "bisect", "--until", "finite", "--float32", "--steps", "1", "--json", "-", *HALF
+    )
+    assert done.returncode == 1, done.stderr
+    answer = json.loads(done.stdout)
+    hold_to_schema("bisect", answer)
+    assert answer["found"] == []
+    assert answer["said"] == "The unchanged run fulfils the condition already: finite"
+    assert [row["fulfilled"] for row in answer["runs"]] == ["yes"]
 
 
 def test_a_drill_of_an_example_with_a_debugger_of_its_own_names_each_fault(tmp_path):
@@ -109,6 +131,7 @@ def test_a_drill_of_an_example_with_a_debugger_of_its_own_names_each_fault(tmp_p
     )
     assert done.returncode == 0, done.stderr
     answer = json.loads(done.stdout)
+    hold_to_schema("drill", answer)
     assert answer["false"] == answer["missed"] == []
     assert all(row["by"] for row in answer["faults"])
     headers = [

@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 from mindspore import Tensor, nn, ops
 
-from probe.config.settings import ConfigFile, Settings, meanings
+from probe.config.config_file import ConfigFile
+from probe.config.settings import Settings, meanings
 from probe.launch.awaited_import import AwaitedImport
 from probe.launch.command import _parser
 from probe.launch.models import CellRole as Role, ModelFinder as Models, Rounds, reached

@@ -13,7 +13,7 @@ import pytest
 from mindspore import Parameter, Tensor, bfloat16, ops
 
 import probe
-from probe.config.settings import ConfigFile
+from probe.config.config_file import ConfigFile
 from probe.launch.command import _parser, count_of_options
 from probe.launch.perturb import Perturbation, moved
 from tests.support.launched import RUN, own, place, start

@@ -14,8 +14,8 @@ from types import MappingProxyType
 from typing import Any, NamedTuple, Optional
 
 from probe.config import file_reader, validators
+from probe.config.config_file import EditedFile
 from probe.config.messages import errors_about, nearest, printable, refuse
-from probe.config.settings import EditedFile
 from probe.errors import SettingsError
 from probe.series.msprobe_csv import L2_HOOKS
 from probe.series.msprobe_rules import MSPROBE

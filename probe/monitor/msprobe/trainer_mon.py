@@ -10,7 +10,7 @@ import uuid
 import weakref
 from typing import Any
 
-from probe.config.settings import PathLike
+from probe.config.loading import PathLike
 from probe.errors import UsageError, raised_at_caller
 from probe.layers.layer import SeveralModels
 from probe.monitor.alarms import Alerts

@@ -1,88 +1,77 @@
 # Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
-"""The commands and their arguments, as commands.json has them; and arguments that several commands share."""
+"""Adds commands and options to argparse; and reads the arguments that several commands share."""
 
 from __future__ import annotations
 
 import argparse
-import functools
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Iterable
 from typing import Any
 
 from probe.errors import UsageError
-from probe.findings.sentence import LANGUAGES, locale_language, say
-from probe.naming import NARROWER
+from probe.findings.sentence import locale_language, say
+from probe.reading.commands.command import Command, Exclusive, Option, OptionRow
 from probe.reading.dumps.names import Names
 from probe.reading.dumps.text import shorten
 from probe.reading.dumps.work import Workers
 
-#: the help of an older spelling: it works, and --help does not list it
-HIDDEN = "hidden"
 #: the number of rows that are shown unless the user asks for another
 ROWS = 40
-_NONE = ("", "")
 #: defaults that say nothing, or that the help itself describes
-_PLAIN: tuple[Any, ...] = (None, "", 0, -1, "-", [])
+_PLAIN: tuple[Any, ...] = (None, "", 0, -1, "-")
 
 
-@functools.lru_cache(1)
-def _table() -> dict[str, Any]:
-    """Return the table of commands; under "shared" the arguments that several have."""
-    found: dict[str, Any] = json.loads(
-        (Path(__file__).parent / "commands.json").read_text(encoding="utf-8")
+def add_command(commands: Any, command: Command, language: str) -> None:
+    """Add a command, with its help in a language."""
+    parser = commands.add_parser(
+        command.name,
+        help=command.help.text(language),
+        description=command.description.text(language),
+        epilog=command.epilog.text(language) if command.epilog else None,
     )
-    return found
+    add_options(parser, command.options, language)
+    parser.set_defaults(run=command.run, failed=command.failed)
 
 
-def add_commands(
-    commands: Any, runs: Mapping[str, Callable[[argparse.Namespace], int]], language: str
+def add_options(
+    parser: argparse._ActionsContainer, rows: Iterable[OptionRow], language: str
 ) -> None:
-    """Add commands of the table, with their help in a language; each runs the function of its name."""
-    for name, run in runs.items():
-        row = _table()[name]
-        texts = {
-            key: _in(language, row.get(key, _NONE)) for key in ("help", "description", "epilog")
-        }
-        parser = commands.add_parser(name, **texts)
-        _add(parser, row["arguments"], language)
-        parser.set_defaults(run=run, failed=row.get("failed", 1))
-
-
-def add_shared(parser: argparse._ActionsContainer, group: str, language: str) -> None:
-    """Add arguments that several commands share, such as "language"."""
-    _add(parser, _table()["shared"][group], language)
-
-
-def _in(language: str, pair: Sequence[str]) -> str:
-    """Return that of two texts which is in a language."""
-    return pair[LANGUAGES.index(language)]
-
-
-def _add(parser: argparse._ActionsContainer, rows: Iterable[Any], language: str) -> None:
-    words = {"{locale}": language, "{narrower}": NARROWER, "{kept}": argparse.SUPPRESS}
+    """Add options, with their help in a language."""
     for row in rows:
-        if isinstance(row, str):
-            add_shared(parser, row[1:], language)
-            continue
-        if isinstance(row, list):  # of which one at most may be given
-            _add(parser.add_mutually_exclusive_group(), row, language)
-            continue
-        given: dict[str, Any] = {key: words.get(str(value), value) for key, value in row.items()}
-        given["help"] = argparse.SUPPRESS if row["help"] == HIDDEN else _help_of(row, language)
-        if "type" in row:
-            given["type"] = {"int": int, "float": float}[row["type"]]
-        if type(row.get("metavar")) is list:
-            given["metavar"] = tuple(row["metavar"])  # argparse takes no list
-        parser.add_argument(*given.pop("flags").split(), **given)
+        if isinstance(row, Exclusive):
+            add_options(parser.add_mutually_exclusive_group(), row.options, language)
+        else:
+            _add_option(parser, row, language)
 
 
-def _help_of(row: Mapping[str, Any], language: str) -> str:
+def _add_option(parser: argparse._ActionsContainer, option: Option, language: str) -> None:
+    default = language if option.is_language else option.default
+    given: dict[str, Any] = {
+        "action": option.action,
+        "nargs": option.nargs,
+        "type": option.type,
+        "const": option.const,
+        "default": [] if option.action == "append" else default,
+        "dest": option.dest,
+        "choices": option.choices,
+        "metavar": option.metavar,
+        "required": option.is_required or None,  # positional arguments refuse the word
+        "help": _help_of(option, language),
+    }
+    spellings = [option.name] if option.short is None else [option.short, option.name]
+    # argparse refuses some of these names beside some actions, even as None
+    parser.add_argument(
+        *spellings, **{name: value for name, value in given.items() if value is not None}
+    )
+
+
+def _help_of(option: Option, language: str) -> str:
     """Return the help of an option; a default that is a word or a number is said behind it."""
-    told = _in(language, row["help"]).replace("{narrower}", ", ".join(NARROWER))
-    default = row.get("default")
-    is_said = default in _PLAIN or str(default).startswith("{")
-    if is_said:
+    if option.help is None:
+        return argparse.SUPPRESS
+    told = option.help.text(language)
+    default = option.default
+    if default in _PLAIN:
         return told
     shown = f"{default:g}" if type(default) is float else default
     return say("help.default", help=told, value=shown).text(language)

@@ -17,11 +17,10 @@ from probe.errors import ProbeError
 from probe.findings.sentence import ENGLISH, Sentence, said_of, say
 from probe.findings.system import reason_of
 from probe.options import OneLineParser, asked_language, in_place
-from probe.reading.commands.arguments import add_commands, add_shared
-from probe.reading.commands.findings import run_nan, run_ranks, run_trend
+from probe.reading.commands.arguments import add_command, add_options
 from probe.reading.commands.outlet import lasting_stdout
-from probe.reading.commands.show import run_check, run_compare, run_recover, run_report, run_show
-from probe.reading.commands.watch import run_watch
+from probe.reading.commands.shared_options import LANGUAGE
+from probe.reading.commands.table import COMMANDS
 from probe.reading.dumps.tables import why_no_output
 from probe.reading.dumps.text import safe, shorten
 
@@ -29,17 +28,6 @@ from probe.reading.dumps.text import safe, shorten
 _NO_OUTPUT = 2
 _INTERNAL = 70
 _INTERRUPTED = 130
-_RUNS = {
-    "show": run_show,
-    "check": run_check,
-    "compare": run_compare,
-    "report": run_report,
-    "nan": run_nan,
-    "ranks": run_ranks,
-    "trend": run_trend,
-    "watch": run_watch,
-    "recover": run_recover,
-}
 _UTF8: Any = {"encoding": "utf-8", "errors": "backslashreplace"}
 
 
@@ -59,7 +47,8 @@ def run_command(
     commands = parser.add_subparsers(
         dest="command", required=True, metavar="COMMAND", parser_class=made
     )
-    add_commands(commands, _RUNS, language)
+    for command in COMMANDS:
+        add_command(commands, command, language)
     for add in further:
         add(commands, language)
     for stream in (
@@ -83,7 +72,7 @@ def _parser(version: str, language: str) -> OneLineParser:
     parser.add_argument(
         "--json-schema", action=_Schemas, nargs=0, help=say("help.schema").text(language)
     )
-    add_shared(parser, "language", language)
+    add_options(parser, [LANGUAGE], language)
     return parser
 
 

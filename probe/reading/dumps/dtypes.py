@@ -248,7 +248,7 @@ def _lines(
         [*(text.safe(row[key]) for key in ("call", "place", "dtype")), text.number(row["largest"])]
         + [
             "> 0" if row[key] is None and row["verdict"] == key else text.number(row[key])
-            for key in _VERDICTS[:2]
+            for key in (OVERFLOW, UNDERFLOW)
         ]
         for row in wrong[: most or None]
     ]

@@ -16,9 +16,10 @@ from probe.reading.report.content import Content
 from probe.reading.report.part import CALL_COLUMNS, ROW_COLUMNS, ROW_NUMBERS
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
-#: the scripts, in the order in which they are joined
+#: the script that draws curves, and those of the page, in the order in which they are joined
+LIBRARY = "vendor/uPlot.iife.min.js"
 SCRIPTS = (
-    "vendor/uPlot.iife.min.js", "page/language.js", "page/data.js", "page/elements.js", "page/strip.js",
+    "page/language.js", "page/data.js", "page/elements.js", "page/strip.js",
     "page/table.js", "page/lines.js", "page/monitor.js", "page/overview.js", "page/tree.js", "page/calls.js",
     "page/call.js", "page/steps.js", "page/ranks.js", "page/follow.js", "page/main.js",
 )  # fmt: skip
@@ -33,11 +34,10 @@ def read(name: str) -> str:
 
 def script(language: str) -> str:
     """Return the whole script of the page; the language "" leaves it to the browser."""
-    vendor, *own = SCRIPTS
-    joined = "\n".join(read(name) for name in own)
+    joined = "\n".join(read(name) for name in SCRIPTS)
     texts = read("page/texts.json").strip()
     constants = f"const TEXTS = {texts};\nconst LANGUAGE = {json.dumps(language)};\n"
-    whole = f'{read(vendor)}\n(() => {{\n"use strict";\n{constants}{joined}\n}})();\n'
+    whole = f'{read(LIBRARY)}\n(() => {{\n"use strict";\n{constants}{joined}\n}})();\n'
     return whole.replace("</script", "<\\/script")
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from probe import PrecisionDebugger, SettingsError
 from probe.capture.kernel.configuration import KEYS, Platform, configuration
-from probe.config.settings import load
+from probe.config.loading import load
 from tests.support.paths import ROOT
 
 CPU, ASCEND, WHOLE = Platform("CPU", "O0"), Platform("Ascend", "O1"), Platform("Ascend", "O2")

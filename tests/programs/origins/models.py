@@ -10,7 +10,7 @@ import mindspore as ms
 import numpy as np
 from mindspore import Parameter, Tensor, nn, ops
 
-from probe.config.settings import ConfigFile
+from probe.config.config_file import ConfigFile
 from probe.launch.perturb import Perturbation
 from tests.support import nets
 

@@ -50,7 +50,7 @@ def record(job):
 
     ms.set_context(mode=ms.PYNATIVE_MODE)
     ms.set_device(job["device"])
-    from probe.config.settings import ConfigFile
+    from probe.config.config_file import ConfigFile
     from probe.debugger import open_session
     from probe.launch.perturb import Perturbation
     from tests.programs.origins.orders import train

@@ -13,7 +13,7 @@ import re
 import pytest
 
 from probe.__main__ import main
-from probe.config.settings import load
+from probe.config.loading import load
 from probe.errors import SettingsError
 from probe.findings.sentence import CHINESE, said_of, say
 from probe.findings.system import _REASONS, reason_of
