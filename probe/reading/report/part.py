@@ -227,7 +227,7 @@ def cell_parents(*constructs: dict[str, str | None]) -> dict[str, str]:
     """Return Cell -> the Cell around it, "" for the outermost."""
     found: dict[str, str] = {}
     for construct in constructs:
-        cells = {parent for parent in construct.values() if parent}
+        cells = dict.fromkeys(parent for parent in construct.values() if parent)
         own = [name for name in construct if name.startswith(("Cell.", "Module."))]
         for name in (*cells, *own):
             found.setdefault(_label(name), _label(construct.get(name)))

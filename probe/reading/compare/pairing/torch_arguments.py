@@ -93,16 +93,14 @@ def _nested_like(own: Any, other: Any) -> Any:
     PyTorch hands a module's hook a flat list of them, where the module has returned an object with fields.
     """
     given = [value for _, value in leaves(own) if is_tensor(value)]
-    wanted = [place for place, value in leaves(other) if is_tensor(value)]
+    wanted = [value for _, value in leaves(other) if is_tensor(value)]
     is_flat = isinstance(own, list) and not any(map(_is_nested, own))
-    if not is_flat or not given or len(given) != len(wanted):
+    if not is_flat or not given or len(given) < len(wanted):
         return own
-    remaining = iter(given)
-    return _filled(other, remaining)
-
-
-def _has_tensors(part: Any) -> bool:
-    return any(is_tensor(value) for _, value in leaves(part))
+    if len(given) > len(wanted):
+        # a tensor that is returned twice: PyTorch has a gradient for each place, MindSpore their sum
+        return _filled(other, ({**value, "not_combined": True} for value in wanted))
+    return _filled(other, iter(given))
 
 
 def _placed_like(own: Any, other: Any) -> Any:
@@ -111,16 +109,28 @@ def _placed_like(own: Any, other: Any) -> Any:
     PyTorch lists those of the inputs that need one. A gradient that has no partner there is left out: MindSpore tells
     none of an input that the module returns as it is.
     """
-    if not isinstance(own, list) or not isinstance(other, list) or any(map(_is_nested, other)):
+    if not isinstance(own, list) or not isinstance(other, list):
         return own
     given = [_Argument(f"output.{place}", value) for place, value in leaves(own)]
-    placed: list[Any] = []
-    for wanted in other:
-        nearest = _nearest(given, wanted, "") if is_tensor(wanted) else None
-        placed.append(None if nearest is None else nearest.value)
-        if nearest is not None:
+
+    def place(form: Any) -> Any:
+        if is_tensor(form):
+            nearest = _nearest(given, form, "")
+            if nearest is None:
+                return None
             given.remove(nearest)
-    return placed
+            return nearest.value
+        if isinstance(form, list):
+            return [place(item) for item in form]
+        if isinstance(form, dict) and "type" not in form:
+            return {key: place(item) for key, item in form.items()}
+        return None
+
+    return place(other)
+
+
+def _has_tensors(part: Any) -> bool:
+    return any(is_tensor(value) for _, value in leaves(part))
 
 
 def _filled(form: Any, values: Iterator[Any]) -> Any:
