@@ -71,3 +71,37 @@ def test_the_norm_of_one_element_without_axes_is_none_of_a_sign(shape, norm):
     spell_dtypes(made)
     (record,) = made.data[NAME]["input_args"]
     assert (record["Norm"], record["dtype"]) == (norm, "Float32")
+
+
+BACKWARD = ("Module.fc.Linear.backward.0", "Module.fc.Linear.backward.0")
+
+
+def gradients(inputs, outputs):
+    """Return a backward entry: the gradients of the outputs of a module, and of its inputs."""
+    return {"input": inputs, "output": outputs}
+
+
+def test_a_flat_list_of_gradients_gets_the_form_of_the_object_that_was_returned():
+    ours = gradients([{"hidden": named("g"), "mask": None}], [])
+    assert fitted(gradients([named("g~")], []), ours, BACKWARD)["input"] == [
+        {"hidden": named("g~"), "mask": None}
+    ]
+
+
+def test_gradients_of_a_tensor_that_is_returned_twice_are_not_combined():
+    ours = gradients([named("g"), [None]], [])
+    found = fitted(gradients([named("p"), named("q")], []), ours, BACKWARD)["input"]
+    assert found == [{**named("g"), "not_combined": True}, [None]]
+
+
+def test_gradients_of_inputs_come_to_the_places_of_the_inputs_that_have_one():
+    ours = gradients([named("g")], [named("x"), None, [named("e:3")]])
+    found = fitted(
+        gradients([named("g")], [named("x~"), named("e:3"), named("m:2x2")]), ours, BACKWARD
+    )
+    assert found["output"] == [named("x~"), None, [named("e:3")]]
+
+
+def test_a_module_that_returns_its_input_has_no_gradient_of_its_own():
+    ours = gradients([None], [None])
+    assert fitted(gradients([named("g")], [named("g")]), ours, BACKWARD)["input"] == [None]
