@@ -113,3 +113,11 @@ def test_values_of_fewer_digits_agree_after_rounding(wide):
     found = list(WeightCheck({"w": both[0]}, {"w": both[1]}).differences())
     assert [str(item.subject) for item in found] == ["dtype"]
     assert "agree after rounding" in str(found[0])
+
+
+def test_a_nan_in_an_early_piece_stays_the_greatest_difference():
+    y = X.copy()
+    y[0] = np.nan
+    y[-1] += 0.5
+    for cut in ((), (2,)):
+        assert math.isnan(distance(of(X, *cut), of(y, *cut)).largest)
