@@ -274,8 +274,8 @@ def _tell_page(done: Outcome, given: argparse.Namespace) -> None:
 def run_check(given: argparse.Namespace) -> int:
     """Run ``probe check``."""
     from probe.reading.check.check import check
-    from probe.reading.check.weights.check import describe_weights
     from probe.reading.check.weights.kinds import is_checkpoint
+    from probe.reading.check.weights.sources import describe_weights
     from probe.reading.one_run.health.run_check import check_run
 
     if len(given.paths) > 2:

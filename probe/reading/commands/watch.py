@@ -145,7 +145,7 @@ def _rank_dict(rank: RankSeries, alarms: list[Alarm], asked: Names) -> dict[str,
 def _health(path: str) -> list[HealthFinding]:
     """Return what the dumps in the folder show by themselves, without notes."""
     from probe.reading.dumps.run import open
-    from probe.reading.one_run.health.run_check import look_at_run
+    from probe.reading.one_run.health.run_look import look_at_run
     from probe.reading.one_run.health.step import NOTE
 
     try:

@@ -29,6 +29,7 @@ from probe.reading.one_run.nan import in_order
 from probe.reading.one_run.rank_checks import RankChecks, RankFinding, check_digests
 from probe.reading.one_run.trend import TrendFinding
 from probe.reading.report import part as kinds
+from probe.reading.report.columns import Column, Texts, joined
 from probe.reading.report.curves import curves_of
 from probe.reading.report.headline import Headline, OneRun, Readers, headline
 from probe.reading.report.part import (
@@ -36,10 +37,7 @@ from probe.reading.report.part import (
     ROW_COLUMNS,
     ROW_NUMBERS,
     TABLES,
-    Column,
     Part,
-    Texts,
-    joined,
     rank_text,
 )
 from probe.reading.report.row_pairs import RowPairs

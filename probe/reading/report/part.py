@@ -23,11 +23,8 @@ from probe.reading.dumps.values import NUMBERS, is_tensor, plain, real
 from probe.reading.one_run.health.run_look import StepFacts
 from probe.reading.one_run.nan import Found
 from probe.reading.one_run.rank_digest import Digest
-from probe.reading.report.columns import Column, Texts, joined, single
+from probe.reading.report.columns import Column, Texts, single
 from probe.reading.report.step_numbers import StepNumbers
-
-#: the content of a report takes these from here
-__all__ = ["Column", "Part", "PartMaker", "Texts", "joined"]
 
 #: the states of a call, in the order of their weight; the page has the words
 STATES = ("ok", "unknown", "close_to_overflow", "finding", "carried", "only_a", "only_b", "argument", "grown", "nan",

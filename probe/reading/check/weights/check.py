@@ -23,13 +23,10 @@ from probe.reading.check.weights.distance import (
     which_elements,
 )
 from probe.reading.check.weights.order import order
-from probe.reading.check.weights.sources import Weights, describe_weights
+from probe.reading.check.weights.sources import Weights
 from probe.reading.check.weights.states import state_of, states
 from probe.reading.check.weights.weight import Weight
 from probe.reading.dumps import text
-
-#: probe.reading.commands finds describe_weights here
-__all__ = ["WeightCheck", "describe_weights"]
 
 #: a part of the differences has a line of its own
 _LINES = 18

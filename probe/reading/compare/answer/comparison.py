@@ -23,7 +23,8 @@ from probe.reading.compare.answer.unit import compare_unit, noise_unit, part_pat
 from probe.reading.compare.distances.rule import ToleranceRule
 from probe.reading.compare.judging.judged_pairs import JudgedPairs, Options
 from probe.reading.compare.layouts.groups import layout_pairs
-from probe.reading.compare.origins.across_ranks import UnitSummary, link_steps
+from probe.reading.compare.origins.across_steps import link_steps
+from probe.reading.compare.origins.unit_summary import UnitSummary
 from probe.reading.dumps.dump import Dump
 from probe.reading.dumps.folders import DumpFolder
 from probe.reading.dumps.query import folders

@@ -15,7 +15,7 @@ from typing import Any
 from probe.reading.compare.distances.tolerance import of_dtype
 from probe.reading.compare.judging.judged_pairs import JudgedPairs
 from probe.reading.compare.judging.verdicts import HARD, Slot
-from probe.reading.compare.pairing.alignment import NONE
+from probe.reading.compare.pairing.partners import NONE
 from probe.reading.dumps import entry_name
 from probe.reading.dumps.flow import user_frame
 from probe.reading.dumps.tables import create

@@ -21,10 +21,10 @@ from probe.reading.compare.judging.verdicts import (
     other_text,
 )
 from probe.reading.compare.origins import gradient_end, own_parameters, table, updates
-from probe.reading.compare.origins.across_ranks import given
-from probe.reading.compare.origins.finder import Finding
+from probe.reading.compare.origins.across_steps import given
+from probe.reading.compare.origins.finding import Finding
 from probe.reading.compare.origins.origin import CodeLine, Kind, Origin, Site
-from probe.reading.compare.pairing.alignment import NONE
+from probe.reading.compare.pairing.partners import NONE
 from probe.reading.dumps import entry_name, text
 from probe.reading.dumps.entry_name import API, BACKWARD, CELL, GRADIENT
 from probe.reading.dumps.flow import is_constant, user_frame

@@ -10,8 +10,9 @@ from typing import Any
 
 from probe.findings.sentence import ENGLISH, NOTHING, Sentence, say
 from probe.reading.compare.judging.verdicts import Verdict
-from probe.reading.compare.origins.across_ranks import UnitSummary, first_origins, once
+from probe.reading.compare.origins.across_ranks import first_origins, once
 from probe.reading.compare.origins.origin import Kind, Origin
+from probe.reading.compare.origins.unit_summary import UnitSummary
 from probe.reading.dumps import text
 from probe.reading.dumps.entry_name import parse
 

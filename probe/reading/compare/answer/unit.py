@@ -18,16 +18,17 @@ from probe.reading.compare.distances.distance import distance
 from probe.reading.compare.distances.net_noise import NetNoise
 from probe.reading.compare.judging.judged_pairs import JudgedPairs, Options
 from probe.reading.compare.judging.verdicts import FAINT, HARD, Verdict, sharpened
-from probe.reading.compare.origins.across_ranks import (
+from probe.reading.compare.origins.casts import Casts
+from probe.reading.compare.origins.finder import OriginFinder
+from probe.reading.compare.origins.finding import Finding
+from probe.reading.compare.origins.origin import Kind, Origin, is_collective
+from probe.reading.compare.origins.unit_summary import (
     Collective,
     UnitCounts,
     UnitOrigins,
     UnitSummary,
 )
-from probe.reading.compare.origins.casts import Casts
-from probe.reading.compare.origins.finder import Finding, OriginFinder
-from probe.reading.compare.origins.origin import Kind, Origin, is_collective
-from probe.reading.compare.pairing.alignment import EXACT, NONE
+from probe.reading.compare.pairing.partners import EXACT, NONE
 from probe.reading.dumps.document import paused_gc
 from probe.reading.dumps.dump import Dump
 from probe.reading.dumps.entry_name import API, BACKWARD, cell_label

@@ -9,29 +9,11 @@ from typing import Any
 
 from probe.findings.sentence import clauses, say
 from probe.reading.compare.judging.verdicts import is_state
-from probe.reading.compare.origins.across_steps import given, link_steps
 from probe.reading.compare.origins.origin import Kind, Origin, is_collective
 from probe.reading.compare.origins.unit_summary import (
-    Collective,
-    Counts,
-    UnitCounts,
-    UnitOrigins,
     UnitSummary,
 )
 from probe.reading.dumps.entry_name import parse
-
-#: the answers take all of these from here
-__all__ = [
-    "Collective",
-    "Counts",
-    "UnitCounts",
-    "UnitOrigins",
-    "UnitSummary",
-    "first_origins",
-    "given",
-    "link_steps",
-    "once",
-]
 
 _MOST = 100
 _FEW = 3

@@ -20,9 +20,6 @@ from probe.reading.dumps.flow import content_key
 from probe.reading.dumps.updates import NUMBERS
 from probe.reading.dumps.values import is_tensor
 
-#: the answers take Finding from here
-__all__ = ["Finding", "OriginFinder"]
-
 #: an output may differ by this many times the greatest difference of the inputs
 _GROWN = 10.0
 #: the names of changes of the call itself

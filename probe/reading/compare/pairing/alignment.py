@@ -17,7 +17,6 @@ from probe.reading.compare.pairing.partners import (
     EXACT,
     MAPPED,
     MOVED,
-    NONE,
     RENAMED,
     REPLACED,
     STATISTICS,
@@ -29,9 +28,6 @@ from probe.reading.compare.pairing.side import Homes, Side
 from probe.reading.dumps.dump import Dump
 from probe.reading.dumps.entry_name import API, CELL, GRADIENT
 from probe.reading.dumps.values import grouped
-
-#: the answers take EXACT and NONE from here
-__all__ = ["EXACT", "NONE", "Alignment"]
 
 _WAYS = (keys.BY_BOTH, keys.BY_CLASS, keys.BY_PLACE, keys.BY_ATTRIBUTE)
 _LEVELS = (keys.ARGUMENTS, keys.SHAPES, keys.NAME, keys.OUTPUTS)

@@ -18,9 +18,6 @@ from probe.reading.one_run.health.rows import alarms_of, gaps_of, read_rows
 from probe.reading.one_run.health.run_look import look_at_run
 from probe.reading.one_run.health.step import FAULT, NOTE, WEIGHTS, not_known
 
-#: the commands take look_at_run from here
-__all__ = ["RunCheck", "check", "check_run", "look_at_run"]
-
 #: how many findings are shown where nothing is said
 ROWS = 12
 

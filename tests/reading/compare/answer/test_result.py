@@ -10,7 +10,7 @@ from probe.reading.compare.answer.comparison import check_rules, pair_folders
 from probe.reading.compare.answer.export import STATISTICS_COLUMNS, rows
 from probe.reading.compare.answer.summary import ComparisonResult
 from probe.reading.compare.judging.judged_pairs import JudgedPairs, Options
-from probe.reading.compare.origins.across_ranks import UnitCounts, UnitSummary
+from probe.reading.compare.origins.unit_summary import UnitCounts, UnitSummary
 from probe.reading.dumps.run import Run
 from tests.reading.builders import calls, dump, forward, tensor
 

@@ -6,15 +6,14 @@ from __future__ import annotations
 import pytest
 
 from probe.findings.sentence import say
-from probe.reading.compare.origins.across_ranks import (
+from probe.reading.compare.origins.across_ranks import first_origins, once
+from probe.reading.compare.origins.origin import CodeLine, Origin, Site
+from probe.reading.compare.origins.unit_summary import (
     Collective,
     UnitCounts,
     UnitOrigins,
     UnitSummary,
-    first_origins,
-    once,
 )
-from probe.reading.compare.origins.origin import CodeLine, Origin, Site
 
 REDUCE = "Distributed.all_reduce.0.forward"
 
