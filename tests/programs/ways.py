@@ -305,11 +305,13 @@ def _readable(trial: Trial) -> Iterator[str]:
         if not rows or len(rows[0]["loss"].values) < 2:
             yield "kill: fewer than two rows are left"
         return
+    names = {"debug": "debug.json", "structure": "construct.json"}  # the tree alone
+    name = names.get(trial.task, "dump.json")
     for step in range(2):
-        name = "debug.json" if trial.task == "debug" else "dump.json"
         found = [path for path in killed.rglob(name) if f"step{step}" in path.parts]
         with contextlib.suppress(ValueError):
-            if found and json.loads(found[0].read_text(encoding="utf-8"))["data"]:
+            written = json.loads(found[0].read_text(encoding="utf-8")) if found else {}
+            if written.get("data", written if trial.task == "structure" else None):
                 continue
         yield f"kill: step {step} cannot be read"
     shown = trial.call([sys.executable, "-m", "probe", "show", "killed"])
