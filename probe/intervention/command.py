@@ -13,9 +13,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from probe.errors import ProbeError, UsageError
-from probe.findings.sentence import NOTHING, Sentence, said_of, say
-from probe.findings.system import foreign, reason_of
+from probe.errors import UsageError
+from probe.findings.sentence import NOTHING, say
+from probe.findings.system import foreign
 from probe.findings.wording import Wording
 from probe.intervention import SHORT
 from probe.intervention.bisection import CLOSENESS, add_bisect, agreement, golden_losses
@@ -26,6 +26,7 @@ from probe.launch.command import count_of_options
 from probe.options import OneLineParser, asked_language
 from probe.reading.commands.arguments import add_options
 from probe.reading.commands.command import Option
+from probe.reading.commands.main import ended
 from probe.reading.commands.shared_options import LANGUAGE
 
 _AS_OF_RUN = Wording("as of probe run", "与 `probe run` 相同")
@@ -55,28 +56,17 @@ def main(words: Sequence[str]) -> int:
         parser.error(say("option.program"))
     options = {"at_model": given.step_at == "model", "as_msprobe": given.as_msprobe}
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # the process of the run ends too
-    try:
-        answer, status, text = run(
-            given, Runs((path, module, rest), given.output, given.steps, given.ranks, options)
-        )
+    runs = Runs((path, module, rest), given.output, given.steps, given.ranks, options)
+
+    def change() -> int:
+        answer, status, text = run(given, runs)
         as_json = json.dumps(_plain(answer), indent=1)
         print(as_json if given.json == "-" else text)
         if given.json not in (None, "-"):
             Path(given.json).write_text(as_json, encoding="utf-8")
         return status
-    except ProbeError as error:
-        said = said_of(error)
-        print(
-            f"probe: {said.text(language) if isinstance(said, Sentence) else said}", file=sys.stderr
-        )
-    except OSError as error:
-        unwritten = say("error.no_output", reason=reason_of(error))
-        if error.filename:
-            unwritten = say("error.unwritable", path=error.filename, reason=reason_of(error))
-        print(f"probe: {unwritten.text(language)}", file=sys.stderr)
-    except KeyboardInterrupt:
-        return 130
-    return 2
+
+    return ended(change, 2, language)
 
 
 def _add_common(parser: OneLineParser, name: str) -> None:

@@ -11,6 +11,7 @@ import random
 import pytest
 
 from probe.errors import UsageError
+from probe.intervention import command
 from probe.intervention.bisection import Until, agreement, smallest
 from probe.intervention.change import OUTSIDE, Calls, Change
 from probe.intervention.runs import Run, table
@@ -243,3 +244,16 @@ def test_a_change_says_in_both_languages_what_it_is():
     assert change.sentence.text("en") == "a in float32; the output of b from gold; seed 3"
     assert "gold" in change.sentence.text("zh")
     assert not Change().sentence
+
+
+@pytest.mark.parametrize("name", ["try", "bisect", "drill"])
+def test_an_error_of_ours_is_one_line_and_status_70(name, monkeypatch, capsys, tmp_path):
+    def fail(given, runs):
+        raise RuntimeError("planted")
+
+    monkeypatch.setitem(command._COMMANDS, name, lambda parser: fail)
+    assert command.main([name, "-o", str(tmp_path / "runs"), "train.py"]) == 70
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert told.err.startswith("probe: internal error: RuntimeError: planted.")
+    assert "Traceback" not in told.err

@@ -90,10 +90,14 @@ class _Schemas(argparse.Action):
 
 
 def _status(given: argparse.Namespace, language: str) -> int:
-    """Run a command that was parsed; each way to end has one form."""
-    failed = int(getattr(given, "failed", 1))
+    """Run a command that was parsed; return its exit status."""
+    return ended(lambda: given.run(given), int(getattr(given, "failed", 1)), language)
+
+
+def ended(run: Callable[[], int], failed: int, language: str) -> int:
+    """Run a command; return its exit status. Each way to end has one form; ``failed`` is the status of a ProbeError."""
     try:
-        status = int(given.run(given))
+        status = int(run())
         sys.stdout.flush()
         return status
     except ProbeError as error:
