@@ -118,7 +118,7 @@ def golden_losses(path: str) -> dict[int, float]:
     losses = {step: values[0] for step, values in reversed(found) if step is not None and values}
     if not losses:
         raise UsageError(say("bisect.no_loss", path=path))
-    return losses
+    return dict(sorted(losses.items()))
 
 
 def smallest(units: Sequence[str], holds: Callable[[Sequence[str]], bool]) -> list[str] | None:
