@@ -29,9 +29,8 @@ class CellLayer(Layer):
         return found
 
     def parameters(self, module: Any) -> Mapping[str, Any]:
-        """See ``Layer``."""
-        held: Mapping[str, Any] = module._params
-        return held
+        """See ``Layer``. One whose class has not called the base's ``__init__`` has none."""
+        return vars(module).get("_params") or {}
 
     def parameter_name(self, parameter: Any, path: str, key: str) -> str:
         """See ``Layer``. A parameter has a name of its own; a tensor that stands for one has none."""

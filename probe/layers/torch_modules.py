@@ -58,9 +58,8 @@ class TorchLayer(Layer):
         return found
 
     def parameters(self, module: Any) -> Mapping[str, Any]:
-        """See ``Layer``."""
-        held: Mapping[str, Any] = module._parameters
-        return held
+        """See ``Layer``. One whose class has not called the base's ``__init__`` has none."""
+        return vars(module).get("_parameters") or {}
 
     def parameter_name(self, parameter: Any, path: str, key: str) -> str:
         """See ``Layer``. A parameter of torch has its place alone."""

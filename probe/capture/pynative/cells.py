@@ -191,7 +191,7 @@ class CellHooks(HookGroup):
                 raise
             finally:
                 if undo is not None:
-                    undo()
+                    recorder.safely(_FOLLOWING, None, undo, key=key)
             opened = state.leave(depth, self)
             if opened is not None and context.recorder is not None:
                 end(opened, key, output)
