@@ -95,7 +95,7 @@ test-all:  ## all tests; it makes the environment of msprobe (about 3 GB)
 thorough: $(VENV)/ready  ## the tests that `make test` leaves out: the same on more nets, layouts and modes
 	$(RUN) $(PYTEST) -m "(thorough or whole) and not proof" $(NO_PEER)
 
-conformance: $(VENV)/ready $(PEER)/ready  ## compare our dumps with msprobe's of the same trainings
+conformance: $(VENV)/ready $(PEER)/ready $(TORCH)/ready  ## compare our dumps with msprobe's of the same trainings
 	$(RUN) $(PYTEST_SINGLY) tests/conformance
 
 test-oldest: $(OLDEST)/ready  ## all tests on the oldest MindSpore that is supported

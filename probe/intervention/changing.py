@@ -10,17 +10,17 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from probe.capture.method_event import Listener
 from probe.capture.patches import HookGroup, Patch, around
 from probe.capture.pynative.cells import iter_cells
 from probe.capture.pynative.thread_state import ThreadState
-from probe.capture.training.events import KnownOptimizers, updates
+from probe.capture.training.events import KnownOptimizers, update_listeners
 from probe.entry import Kind
 from probe.intervention.change import Change
 from probe.intervention.values import Treatment, treatments
 from probe.launch.training_change import TrainingChange
+from probe.layers.layer import layer_of_optimizer, layers
 from probe.monitor.cell_values import ONLY, CellTask, CellValues
-from probe.naming import CELL, clean
+from probe.naming import clean
 from probe.parameter_names import ParameterNames
 from probe.process.rank import RankResolver
 from probe.pytree import leaves
@@ -103,11 +103,9 @@ class ChangedCalls:
 
     def hooks(self, state: ThreadState) -> HookGroup:
         """Return the hooks of Cells and updates. Each Cell has its name already when it runs."""
-        from mindspore import nn
-
         self._state = state
-        cells = Patch(nn.Cell, "__call__", around(self._cell))
-        return HookGroup([cells, Listener(updates(), self._update)])
+        modules = [Patch(layer.kind, layer.call, around(self._cell)) for layer in layers()]
+        return HookGroup([*modules, *update_listeners(self._update)])
 
     def around(
         self, call: Call, original: Callable[..., Any], inputs: Any, named: Any
@@ -139,7 +137,9 @@ class ChangedCalls:
     ) -> Any:
         result = original(optimizer, *args, **kwargs)
         name, values = self._optimizers.of(optimizer)
-        call = Call(Kind.CELL, clean(f"{CELL}.{name}.{type(optimizer).__name__}"), 0, None)
+        layer = layer_of_optimizer(optimizer) or layers()[0]
+        key = clean(f"{layer.prefix}.{name}.{type(optimizer).__name__}")
+        call = Call(Kind.CELL, key, 0, None)
         for treatment in self.treatments:
             treatment.updated(call, {**values.parameters, **values.states})
         return result

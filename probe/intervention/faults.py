@@ -3,18 +3,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 
-from probe.capture.method_event import Listener
 from probe.capture.patches import HookGroup, Patch, around
-from probe.capture.training.events import updates
+from probe.capture.training.events import update_listener
 from probe.executor import pynative_executor
 from probe.intervention.change import Change
 from probe.intervention.values import write
 from probe.launch.training_change import TrainingChange
+from probe.layers.layer import Layer, layers
 from probe.measure.tensor_reader import to_numpy
 from probe.process.rank import RankResolver
 from probe.pytree import leaves
@@ -39,9 +40,9 @@ class Planted(TrainingChange):
         self._batch: tuple[int, list[Any]] = -1, []  # the step and the values of the last batch
         kind = type(pynative_executor())
         hooks: list[Any] = [Patch(kind, name, around(self._grad)) for name in ("grad", "grad_aux")]
-        self.hooks = HookGroup(
-            [*hooks, Listener(updates(), self._update)]
-        )  # whoever ends the run removes them
+        self._met: list[Layer] = []  # the layers whose updates are seen
+        self.hooks = HookGroup(hooks)  # whoever ends the run removes them
+        self._meet_layers()
         self.hooks.install()  # before those of the monitor, which sees the fault then
 
     def end(self) -> int:
@@ -49,8 +50,16 @@ class Planted(TrainingChange):
         self._step += 1
         return 2 if self._step == self._at else 0
 
+    def _meet_layers(self) -> None:
+        """See the updates of the layers that the program has imported since."""
+        for layer in layers():
+            if layer not in self._met:
+                self._met.append(layer)
+                self.hooks.add(update_listener(layer, self._update))
+
     def parameters(self, parameters: Iterable[Any]) -> None:
         """Take the parameters."""
+        self._meet_layers()
         self._held.update(
             (id(parameter), parameter) for parameter in parameters if parameter.requires_grad
         )
@@ -91,7 +100,7 @@ class Planted(TrainingChange):
         return bool(self._kind == kind and self._step == self._at)
 
     def _by_size(self) -> list[Any]:
-        return sorted(self._held.values(), key=lambda parameter: parameter.size)
+        return sorted(self._held.values(), key=_size)
 
     def _grad(self, original: Callable[..., Any], executor: Any, *args: Any, **kwargs: Any) -> Any:
         result = original(executor, *args, **kwargs)
@@ -104,7 +113,7 @@ class Planted(TrainingChange):
             return result
         is_inner = isinstance(result[-1], tuple)
         gradients = list(result[-1] if is_inner else result)
-        place = max(range(len(weights)), key=lambda one: weights[one].size)
+        place = max(range(len(weights)), key=lambda one: _size(weights[one]))
         array = to_numpy(gradients[place]).copy()
         if self._kind == "gradient":
             array *= array.dtype.type(self._size)
@@ -122,20 +131,31 @@ class Planted(TrainingChange):
         if self._kind == "frozen" and self._step >= self._at:
             frozen = self._by_size() if self._size else self._by_size()[:1]
         elif self._is_due("rate"):
-            groups = getattr(optimizer, "param_groups", None) or [
-                {"lr": getattr(optimizer, "learning_rate", None)}
-            ]
-            rates = [leaf for group in groups for leaf in leaves(group["lr"])]
-            rates = [
-                getattr(rate, "learning_rate", rate) for rate in rates
-            ]  # of a schedule its table
-            for rate in {
-                id(rate): rate for rate in rates if isinstance(rate, self._types[0])
-            }.values():
-                write(rate, to_numpy(rate) * np.float32(self._size))
+            self._raise_rates(optimizer)
             self._kind = "clean"
         before = [(parameter, to_numpy(parameter).copy()) for parameter in frozen]
         result = original(optimizer, *args, **kwargs)
         for parameter, array in before:
             write(parameter, array)
         return result
+
+    def _raise_rates(self, optimizer: Any) -> None:
+        """Multiply the learning rates of an optimizer, from this step on."""
+        groups = getattr(optimizer, "param_groups", None)
+        if groups is None:
+            groups = [{"lr": getattr(optimizer, "learning_rate", None)}]
+        tensors: dict[int, Any] = {}
+        for group in groups:
+            if isinstance(group["lr"], float):
+                group["lr"] *= self._size
+            for leaf in leaves(group["lr"]):
+                rate = getattr(leaf, "learning_rate", leaf)  # of a schedule its table
+                if isinstance(rate, self._types[0]):
+                    tensors[id(rate)] = rate
+        for rate in tensors.values():
+            write(rate, to_numpy(rate) * np.float32(self._size))
+
+
+def _size(tensor: Any) -> int:
+    """Return the number of elements. An adapter of torch makes a method of the attribute."""
+    return math.prod(tensor.shape)

@@ -59,12 +59,13 @@ class Run:
 
     @property
     def why(self) -> str:
-        """The last line of its log."""
+        """The last line of its log; of an error of probe the words alone."""
         with (
             contextlib.suppress(OSError),
             open(os.path.join(self.folder, "log.txt"), errors="replace") as file,
         ):
-            return next((line.strip() for line in reversed(file.readlines()) if line.strip()), "")
+            last = next((line.strip() for line in reversed(file.readlines()) if line.strip()), "")
+            return last.removeprefix(f"{UsageError.__module__}.{UsageError.__qualname__}: ")
         return ""
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import copy
 import functools
 import os
 import shutil
@@ -15,12 +16,13 @@ from typing import Any
 from probe.capture.autograd.leaf_hooks import LeafHooks
 from probe.errors import UsageError
 from probe.executor import OwnOperations, pynative_executor
-from probe.findings.sentence import say
+from probe.findings.sentence import Sentence, say
 from probe.intervention.change import Change
+from probe.layers.layer import completed, layers, modules_of, own_parameters
 from probe.measure.dtype_name import dtype_name
 from probe.measure.storage import written_inputs
 from probe.measure.tensor_reader import to_numpy
-from probe.naming import CELL, clean
+from probe.naming import clean
 from probe.process.isolated import Isolated
 from probe.process.rank import RankResolver
 from probe.pytree import leaves
@@ -87,8 +89,9 @@ class Treatment:
 
         def wide(leaf: Any) -> Any:
             if isinstance(leaf, self.tensor):
-                return ops.cast(leaf, dtype.float32) if dtype_name(leaf.dtype) in HALF else leaf
-            return dtype.float32 if type(leaf) in kinds and str(leaf) in HALF else leaf
+                is_half = dtype_name(leaf.dtype) in HALF
+                return completed(ops.cast(leaf, dtype.float32), leaf) if is_half else leaf
+            return dtype.float32 if type(leaf) in kinds and dtype_name(leaf) in HALF else leaf
 
         with uncast():
             return mapped(wide, value)
@@ -102,11 +105,9 @@ class Treatment:
 
         def narrow(leaf: Any) -> Any:
             wanted = halves.get(next(left, "")) if isinstance(leaf, self.tensor) else None
-            return (
-                leaf
-                if wanted is None or dtype_name(leaf.dtype) != "Float32"
-                else ops.cast(leaf, wanted)
-            )
+            if wanted is None or dtype_name(leaf.dtype) != "Float32":
+                return leaf
+            return completed(ops.cast(leaf, wanted), leaf)
 
         with uncast():
             return mapped(narrow, value)
@@ -156,7 +157,7 @@ class Formula(Treatment):
         from probe.replaying.references import reference_of
 
         reference = reference_of(described(call, [], {}))
-        if reference is None:
+        if reference is None or _is_of_torch(original):
             raise UsageError(say("try.no_formula", name=call.key))
         with uncast():
             args, kwargs = self.widened((tuple(inputs[0]), dict(inputs[1])))
@@ -165,6 +166,14 @@ class Formula(Treatment):
 
 class Host(Treatment):
     """The values of calls are computed by a process on the CPU; their gradients stay those of the device."""
+
+    def run(
+        self, call: Call, original: Callable[..., Any], inputs: Any, *args: Any, **kwargs: Any
+    ) -> Any:
+        """Run a call, whose result gets the values of the host."""
+        if _is_of_torch(original):
+            raise UsageError(say("try.no_cpu", name=call.forward, reason=say("replay.of_torch")))
+        return super().run(call, original, inputs, *args, **kwargs)
 
     def after(self, call: Call, result: Any, inputs: Any) -> Any:
         """Return the result with the values of the host."""
@@ -176,9 +185,8 @@ class Host(Treatment):
         process.send(described(call, args, kwargs, [None for leaf in leaves(result)])._asdict())
         answer = process.receive(_LIMIT)
         if "here" not in answer:
-            raise UsageError(
-                say("try.no_cpu", name=call.forward, reason=str(answer.get("reason", "")))
-            )
+            reason = Sentence.from_dict(answer.get("reason"))
+            raise UsageError(say("try.no_cpu", name=call.forward, reason=reason))
         found = iter([load(leaf) for leaf in answer["here"]["outputs"] if leaf])
         for name in os.listdir(folder):
             os.remove(os.path.join(folder, name))
@@ -239,18 +247,24 @@ class Golden(Treatment):
         tensors = [leaf for leaf in leaves(value) if isinstance(leaf, self.tensor)]
         found = zip(tensors, self._arrays(call.backward).values())
         passed = {id(leaf): _pass(leaf, array) for leaf, array in found if array is not None}
-        for name, below in cell.cells_and_names() if cell is not None else ():
-            path = f"{parse(call.forward).path}{'.' * bool(name)}{name}"
-            for place, array in self._arrays(
-                clean(f"{CELL}.{path}.{type(below).__name__}.parameters_grad.0")
-            ).items():
-                held = below._params.get(place.partition(".")[0])
-                if held is not None and array is not None:
-                    value_of = functools.partial(
-                        lambda gradient, golden: golden, golden=_tensor(array, held.dtype)
-                    )
-                    self._hooks.register([(held, value_of)])
+        if cell is not None:
+            self._watch_parameters(call, cell)
         return mapped(lambda leaf: passed.get(id(leaf), leaf), value)
+
+    def _watch_parameters(self, call: Call, module: Any) -> None:
+        """Let the gradients of the parameters in a module become the golden's."""
+        parts = parse(call.forward)
+        prefix = call.key.partition(".")[0]
+        for name, below in modules_of(module):
+            path = f"{parts.path}.{name}" if name else parts.path
+            entry = clean(f"{prefix}.{path}.{type(below).__name__}.parameters_grad.0")
+            held = own_parameters(below)
+            for place, array in self._arrays(entry).items():
+                parameter = held.get(place.partition(".")[0])
+                if parameter is not None and array is not None:
+                    golden = _tensor(array, parameter.dtype)
+                    value_of = functools.partial(_second, golden=golden)
+                    self._hooks.register([(parameter, value_of)])
 
     def after(self, call: Call, result: Any, inputs: Any) -> Any:
         """Return the golden's outputs."""
@@ -297,6 +311,17 @@ class Golden(Treatment):
         }
 
 
+def _is_of_torch(function: Callable[..., Any]) -> bool:
+    """Return whether a function is of an adapter of torch: operators are known by MindSpore's names alone."""
+    package = str(getattr(function, "__module__", "")).partition(".")[0]
+    return any(package in layer.packages for layer in layers())
+
+
+def _second(gradient: Any, golden: Any) -> Any:
+    """Return the golden gradient in place of the training's."""
+    return golden
+
+
 def treatments(change: Change, known: Mapping[str, Any]) -> list[Treatment]:
     """Return what runs around the calls of a training."""
     kinds = {"float32": Float32, "cpu": Host, "formula": Formula, "skip": Skip}
@@ -316,13 +341,16 @@ def described(call: Call, args: list[Any], kwargs: dict[str, Any], outputs: Any 
 
 
 def mapped(function: Callable[[Any], Any], value: Any) -> Any:
-    """Return a value with each leaf replaced; lists, tuples and dicts stay what they are.
+    """Return a value with each leaf replaced; lists, tuples and dicts stay what they are, also those of a class.
 
     >>> mapped(abs, [(-1,), {"a": -2}])
     [(1,), {'a': 2}]
     """
     if isinstance(value, dict):
-        return {key: mapped(function, item) for key, item in value.items()}
+        made = copy.copy(value)
+        for key, item in value.items():
+            made[key] = mapped(function, item)
+        return made
     if isinstance(value, (list, tuple)):
         items = [mapped(function, item) for item in value]
         return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
@@ -337,11 +365,12 @@ def graft(tensor: Any, values: Any) -> Any:
     if golden.shape != tensor.shape:
         raise UsageError(say("try.other_shape", golden=str(golden.shape), shape=str(tensor.shape)))
     if not tensor.is_floating_point():
-        return golden
+        return completed(golden, tensor)
     kept = ops.where(ops.isfinite(tensor), tensor, ops.zeros_like(tensor))
     for _ in range(2):  # the first sum may be one rounding off
-        kept = kept + ops.stop_gradient(golden - kept)
-    return kept
+        # an adapter of torch puts its own operators in the place of + and -
+        kept = ops.add(kept, ops.stop_gradient(ops.sub(golden, kept)))
+    return completed(kept, tensor)
 
 
 def _pass(tensor: Any, golden: Any) -> Any:
@@ -352,12 +381,14 @@ def _pass(tensor: Any, golden: Any) -> Any:
         """Gives its second input as the gradient of its first."""
 
         def construct(self, x: Any, gradient: Any) -> Any:
-            return x * 1
+            return ops.mul(x, 1)
 
         def bprop(self, x: Any, gradient: Any, out: Any, dout: Any) -> Any:
             return gradient, ops.zeros_like(gradient)
 
-    return Passed()(tensor, _tensor(golden, tensor.dtype)) if tensor.is_floating_point() else tensor
+    if not tensor.is_floating_point():
+        return tensor
+    return completed(Passed()(tensor, _tensor(golden, tensor.dtype)), tensor)
 
 
 def _tensor(array: Any, dtype: Any) -> Any:

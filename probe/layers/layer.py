@@ -34,6 +34,8 @@ class Layer(abc.ABC):
     kind: type  # the class of all modules
     call = "__call__"  # the method that each call of a module passes
     allowed: str  # how its modules are called in an error
+    #: the attributes that it keeps at each of its tensors, such as the device
+    tensor_attributes: Sequence[str] = ()
     #: the methods that run the hooks of the training around a forward, if there are such: before it, and behind it
     hook_methods: tuple[str, str] | None = None
 
@@ -189,6 +191,15 @@ def children_of(module: Any) -> list[Any]:
 def parameters_below(module: Any) -> list[Any]:
     """Return all parameters of a module and of those below it, each once."""
     return [parameter for _, parameter in placed_parameters(module)]
+
+
+def completed(tensor: Any, like: Any) -> Any:
+    """Return a tensor that probe made, with what the layers keep at a tensor of the training."""
+    known = vars(like)
+    for name in (name for layer in layers() for name in layer.tensor_attributes):
+        if name in known:
+            vars(tensor).setdefault(name, known[name])
+    return tensor
 
 
 def layer_of_optimizer(optimizer: Any) -> Layer | None:

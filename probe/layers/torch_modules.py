@@ -30,6 +30,7 @@ class TorchLayer(Layer):
     framework = "mindtorch"
     prefix = MODULE
     allowed = "a torch.nn.Module, or a list or tuple of Modules"
+    tensor_attributes = ("_device",)  # its property ``device`` returns this one
 
     def __init__(self, torch: Any) -> None:
         self.kind = torch.nn.Module

@@ -202,7 +202,7 @@ def test_each_end_says_once_where_the_dump_is_or_why_there_is_none(stop, way, ta
             "nothing was recorded: "  # the process was forked from one that has imported MindSpore
         )
     elif stop == "before" and not goes_on:
-        expected = "nothing was recorded: no optimizer of MindSpore made an update"
+        expected = "nothing was recorded: no optimizer of MindSpore or torch made an update"
     elif task == "nan_check":
         expected = "no NaN/Inf"
     elif task == "monitor":
@@ -405,7 +405,7 @@ def test_a_program_with_a_debugger_of_its_own_is_refused_with_the_line(folder):
 @pytest.mark.parametrize(
     ("options", "program", "reason"),
     [
-        ((), "inference.py", "no optimizer of MindSpore made an update"),
+        ((), "inference.py", "no optimizer of MindSpore or torch made an update"),
         ((), "facts.py", "this process did not import MindSpore"),
         (("--quiet",), "inference.py", ""),
     ],

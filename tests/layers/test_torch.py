@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 
@@ -216,24 +217,94 @@ def test_functions_of_torch_are_not_taken_for_those_of_mindspore(debug):
         assert reasons[name] == "a function of torch: replay knows those of MindSpore"
 
 
+def command(*words, folder):
+    """Run a program in a folder; return what it did."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "LC_ALL": "C.UTF-8"}
+    return subprocess.run(
+        [sys.executable, *map(str, words)],
+        cwd=folder, capture_output=True, text=True, check=False, timeout=600, env=environment,
+    )  # fmt: skip
+
+
 @pytest.mark.slow
 def test_probe_run_records_the_program_as_it_is(tmp_path):
     words = ["-m", "tests.layers.torch_net"]
-    bare = subprocess.run(
-        [sys.executable, *words], cwd=ROOT, capture_output=True, text=True, check=False
-    )
+    bare = command(*words, folder=ROOT)
     options = ["--level", "mix", "--dump-path", str(tmp_path / "dump")]
-    done = subprocess.run(
-        [sys.executable, "-m", "probe", "run", *options, *words],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
+    done = command("-m", "probe", "run", *options, *words, folder=ROOT)
     assert done.returncode == bare.returncode == 0, done.stderr
     assert done.stdout == bare.stdout
     assert "probe: 3 steps in" in done.stderr
     dump = Dump(tmp_path / "dump/step2/rank")
     assert "Module.out.Linear.backward.0" in dump.data
     assert "Module.optimizer.Momentum.forward.0" in dump.data
+
+
+@pytest.fixture(scope="module")
+def golden(tmp_path_factory):
+    """Return the dump of the program, with arrays."""
+    folder = tmp_path_factory.mktemp("golden") / "dump"
+    options = ["--level", "mix", "--task", "tensor", "--dump-path", folder]
+    done = command("-m", "probe", "run", *options, "-m", "tests.layers.torch_net", folder=ROOT)
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def tried(folder, *words):
+    """Return what ``probe try`` says of the program whose block 1 is scaled."""
+    program = ["-m", "tests.layers.torch_net", 3, 1.5]
+    done = command("-m", "probe", "try", *words, "-o", folder / "try", *program, folder=ROOT)
+    return done.returncode, done.stdout + done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name",
+    ["blocks.1", pytest.param("Module.blocks.1.Linear.forward.0", marks=pytest.mark.thorough)],
+)
+def test_golden_outputs_of_the_faulty_module_heal_the_losses(golden, tmp_path, name):
+    status, said = tried(tmp_path, "--from", golden, name)
+    first = next(line for line in said.splitlines() if line.split()[:1] == ["0"])
+    _, unchanged, changed, losses = first.split()
+    assert status == 0, said
+    assert changed == losses != unchanged
+
+
+@pytest.mark.thorough
+def test_an_update_gets_the_parameters_of_the_golden_run(golden, tmp_path):
+    status, said = tried(tmp_path, "--from", golden, "Module.optimizer.Momentum")
+    assert status == 0, said
+    assert "THE TRAINING WAS CHANGED: the output of Module.optimizer.Momentum" in said
+
+
+@pytest.mark.slow
+def test_a_module_is_left_out(tmp_path):
+    status, said = tried(tmp_path, "--skip", "blocks.1")
+    assert status == 0, said
+    assert "THE TRAINING WAS CHANGED: blocks.1 left out" in said
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("option", "words"),
+    [
+        ("--cpu", "--cpu: Functional.linear.0.forward cannot be computed on the host"),
+        pytest.param(
+            "--formula",
+            "--formula: Functional.linear has no formula",
+            marks=pytest.mark.thorough,
+        ),
+    ],
+)
+def test_functions_of_torch_have_no_twin_of_mindspore(tmp_path, option, words):
+    status, said = tried(tmp_path, option, "Functional.linear.0")
+    assert status == 2
+    assert f"probe: the changed run has failed: {words}" in said
+
+
+@pytest.mark.thorough
+def test_a_drill_names_each_fault_of_the_largest_size(tmp_path):
+    words = ["--steps", 12, "-o", tmp_path / "drill", "--json", tmp_path / "answer.json"]
+    done = command("-m", "probe", "drill", *words, "-m", "tests.layers.torch_net", 12, folder=ROOT)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "The clean run has 0 alarms" in done.stdout

@@ -29,6 +29,11 @@ SETTINGS = {
     "monitor": {"level": "L1", "task": "monitor"},
     "structure": {"level": "mix", "task": "structure"},
 }
+#: setting -> the document whose entries are looked at
+DUMPS = {
+    **dict.fromkeys(("L0", "mix", "tensor", "md5"), "dump.json"),
+    "structure": "construct.json",
+}
 _SMALL = {"vocab_size": 64, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4}
 _DECODER = {**_SMALL, "intermediate_size": 64, "num_key_value_heads": 2, "use_cache": False}
 _LENGTH = 12
@@ -261,6 +266,29 @@ class Training:
         return called, gradients
 
 
+def lost_entries(setting, step, called, gradients, functions):
+    """Return the calls of modules and functions, and the gradients, that have no entry in a step."""
+    document = step / DUMPS[setting]
+    if not document.exists():
+        return ["all"]
+    found = json.loads(document.read_text(encoding="utf-8"))
+    entries = found.get("data", found)  # the tree has names alone
+    lost = [one for one in called if one not in entries]
+    if setting != "structure":
+        known = set()
+        for entry, held in entries.items():
+            if "parameters_grad" in entry:
+                path = entry.split(".", 1)[1].rsplit(".", 3)[0]
+                known.update(f"{path}.{parameter}" for parameter in held)
+        lost += sorted(gradients - known)
+    if setting != "L0":
+        seen = collections.Counter(
+            one.rpartition(".")[0].rpartition(".")[0] for one in entries if one.endswith(".forward")
+        )
+        lost += [f"{key} x{count}" for key, count in (functions - seen).items()]
+    return lost
+
+
 def look(name, settings, folder):
     """Train one model in each setting; print a line for each; return whether all is right."""
     from probe import PrecisionDebugger
@@ -278,27 +306,10 @@ def look(name, settings, folder):
         dump = {"dump_path": str(place / "dump"), **SETTINGS[setting]}
         config.write_text(json.dumps(dump), encoding="utf-8")
         is_equal = training.run(PrecisionDebugger(config_path=str(config))) == bare
+        step = place / f"dump/step{STEPS - 1}/rank"
         lost = []
-        document = place / f"dump/step{STEPS - 1}/rank/dump.json"
-        if setting in ("L0", "mix", "tensor", "md5", "structure") and document.exists():
-            entries = json.loads(document.read_text(encoding="utf-8"))["data"]
-            lost = [one for one in called if one not in entries]
-            if setting != "structure":
-                known = set()
-                for entry, held in entries.items():
-                    if "parameters_grad" in entry:
-                        path = entry.split(".", 1)[1].rsplit(".", 3)[0]
-                        known.update(f"{path}.{parameter}" for parameter in held)
-                lost += sorted(gradients - known)
-            if setting != "L0":
-                seen = collections.Counter(
-                    one.rpartition(".")[0].rpartition(".")[0]
-                    for one in entries
-                    if one.endswith(".forward")
-                )
-                lost += [f"{key} x{count}" for key, count in (functions - seen).items()]
-        elif setting in ("L0", "mix", "tensor", "md5", "structure"):
-            lost = ["all"]
+        if setting in DUMPS:
+            lost = lost_entries(setting, step, called, gradients, functions)
         errors = [str(path) for path in place.rglob("dump_error_info.log")]
         row = {
             "model": name, "setting": setting, "equal": is_equal, "repeatable": is_repeatable,

@@ -12,8 +12,8 @@ from probe.reading.compare.frameworks.words import PYTORCH, dtype_word, paramete
 from probe.reading.compare.pairing.alignment import Alignment
 from probe.reading.compare.pairing.normal_dump import NormalDump, move_links
 from probe.reading.dumps.entry_name import API, BACKWARD, CELL, FORWARD, GRADIENT
-from probe.reading.dumps.flow import Flow
-from probe.reading.dumps.values import Record, element_count, is_tensor, leaves
+from probe.reading.dumps.flow import Flow, content_key
+from probe.reading.dumps.values import Record, element_count, is_tensor, leaves, tensors_in
 
 
 class _Argument(NamedTuple):
@@ -57,10 +57,8 @@ def fit(alignment: Alignment, a: NormalDump, b: NormalDump) -> None:
         elif parts.kind == CELL:
             _rename_like(entry.get("parameters"), partner.get("parameters"))
             if parts.direction == BACKWARD:
-                entry["input"] = _nested_like(entry.get("input"), partner.get("input"))
-                entry["output"] = _placed_like(entry.get("output"), partner.get("output"))
-                if not any(map(_has_tensors, partner.values())):
-                    entry.update(partner)  # it has returned its input: no gradient is its own
+                forward = other_flow.parts[other].forward
+                _fit_gradients(entry, partner, _Forward(other_dump.data.get(forward)))
         elif parts.kind == API and parts.direction == FORWARD:
             is_one_call = alignment.is_one_call(place_a, place_b)
             wanted = partner.get("input_args") if is_one_call else []
@@ -87,7 +85,31 @@ def _rename_like(own: Any, other: Any) -> None:
         own.update(renamed)
 
 
-def _nested_like(own: Any, other: Any) -> Any:
+class _Forward:
+    """The tensors that a module of MindSpore was given and has returned."""
+
+    def __init__(self, entry: Any) -> None:
+        given = [*tensors_in(entry, "input_args"), *tensors_in(entry, "input_kwargs")]
+        made = [content_key(record) for record in tensors_in(entry, "output")]
+        known = [key for key in made if key is not None]
+        #: the inputs that it has returned as they are: MindSpore tells no gradient of them
+        self.returned = [record for record in given if content_key(record) in known]
+        self.has_returned_one_twice = len(set(known)) < len(known)
+
+
+def _fit_gradients(entry: dict[str, Any], partner: dict[str, Any], forward: _Forward) -> None:
+    """Put the gradients of a module where the other side has them; one that has no place there is a difference.
+
+    The gradients of an input that the module returned are those of its neighbours, and are compared there.
+    """
+    if forward.returned and not any(map(_has_tensors, partner.values())):
+        entry.update(partner)
+        return
+    entry["input"] = _nested_like(entry.get("input"), partner.get("input"), forward)
+    entry["output"] = _placed_like(entry.get("output"), partner.get("output"), forward.returned)
+
+
+def _nested_like(own: Any, other: Any, forward: _Forward) -> Any:
     """Return the gradients of a module's outputs in the form of the other side.
 
     PyTorch hands a module's hook a flat list of them, where the module has returned an object with fields.
@@ -95,21 +117,22 @@ def _nested_like(own: Any, other: Any) -> Any:
     given = [value for _, value in leaves(own) if is_tensor(value)]
     wanted = [value for _, value in leaves(other) if is_tensor(value)]
     is_flat = isinstance(own, list) and not any(map(_is_nested, own))
-    if not is_flat or not given or len(given) < len(wanted):
+    if not is_flat or not wanted or len(given) < len(wanted):
         return own
-    if len(given) > len(wanted):
-        # a tensor that is returned twice: PyTorch has a gradient for each place, MindSpore their sum
+    if len(given) == len(wanted):
+        return _filled(other, iter(given))
+    if forward.has_returned_one_twice:
+        # PyTorch has a gradient for each place of a tensor that is returned twice, MindSpore their sum
         return _filled(other, ({**value, "not_combined": True} for value in wanted))
-    return _filled(other, iter(given))
+    return _placed_like(own, other, forward.returned)
 
 
-def _placed_like(own: Any, other: Any) -> Any:
-    """Return the gradients of a module's inputs at the places of the other side.
+def _placed_like(own: Any, other: Any, returned: list[Record]) -> Any:
+    """Return the gradients of a module's inputs at the places of the other side; the rest stands behind them.
 
-    PyTorch lists those of the inputs that need one. A gradient that has no partner there is left out: MindSpore tells
-    none of an input that the module returns as it is.
+    PyTorch lists those of the inputs that need one. The gradients of inputs that were returned are left out.
     """
-    if not isinstance(own, list) or not isinstance(other, list):
+    if not isinstance(own, list) or not isinstance(other, list) or not _has_tensors(other):
         return own
     given = [_Argument(f"output.{place}", value) for place, value in leaves(own)]
 
@@ -126,7 +149,10 @@ def _placed_like(own: Any, other: Any) -> Any:
             return {key: place(item) for key, item in form.items()}
         return None
 
-    return place(other)
+    placed = [place(item) for item in other]
+    sizes = {element_count(record.get("shape")) for record in returned}
+    rest = [value for _, value in given if is_tensor(value)]
+    return [*placed, *(value for value in rest if element_count(value.get("shape")) not in sizes)]
 
 
 def _has_tensors(part: Any) -> bool:

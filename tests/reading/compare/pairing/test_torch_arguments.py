@@ -73,7 +73,7 @@ def test_the_norm_of_one_element_without_axes_is_none_of_a_sign(shape, norm):
     assert (record["Norm"], record["dtype"]) == (norm, "Float32")
 
 
-BACKWARD = ("Module.fc.Linear.backward.0", "Module.fc.Linear.backward.0")
+MODULE = "Module.fc.Linear"
 
 
 def gradients(inputs, outputs):
@@ -81,27 +81,59 @@ def gradients(inputs, outputs):
     return {"input": inputs, "output": outputs}
 
 
+def fitted_gradients(theirs, ours, called=None):
+    """Return the backward entry of PyTorch after it was fitted to ours; ``called`` is the forward of both."""
+    called = called or forward([named("in")], [named("out")])
+    dumps = (
+        NormalDump(
+            dump(
+                {MODULE + ".forward.0": called, MODULE + ".backward.0": theirs}, framework="pytorch"
+            )
+        ),
+        NormalDump(dump({MODULE + ".forward.0": called, MODULE + ".backward.0": ours})),
+    )
+    fit(Alignment(*dumps), *dumps)
+    return dumps[0].data[MODULE + ".backward.0"]
+
+
 def test_a_flat_list_of_gradients_gets_the_form_of_the_object_that_was_returned():
     ours = gradients([{"hidden": named("g"), "mask": None}], [])
-    assert fitted(gradients([named("g~")], []), ours, BACKWARD)["input"] == [
-        {"hidden": named("g~"), "mask": None}
-    ]
+    found = fitted_gradients(gradients([named("g~")], []), ours)
+    assert found["input"] == [{"hidden": named("g~"), "mask": None}]
 
 
 def test_gradients_of_a_tensor_that_is_returned_twice_are_not_combined():
     ours = gradients([named("g"), [None]], [])
-    found = fitted(gradients([named("p"), named("q")], []), ours, BACKWARD)["input"]
-    assert found == [{**named("g"), "not_combined": True}, [None]]
+    called = forward([named("in")], [named("out"), [named("out")]])
+    found = fitted_gradients(gradients([named("p"), named("q")], []), ours, called)
+    assert found["input"] == [{**named("g"), "not_combined": True}, [None]]
+
+
+def test_a_gradient_that_one_side_alone_has_stays():
+    ours = gradients([named("g"), None], [])
+    called = forward([named("in")], [named("one"), named("other")])
+    found = fitted_gradients(gradients([named("p:3"), named("g~")], []), ours, called)
+    assert found["input"] == [named("g~"), None, named("p:3")]
 
 
 def test_gradients_of_inputs_come_to_the_places_of_the_inputs_that_have_one():
     ours = gradients([named("g")], [named("x"), None, [named("e:3")]])
-    found = fitted(
-        gradients([named("g")], [named("x~"), named("e:3"), named("m:2x2")]), ours, BACKWARD
-    )
-    assert found["output"] == [named("x~"), None, [named("e:3")]]
+    theirs = gradients([named("g")], [named("x~"), named("e:3"), named("m:2x2")])
+    found = fitted_gradients(theirs, ours)
+    assert found["output"] == [named("x~"), None, [named("e:3")], named("m:2x2")]
 
 
-def test_a_module_that_returns_its_input_has_no_gradient_of_its_own():
-    ours = gradients([None], [None])
-    assert fitted(gradients([named("g")], [named("g")]), ours, BACKWARD)["input"] == [None]
+def test_the_gradient_of_an_input_that_was_returned_is_left_out():
+    ours = gradients([named("g")], [named("x"), None])
+    called = forward([named("in"), named("mask:2x2")], [named("out"), named("mask:2x2")])
+    found = fitted_gradients(gradients([named("g")], [named("x~"), named("m:2x2")]), ours, called)
+    assert found["output"] == [named("x~"), None]
+
+
+@pytest.mark.parametrize("is_returned", [True, False])
+def test_a_module_that_returns_its_input_has_no_gradient_of_its_own(is_returned):
+    called = forward([named("in")], [named("in" if is_returned else "out")])
+    theirs = gradients([named("g")], [named("g")])
+    found = fitted_gradients(theirs, gradients([None], [None]), called)
+    expected = gradients([None], [None]) if is_returned else theirs
+    assert found == expected
