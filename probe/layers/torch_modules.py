@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import importlib
 import sys
+import threading
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -36,6 +38,8 @@ class TorchLayer(Layer):
         self.kind = torch.nn.Module
         self._optimizer: type = torch.optim.Optimizer
         self._package = self.kind.__module__.partition(".")[0]
+        #: (thread, module) -> its calls whose inputs are awaited, the outermost first
+        self._waiting = defaultdict[tuple[int, int], list[object]](list)
 
     @classmethod
     def found(cls) -> Layer | None:
@@ -72,15 +76,29 @@ class TorchLayer(Layer):
         return bool(module._forward_pre_hooks or shared)
 
     def behind_pre_hooks(self, module: Any, begin: Hook) -> Callable[[], None]:
-        """See ``Layer``. The hook is the last one, and runs once."""
+        """See ``Layer``. The hook is the last one, and runs once, in its own call.
 
-        def last(_: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
-            handle.remove()
-            begin(args, kwargs)
+        Another call of the module may meet it: one that a hook of the training makes, or one of another thread.
+        """
+        thread = threading.get_ident()
+        waiting = self._waiting[thread, id(module)]
+        own = object()
+        waiting.append(own)
+
+        def last(_: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any] | None = None) -> None:
+            if threading.get_ident() == thread and waiting[-1] is own:
+                handle.remove()
+                begin(args, kwargs or {})
 
         handle = module.register_forward_pre_hook(last, with_kwargs=True)
-        remove: Callable[[], None] = handle.remove
-        return remove
+
+        def undo() -> None:
+            handle.remove()
+            waiting.remove(own)
+            if not waiting:
+                self._waiting.pop((thread, id(module)), None)
+
+        return undo
 
     def functions(self) -> Mapping[str, Any]:
         """See ``Layer``."""

@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 
 import numpy as np
 import pytest
@@ -164,6 +165,68 @@ def test_a_pre_hook_of_the_training_changes_the_recorded_input(debug):
     assert not training.net.out._forward_pre_hooks
     entry = debug.dump().data["Module.out.Linear.forward.0"]
     assert entry["input_args"][0]["Max"] == 0
+
+
+def test_a_pre_hook_that_calls_its_own_module_gets_the_same_result(debug):
+    training = Trained()
+    module = training.net.out
+    busy = []
+
+    def scale(module, args):
+        if busy:
+            return None
+        busy.append(True)
+        factor = module(args[0]).sum()
+        busy.clear()
+        return (args[0] * factor,)
+
+    handle = module.register_forward_pre_hook(scale)
+    bare = training.net(training.x).numpy()
+    debugger = debug(level="L0")
+    debugger.start(training.net)
+    watched = training.net(training.x).numpy()
+    debugger.stop()
+    debugger.step()
+    handle.remove()
+    assert watched.tobytes() == bare.tobytes()
+    assert not module._forward_pre_hooks
+    outer = debug.dump().data["Module.out.Linear.forward.1"]
+    inner = debug.dump().data["Module.out.Linear.forward.0"]
+    assert outer["input_args"][0]["Norm"] != inner["input_args"][0]["Norm"]
+
+
+def test_calls_of_one_module_in_two_threads_have_their_own_inputs(debug):
+    training = Trained()
+    module = training.net.out
+    meet = threading.Barrier(2)
+
+    def wait(module, args):
+        meet.wait(60)
+
+    handle = module.register_forward_pre_hook(wait)
+    inputs = [training.x * 0, training.x * 0 + 1]
+    errors = []
+
+    def call(x):
+        try:
+            module(x)
+        except BaseException as error:
+            errors.append(error)
+
+    debugger = debug(level="L0")
+    debugger.start(training.net)
+    threads = [threading.Thread(target=call, args=(x,)) for x in inputs]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    debugger.stop()
+    debugger.step()
+    handle.remove()
+    assert not errors
+    assert not module._forward_pre_hooks
+    found = [entry["input_args"][0]["Max"] for entry in debug.dump().data.values()]
+    assert sorted(found) == [0.0, 1.0]
 
 
 def test_an_error_of_a_module_reaches_the_program_and_the_hooks_go(debug):

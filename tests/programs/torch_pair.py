@@ -147,6 +147,7 @@ def main() -> int:
     total = np.zeros(2, int)
     with tempfile.TemporaryDirectory() as made:
         root = arguments.keep or Path(made)
+        root.mkdir(parents=True, exist_ok=True)
         for name in arguments.models.split(","):
             golden = root / f"{name}-pytorch"
             told = run(arguments.pytorch, "pytorch", name, golden)
