@@ -13,7 +13,7 @@ from probe.reading.compare.pairing.alignment import Alignment
 from probe.reading.compare.pairing.normal_dump import NormalDump, move_links
 from probe.reading.dumps.entry_name import API, BACKWARD, CELL, FORWARD, GRADIENT
 from probe.reading.dumps.flow import Flow, content_key
-from probe.reading.dumps.values import Record, element_count, is_tensor, leaves, tensors_in
+from probe.reading.dumps.values import Record, element_count, is_tensor, leaves, real, tensors_in
 
 
 class _Argument(NamedTuple):
@@ -130,7 +130,8 @@ def _nested_like(own: Any, other: Any, forward: _Forward) -> Any:
 def _placed_like(own: Any, other: Any, returned: list[Record]) -> Any:
     """Return the gradients of a module's inputs at the places of the other side; the rest stands behind them.
 
-    PyTorch lists those of the inputs that need one. The gradients of inputs that were returned are left out.
+    PyTorch lists those of the inputs that need one. The gradients of inputs that were returned are left out, and those
+    of inputs that the module does not use.
     """
     if not isinstance(own, list) or not isinstance(other, list) or not _has_tensors(other):
         return own
@@ -151,8 +152,16 @@ def _placed_like(own: Any, other: Any, returned: list[Record]) -> Any:
 
     placed = [place(item) for item in other]
     sizes = {element_count(record.get("shape")) for record in returned}
-    rest = [value for _, value in given if is_tensor(value)]
-    return [*placed, *(value for value in rest if element_count(value.get("shape")) not in sizes)]
+    for _, value in given:
+        is_told = is_tensor(value) and element_count(value.get("shape")) not in sizes
+        if is_told and not _is_zero(value):
+            placed.append(value)
+    return placed
+
+
+def _is_zero(record: Record) -> bool:
+    """Return whether all elements are zero: PyTorch has such a gradient of an input that the module does not use."""
+    return real(record.get("Max")) == real(record.get("Min")) == 0.0
 
 
 def _has_tensors(part: Any) -> bool:

@@ -130,6 +130,14 @@ def test_the_gradient_of_an_input_that_was_returned_is_left_out():
     assert found["output"] == [named("x~"), None]
 
 
+def test_a_gradient_of_zeros_is_that_of_an_input_without_use():
+    zeros = {**named("z:2x2"), "Max": 0.0, "Min": 0.0, "Mean": 0.0, "Norm": 0.0}
+    tiny = {**zeros, "Max": 1e-30}
+    ours = gradients([named("g")], [named("x"), None])
+    found = fitted_gradients(gradients([named("g")], [named("x~"), zeros, tiny]), ours)
+    assert found["output"] == [named("x~"), None, tiny]
+
+
 @pytest.mark.parametrize("is_returned", [True, False])
 def test_a_module_that_returns_its_input_has_no_gradient_of_its_own(is_returned):
     called = forward([named("in")], [named("in" if is_returned else "out")])
