@@ -33,7 +33,7 @@ _WRITES_FIRST = re.compile(
     r"|^Functional\.scatter_(update|add|sub|mul|div|min|max|nd_\w+)$|\.Scatter(?!Nd$)"
 )
 _WRITES_ANY = re.compile(
-    r"batch_norm|\.(Fused|Sparse)*(Apply|Momentum|Adam|SGD|Lamb|Lars)", re.IGNORECASE
+    r"batch_?norm|\.(Fused|Sparse)*(Apply|Momentum|Adam|SGD|Lamb|Lars)", re.IGNORECASE
 )
 
 

@@ -631,3 +631,61 @@ def test_the_memory_of_outputs_without_a_backward_is_free_again(debug):
 def resident():
     """Return the bytes of memory of this process."""
     return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+
+
+class Shared(nn.Cell):
+    """One BatchNorm that is called twice, as a net with two branches does. The first call may be in evaluation."""
+
+    def __init__(self, form, first_trains):
+        super().__init__()
+        self.form = form
+        self.first_trains = first_trains
+        self.norm = nn.BatchNorm2d(2)
+
+    def call(self, x, trains):
+        norm = self.norm
+        norm.set_train(trains)
+        if self.form == "Cell":
+            return norm(x)
+        held = (norm.moving_mean, norm.moving_variance, norm.gamma, norm.beta)
+        return ops.batch_norm(x, *held, trains)
+
+    def construct(self, x):
+        first = self.call(x, self.first_trains)
+        return ops.square(first + self.call(x * 2, True)).sum()
+
+
+@pytest.mark.parametrize("level", ["L0", "L1", "mix"])
+@pytest.mark.parametrize("form", ["Cell", "function"])
+@pytest.mark.parametrize("first_trains", [True, False])
+def test_moving_statistics_count_in_evaluation_alone(debug, level, form, first_trains):
+    net = Shared(form, first_trains)
+    x = Tensor(np.arange(64, dtype=np.float32).reshape(2, 2, 4, 4))
+    debugger = debug(level=level, saved_tensors=True)
+    debugger.start(net)
+    ms.grad(net)(x)
+    debugger.stop()
+    debugger.step()
+    told = findings(debug)
+    assert bool(told) != first_trains
+    if told and level == "L1" and form == "Cell":
+        assert "written by Primitive.bn_train.BatchNorm.0.forward" in str(told)
+
+
+@pytest.mark.parametrize("first_trains", [True, False])
+def test_the_gradient_depends_on_moving_statistics_in_evaluation_alone(first_trains):
+    x = Tensor(np.arange(64, dtype=np.float32).reshape(2, 2, 4, 4))
+
+    def gradient(is_called_again):
+        net = Shared("function", first_trains)
+        call = net.call
+
+        def forward(x):
+            y = ops.square(call(x, first_trains)).sum()
+            if is_called_again:
+                y = y + 0 * call(ops.stop_gradient(x * 100), True).sum()
+            return y
+
+        return ms.grad(forward)(x).asnumpy()
+
+    assert np.array_equal(gradient(False), gradient(True)) == first_trains

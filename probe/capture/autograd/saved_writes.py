@@ -87,18 +87,24 @@ class Writes:
             alive = [write for array, write in reversed(self._arrays) if array() is not None]
         return next((write for write in alive if write.memory[0][0].overlaps(memory)), None)
 
-    def after(self, number: int, memory: Memory) -> tuple[Write | None, int]:
-        """Return the first write after a number into a piece of memory, and how many such MindSpore has counted."""
-        first = None
+    def after(self, number: int, memory: Memory, keeper: str = "") -> tuple[Write | None, int]:
+        """Return the first write after a number into a piece of memory, and how many such MindSpore has counted.
+
+        A write by the call ``keeper``, which keeps the tensor, is returned if there is no other: it only may have
+        written, as each BatchNorm may.
+        """
+        found: list[Write] = []  # the newest first
         count = 0
         with self._lock:
-            for write in itertools.takewhile(
-                lambda write: write.number > number, reversed(self._written)
-            ):
+            for write in reversed(self._written):
+                if write.number <= number:
+                    break
                 counts = [counted for own, counted in write.memory if own.overlaps(memory)]
-                first = write if counts else first
-                count = count + sum(counts)
-        return first, count
+                if counts:
+                    found.append(write)
+                    count += sum(counts)
+        others = [write for write in found if write.name != keeper]
+        return next(reversed(others or found), None), count
 
 
 def user_place() -> str:
@@ -161,7 +167,7 @@ class SavedFindings:
 
     def _cause(self, noted: Noted, memory: Memory) -> Sentence:
         """Return who has written the memory since, as far as it is known."""
-        write = self._writes.after(noted.number, memory)[0]
+        write = self._writes.after(noted.number, memory, noted.place.call)[0]
         key = "guard.written"
         if write is None:
             write = self._writes.sharer(memory)

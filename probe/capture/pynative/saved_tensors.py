@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from probe.capture.autograd.moving_statistics import is_moving_statistic
 from probe.capture.autograd.nodes import LEAF, AutogradNodes
 from probe.capture.autograd.saved_writes import Noted, Place, SavedFindings, Writes
 from probe.capture.patches import HookGroup, Patch, around
@@ -189,6 +190,7 @@ class SavedTensors:
                     if (
                         tensor._nbytes
                         and not is_in_flight
+                        and not is_moving_statistic(tensor)
                         and (taken := self._checksums.take(saved.kept)) is not None
                     ):
                         saved.noted = Noted(
