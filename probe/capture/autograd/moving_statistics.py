@@ -18,7 +18,7 @@ _NAMES = ("running_mean", "running_var")
 
 def is_moving_statistic(tensor: Any) -> bool:
     """Return whether a tensor that is kept now is a moving statistic of a BatchNorm that trains."""
-    if not tensor._is_leaf or tensor._requires_grad or len(tensor._shape) != 1:
+    if not tensor._is_leaf or len(tensor._shape) != 1:
         return False
     address = tensor._data_ptr()
     frame: FrameType | None = sys._getframe(1)
