@@ -55,6 +55,15 @@ _RESERVED = {
 }
 _CALL = re.compile(r"^(?!(?:Cell|Module)\.)[^.]+(\.[^.]+)+\.\d+\.(forward|backward)$")
 _CELL = re.compile(r"^(?:Cell|Module)\..+\.(forward|backward)\.\d+$")
+ALL = 1_000_000  # more tensors than a call has
+#: calls that write their first tensor, and those that write any of them
+_WRITES_FIRST = re.compile(
+    r"(?<!_)_$|__i(add|sub|mul|truediv|floordiv|mod|pow|matmul|and|or|xor|lshift|rshift)__$|__setitem__|[Aa]ssign|[Ii]nplace"
+    r"|^Functional\.scatter_(update|add|sub|mul|div|min|max|nd_\w+)$|\.Scatter(?!Nd$)"
+)
+_WRITES_ANY = re.compile(
+    r"batch_?norm|\.(Fused|Sparse)*(Apply|Momentum|Adam|SGD|Lamb|Lars)", re.IGNORECASE
+)
 NARROWER = (
     "float16",
     "bfloat16",
@@ -164,6 +173,16 @@ def may_modify_inputs(key: str) -> bool:
     (True, False, True)
     """
     return not key.startswith(_APIS) or _IN_PLACE.search(key) is not None
+
+
+@functools.lru_cache(4096)
+def written_inputs(key: str) -> int:
+    """Return how many of its first tensors a call may write: none, one or all.
+
+    >>> [written_inputs(f"Tensor.{name}") for name in ("add_", "__iadd__", "__add__", "__invert__", "scatter_add")]
+    [1, 1, 0, 0, 0]
+    """
+    return 1 if _WRITES_FIRST.search(key) else ALL if _WRITES_ANY.search(key) else 0
 
 
 def reserved_outputs(key: str) -> range | None:

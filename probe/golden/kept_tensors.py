@@ -12,8 +12,9 @@ import numpy as np
 
 from probe.entry import Entry, Kind
 from probe.measure.measurer import ITEM, ArraySink, Measurer, Role, ScalarRecord, TensorRecord
-from probe.measure.storage import memory_of, written_inputs
+from probe.measure.storage import memory_of
 from probe.measure.tensor_reader import Array, to_storable
+from probe.naming import written_inputs
 from probe.pytree import leaves, tree_map
 
 #: the parts of an entry that hold tensors -> how their places begin

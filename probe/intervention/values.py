@@ -20,9 +20,8 @@ from probe.findings.sentence import Sentence, say
 from probe.intervention.change import Change
 from probe.layers.layer import completed, layers, modules_of, own_parameters
 from probe.measure.dtype_name import dtype_name
-from probe.measure.storage import written_inputs
 from probe.measure.tensor_reader import to_numpy
-from probe.naming import clean
+from probe.naming import clean, written_inputs
 from probe.process.isolated import Isolated
 from probe.process.rank import RankResolver
 from probe.pytree import leaves

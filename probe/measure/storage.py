@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import functools
-import re
 import weakref
 import zlib
 from collections import deque
@@ -19,22 +17,13 @@ from probe.measure.describe import Measure
 from probe.measure.measurer import ITEM, ArraySink, Role
 from probe.measure.reductions import Reductions
 from probe.measure.tensor_reader import TensorReader, local_tensor
-from probe.naming import MODULES
+from probe.naming import MODULES, written_inputs
 
 _ROW = 512  # words of a row
 #: tensors that are looked at when an output is made, and calls that run one inside of the other
 _MOST_ALIVE = 2048
 _MOST_CALLS = 64
 _OUTPUT = ".forward.output"
-ALL = 1_000_000  # more tensors than a call has
-#: calls that write their first tensor, and those that write any of them
-_WRITES_FIRST = re.compile(
-    r"(?<!_)_$|__i(add|sub|mul|truediv|floordiv|mod|pow|matmul|and|or|xor|lshift|rshift)__$|__setitem__|[Aa]ssign|[Ii]nplace"
-    r"|^Functional\.scatter_(update|add|sub|mul|div|min|max|nd_\w+)$|\.Scatter(?!Nd$)"
-)
-_WRITES_ANY = re.compile(
-    r"batch_?norm|\.(Fused|Sparse)*(Apply|Momentum|Adam|SGD|Lamb|Lars)", re.IGNORECASE
-)
 
 
 def checksum(data: Any) -> int:
@@ -127,16 +116,6 @@ def memory_of(tensor: Any) -> Memory:
     begin = tensor._data_ptr()
     last = sum((length - 1) * abs(stride) for length, stride in zip(tensor._shape, tensor.stride()))
     return Memory(begin, begin + (last + 1) * size)
-
-
-@functools.lru_cache(4096)
-def written_inputs(key: str) -> int:
-    """Return how many of its first tensors a call may write: none, one or all.
-
-    >>> [written_inputs(f"Tensor.{name}") for name in ("add_", "__iadd__", "__add__", "__invert__", "scatter_add")]
-    [1, 1, 0, 0, 0]
-    """
-    return 1 if _WRITES_FIRST.search(key) else ALL if _WRITES_ANY.search(key) else 0
 
 
 class _Alive(NamedTuple):

@@ -38,7 +38,8 @@ def _statistics(known: Mapping[str, Any]) -> Iterable[Any]:
         return [known[name] for name in _NAMES if hasattr(known.get(name), "_data_ptr")]
     primitive = known.get("self")
     arguments = known.get("args")
-    is_norm = getattr(primitive, "name", "") == "BatchNorm" and isinstance(arguments, tuple)
-    if not is_norm or getattr(primitive, "is_training", False) is not True:
+    if getattr(primitive, "name", "") != "BatchNorm" or not isinstance(arguments, tuple):
+        return ()
+    if getattr(primitive, "is_training", False) is not True:
         return ()
     return [one for one in arguments[3:5] if hasattr(one, "_data_ptr")]

@@ -16,7 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from probe.findings.sentence import NOTHING, Sentence, say
-from probe.measure.storage import ALL, Checksums, Memory, memory_of, written_inputs
+from probe.measure.storage import Checksums, Memory, memory_of
+from probe.naming import ALL, written_inputs
 from probe.pytree import leaves
 from probe.recording.step_recorder import StepRecorder
 

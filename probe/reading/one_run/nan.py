@@ -16,7 +16,8 @@ import numpy as np
 from probe.errors import UsageError
 from probe.findings.sentence import NOTHING, Sentence, clauses, say
 from probe.reading.compare.judging.judge import is_unwritten
-from probe.reading.compare.origins.origin import CodeLine, Origin, Site, is_collective
+from probe.reading.compare.origins.origin import CodeLine, Origin, Site
+from probe.reading.dumps.call_kinds import is_collective
 from probe.reading.dumps.dump import Call, Dump, Tensor, look_into_dump
 from probe.reading.dumps.entry_name import API, BACKWARD, GRADIENT, EntryName, cell_label
 from probe.reading.dumps.flow import Flow, user_frame

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from probe.findings.sentence import NOTHING, Sentence
 from probe.reading.check.snapshot import RunSnapshot, Snapshots
-from probe.reading.compare.origins.origin import is_collective
+from probe.reading.dumps.call_kinds import is_collective
 from probe.reading.dumps.dump import Dump, look_into_dump
 from probe.reading.dumps.entry_name import BACKWARD, CELL, GRADIENT, EntryName, parse
 from probe.reading.dumps.flow import content_key, is_constant

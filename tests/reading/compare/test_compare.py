@@ -112,8 +112,10 @@ def test_an_argument_is_an_origin_only_where_it_matters(pair):
     b["Functional.f2.0.forward"]["input_args"][1] = value(77)
     assert probe.compare(*pair(a, b)).ok
     c = copy.deepcopy(b)
-    c["Functional.f2.0.forward"]["output"] = [tensor(norm=99.0)]
-    c["Functional.f3.0.forward"]["input_args"][0] = tensor(norm=99.0)
+    for i in range(2, 6):  # all behind it differs
+        c[f"Functional.f{i}.0.forward"]["output"] = [tensor(norm=99.0 + i)]
+    for i in range(3, 6):
+        c[f"Functional.f{i}.0.forward"]["input_args"][0] = tensor(norm=98.0 + i)
     first = probe.compare(*pair(a, c)).first
     assert (first.kind, first.sentence) == (
         "argument",

@@ -337,9 +337,10 @@ def _named(comparison: ComparisonResult) -> set[str]:
 
 
 def harmless(comparison: ComparisonResult) -> list[Origin]:
-    """Return the changes that change no value, without those of calls that an origin names."""
+    """Return the changes that are proved to change no value, without those of calls that an origin names."""
     named = _named(comparison)
-    return [origin for origin in like_once(comparison.soft) if origin.name not in named]
+    proven = [origin for origin in comparison.soft if origin.is_harmless]
+    return [origin for origin in like_once(proven) if origin.name not in named]
 
 
 def like_once(origins: Sequence[Origin]) -> list[Origin]:
@@ -405,8 +406,8 @@ def _cells(comparison: ComparisonResult, language: str) -> list[Sentence | str]:
 def _harmless(comparison: ComparisonResult, language: str) -> list[Sentence]:
     soft = like_once(comparison.soft)
     more = len(soft) - _NOTES
-    lines = [
-        say("compare.harmless", finding=text.shorten(origin.said.text(language), 200))
-        for origin in soft[:_NOTES]
-    ]
-    return [*lines, say("compare.harmless_more", count=more)] if more > 0 else lines
+    lines = []
+    for origin in soft[:_NOTES]:
+        key = "compare.harmless" if origin.is_harmless else "compare.changed_too"
+        lines.append(say(key, finding=text.shorten(origin.said.text(language), 200)))
+    return [*lines, say("compare.changed_more", count=more)] if more > 0 else lines

@@ -5,14 +5,17 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
 
 from probe.errors import UsageError
-from probe.findings.sentence import Sentence, say
+from probe.findings.sentence import NOTHING, Sentence, say
 from probe.findings.system import reason_of
 from probe.reading.compare.answer.sentences import Describer
 from probe.reading.compare.dataflow.carried import Carried
 from probe.reading.compare.dataflow.graph import Graph
+from probe.reading.compare.dataflow.reformulation import Form, Reformulations, names_of
 from probe.reading.compare.dataflow.rejoined import Rejoined
 from probe.reading.compare.distances.distance import distance
 from probe.reading.compare.distances.net_noise import NetNoise
@@ -21,7 +24,8 @@ from probe.reading.compare.judging.verdicts import FAINT, HARD, Verdict, sharpen
 from probe.reading.compare.origins.casts import Casts
 from probe.reading.compare.origins.finder import OriginFinder
 from probe.reading.compare.origins.finding import Finding
-from probe.reading.compare.origins.origin import Kind, Origin, is_collective
+from probe.reading.compare.origins.harmless import is_harmless
+from probe.reading.compare.origins.origin import Kind, Origin
 from probe.reading.compare.origins.unit_summary import (
     Collective,
     UnitCounts,
@@ -29,6 +33,7 @@ from probe.reading.compare.origins.unit_summary import (
     UnitSummary,
 )
 from probe.reading.compare.pairing.partners import EXACT, NONE
+from probe.reading.dumps.call_kinds import is_collective
 from probe.reading.dumps.document import paused_gc
 from probe.reading.dumps.dump import Dump
 from probe.reading.dumps.entry_name import API, BACKWARD, cell_label
@@ -88,11 +93,12 @@ def _compare(
         summary.notes += filter(None, (comparing.levels, comparing.divides))
         kernels = Carried(comparing).judge() if comparing.tolerances.net else []
         comparing.separate(Rejoined(comparing).find() if comparing.tolerances.net else [])
+        forms = _settle_forms(comparing) if isinstance(b.folder.source, DumpSource) else []
         summary.notes += [
             say("compare.kernels", kind=kind, calls=n, rel_l2=size) for kind, n, size in kernels
         ]
         summary.counts = _count(comparing)._replace(kernels=tuple(kind for kind, *_ in kernels))
-        summary.origins = _find_origins(summary.counts, comparing)
+        summary.origins = _find_origins(summary.counts, comparing, forms)
         if not isinstance(b.folder.source, DumpSource):
             from probe.reading.compare.layouts.blame import name_ranks
 
@@ -182,7 +188,71 @@ def _count(comparing: JudgedPairs) -> UnitCounts:
     )
 
 
-def _find_origins(counts: UnitCounts, judged: JudgedPairs) -> UnitOrigins:
+def _settle_forms(judged: JudgedPairs) -> list[Form]:
+    """Find the regions that compute one thing in another form; their pairs are taken apart, or made anew."""
+    off = (slot.verdict in HARD for slots in judged.slots for slot in slots)
+    if judged.alignment.vocabulary.is_foreign or not any(off):
+        return []
+    forms = Reformulations(judged).find()
+    if forms:
+        places_a, places_b = (
+            frozenset().union(*(form.places[side] for form in forms)) for side in (0, 1)
+        )
+        judged.pair_anew(places_a, places_b)
+    return forms
+
+
+def _form_origins(graph: Graph, describer: Describer, forms: Sequence[Form]) -> Iterator[Origin]:
+    """Yield the regions with another form, as changes that are told; calls in another order are one change."""
+    ordered: list[Form] = []
+    for form in forms:
+        names_a, names_b = (_alone_calls(graph, form, side) for side in (0, 1))
+        if names_a or names_b:
+            left, right = (_few(names) for names in (names_a, names_b))
+            said = say("compare.other_form", left=left, right=right, **_agreement([form]))
+            yield _form_origin(graph, describer, (names_b or names_a)[0], said)
+        else:
+            ordered.append(form)
+    names = [name for form in ordered for name in names_of(graph, 1, form.places[1])]
+    if names:
+        said = say("compare.other_order", names=_few(names), **_agreement(ordered))
+        yield _form_origin(graph, describer, names[0], said)
+
+
+def _alone_calls(graph: Graph, form: Form, side: int) -> list[str]:
+    """Return the calls of a region that have no partner."""
+    alone = [place for place in form.places[side] if graph.is_alone(graph.at[side][place])]
+    return names_of(graph, side, alone)
+
+
+def _agreement(forms: Sequence[Form]) -> dict[str, Any]:
+    """Return how many values leave regions, and how well they agree."""
+    worst = max(form.rel_l2 for form in forms)
+    return {"count": sum(form.leaving for form in forms), "size": f"{worst:.1e}"}
+
+
+def _form_origin(graph: Graph, describer: Describer, name: str, said: Sentence) -> Origin:
+    flow_a, flow_b = graph.alignment.flows
+    flow = flow_b if name in flow_b.position else flow_a
+    node = graph.node_of(flow, flow.position[name])
+    return replace(describer.origin(Finding(Kind.FORM, node)), said=said, is_harmless=True)
+
+
+def _soft_origin(graph: Graph, describer: Describer, finding: Finding) -> Origin:
+    """Return a change as it is told, and whether it is proved to be harmless."""
+    source = finding.node if finding.source == NONE else finding.source
+    proven = is_harmless(graph, finding.node) and is_harmless(graph, source)
+    return replace(describer.origin(finding), is_harmless=proven)
+
+
+def _few(names: list[str]) -> Sentence:
+    if not names:
+        return say("compare.none")
+    more = say("compare.cut") if len(names) > _FEW else NOTHING
+    return say("compare.names", names=say("clauses", parts=names[:_FEW]), more=more)
+
+
+def _find_origins(counts: UnitCounts, judged: JudgedPairs, forms: Sequence[Form]) -> UnitOrigins:
     changed = set(counts.pairs) - {EXACT} or counts.verdicts.keys() & {Verdict.ARGUMENT, *FAINT}
     if not counts.differs and (judged.divides or not changed):
         return UnitOrigins(updates=bool(judged.updates), settled=_is_settled(judged))
@@ -196,8 +266,11 @@ def _find_origins(counts: UnitCounts, judged: JudgedPairs) -> UnitOrigins:
     may_agree_in_bits = not (judged.alignment.vocabulary.is_foreign or judged.tolerances.has_noise)
     if grew and may_agree_in_bits and counts.differs and not FAINT.isdisjoint(counts.verdicts):
         exact = _exact_origins(judged)
-    blamed = {finding.node for finding in findings}
-    rest = [finding for finding in finder.soft() if finding.node not in blamed]
+    formed = {
+        graph.at[side][place] for form in forms for side in (0, 1) for place in form.places[side]
+    }
+    told = formed.union(finding.node for finding in findings)
+    rest = [finding for finding in finder.soft() if finding.node not in told]
     first = _origins(describer, findings)
     explains = len(exact) <= _FEW and all(
         origin.kind in _ROOTS and not origin.more for origin in exact
@@ -205,7 +278,7 @@ def _find_origins(counts: UnitCounts, judged: JudgedPairs) -> UnitOrigins:
     if exact and grew and (explains or not first):
         first = exact
     elif may_agree_in_bits and (proven := finder.exact()):
-        more = [describer.origin(finding) for finding in proven if finding.node not in blamed]
+        more = [describer.origin(finding) for finding in proven if finding.node not in told]
         first = tuple(sorted([*first, *more[:_MOST_ORIGINS]], key=lambda origin: origin.site.order))
     if not first and counts.differs:
         first = tuple(describer.origin(finding) for finding in finder.first_of_all())
@@ -216,7 +289,10 @@ def _find_origins(counts: UnitCounts, judged: JudgedPairs) -> UnitOrigins:
         first=first,
         later=tuple(describer.origin(finding) for finding in casts.beyond(finder.later())),
         casts=carriers,
-        soft=tuple(describer.origin(finding) for finding in rest[:_MOST_ORIGINS]),
+        soft=(
+            *_form_origins(graph, describer, forms),
+            *(_soft_origin(graph, describer, finding) for finding in rest[:_MOST_ORIGINS]),
+        ),
         collectives=tuple(_collectives(graph, findings)),
         exact=exact,
         parameters=_parameters(judged) if first else (0, 0),

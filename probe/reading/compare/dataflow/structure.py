@@ -173,6 +173,15 @@ class StructuralDifferences:
         return [(of_a[link.place], link) for link in links_b if link.place in of_a]
 
 
+def moves_elements(key: str) -> bool:
+    """Return whether the output of a call may have the elements of an input in other places.
+
+    >>> moves_elements("Tensor.tile"), moves_elements("Functional.relu")
+    (True, False)
+    """
+    return _MOVES.search(key) is not None
+
+
 def _short_dtype(dtype: object) -> str:
     """Return a dtype without the module before it, as in torch.float32."""
     return str(dtype).rpartition(".")[2]

@@ -10,14 +10,17 @@ from probe.reading.compare.distances.distance import Distance
 from probe.reading.compare.distances.tolerances import Tolerances
 from probe.reading.compare.judging.arrays import Arrays
 from probe.reading.compare.judging.divided_batches import forgive_divided_batches
-from probe.reading.compare.judging.floors import Floors, floors
+from probe.reading.compare.judging.floors import floors
 from probe.reading.compare.judging.judge import NO_FLOOR, Judge
 from probe.reading.compare.judging.substitutes import Substitutes, before_updates
 from probe.reading.compare.judging.updates import judge_numbers
-from probe.reading.compare.judging.verdicts import Slot
+from probe.reading.compare.judging.verdicts import HARD, Slot
+from probe.reading.compare.pairing.call_content import equal_calls
 from probe.reading.compare.pairing.normal_form import normalised
-from probe.reading.compare.pairing.partners import Pair
+from probe.reading.compare.pairing.partners import MOVED, Pair
 from probe.reading.dumps.dump import Dump
+from probe.reading.dumps.entry_name import API, FORWARD
+from probe.reading.dumps.flow import Flow
 
 
 class Options(NamedTuple):
@@ -57,8 +60,8 @@ class JudgedPairs:
             self.arrays = Arrays(a.path, b.path, options.arrays, options.distance)
         self._judge = self._new_judge(a, b, normal.is_foreign)
         dumps = (self.a, self.b)
-        least = floors(dumps, self.alignment.flows)
-        self.slots = [self._judged(pair, least) for pair in self.pairs]
+        self._floors = floors(dumps, self.alignment.flows)
+        self.slots = [self._judged(pair) for pair in self.pairs]
         no_partners = before_updates(self.alignment, self.updates, self.pairs, self.slots)
         no_partners += Substitutes(self.alignment, self.pairs, self.slots).find()
         self.separate(no_partners)
@@ -73,7 +76,7 @@ class JudgedPairs:
         turned = self.arrays.turned if is_foreign else None
         return Judge(self.tolerances, self.arrays.refine, turned)
 
-    def _judged(self, pair: Pair, floors: Floors | None) -> list[Slot]:
+    def _judged(self, pair: Pair) -> list[Slot]:
         if not pair.is_whole:
             return []
         flow_a, flow_b = self.alignment.flows
@@ -82,7 +85,7 @@ class JudgedPairs:
         parts = flow_a.parts[pair.a]
         entry_a = self.a.data[name]
         entry_b = self.b.data[name_b]
-        floor = NO_FLOOR if floors is None else floors.of(pair)
+        floor = NO_FLOOR if self._floors is None else self._floors.of(pair)
         slots = self._judge.slots(name, parts, entry_a, entry_b, floor)
         slots = self._judge.follow(name, parts, slots)
         return judge_numbers(slots) if pair.a in self.updates else slots
@@ -96,6 +99,39 @@ class JudgedPairs:
         self.pairs = self.alignment.pairs()
         self.slots = [known.get(pair.places, []) for pair in self.pairs]
 
+    def pair_anew(self, places: Collection[int], others: Collection[int]) -> None:
+        """Take the pairs of a region apart that differ, and pair its calls by their contents, in whichever order.
+
+        ``places`` are those of the region in A, and ``others`` those in B.
+        """
+        alignment = self.alignment
+        for place in sorted(self._differing().intersection(places)):
+            if place in alignment.b_of:  # else it went with its forward
+                alignment.separate_calls([place])
+        flow_a, flow_b = alignment.flows
+        free_a = [a for a in sorted(places) if a not in alignment.b_of and _is_api(flow_a, a)]
+        free_b = [b for b in sorted(others) if b not in alignment.a_of and _is_api(flow_b, b)]
+        found = equal_calls(alignment.flows, alignment.entry, free_a, free_b)
+        alignment.pair_every(found, MOVED)
+        alignment.pair_backwards()
+        known = {pair.places: slots for pair, slots in zip(self.pairs, self.slots)}
+        self.pairs = alignment.pairs()
+        self.slots = [
+            known[pair.places] if pair.places in known else self._judged(pair)
+            for pair in self.pairs
+        ]
+        off = self._differing()
+        own = ((a, flow_a.backward_of(a)) for a, _ in found)
+        self.separate([a for a, backward in own if not off.isdisjoint((a, backward))])
+
+    def _differing(self) -> set[int]:
+        """Return the places in A of pairs with a difference."""
+        found: set[int] = set()
+        for pair, slots in zip(self.pairs, self.slots):
+            if pair.is_whole and not HARD.isdisjoint([slot.verdict for slot in slots]):
+                found.add(pair.a)
+        return found
+
     def release(self) -> None:
         """Drop the entries, which refer to each other: their memory is free at once, without the garbage collector."""
         self.a.release()
@@ -106,6 +142,11 @@ class JudgedPairs:
         for pair, slots in zip(self.pairs, self.slots):
             for slot in slots:
                 yield pair, slot
+
+
+def _is_api(flow: Flow, place: int) -> bool:
+    parts = flow.parts[place]
+    return parts.kind == API and parts.direction == FORWARD
 
 
 def _unturned(a: Any, b: Any, found: Distance) -> Distance:

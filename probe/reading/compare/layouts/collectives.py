@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from probe.reading.compare.layouts.entries import GIVEN, tensors_given, values
-from probe.reading.compare.origins.origin import is_collective
+from probe.reading.dumps.call_kinds import is_collective
 from probe.reading.dumps.entry_name import FORWARD, EntryName
 from probe.reading.dumps.values import Leaf, Record, is_tensor, plain
 

@@ -14,8 +14,8 @@ from probe.reading.compare.layouts.entries import values, with_values
 from probe.reading.compare.layouts.settling import Settling
 from probe.reading.compare.layouts.side import Group, Side
 from probe.reading.compare.layouts.stages import has_micro_batches
-from probe.reading.compare.origins.origin import is_collective
 from probe.reading.compare.pairing.alignment import Alignment
+from probe.reading.dumps.call_kinds import is_collective
 from probe.reading.dumps.document import Document
 from probe.reading.dumps.dump import Dump
 from probe.reading.dumps.entry_name import CELL, FORWARD, parse

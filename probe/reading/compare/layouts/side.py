@@ -14,7 +14,7 @@ from probe.reading.compare.layouts.placed import Placed
 from probe.reading.compare.layouts.placements import has_placements
 from probe.reading.compare.layouts.shards import ALONE, Shards, axis_between
 from probe.reading.compare.layouts.stages import Stages
-from probe.reading.compare.origins.origin import is_collective, is_random
+from probe.reading.dumps.call_kinds import is_collective, is_random
 from probe.reading.dumps.document import Document
 from probe.reading.dumps.entry_name import API, BACKWARD, CELL, FORWARD, GRADIENT, parse
 from probe.reading.dumps.flow import Flow, content_key, is_constant

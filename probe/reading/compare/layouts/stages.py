@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from probe.reading.compare.layouts.renaming import renamings
-from probe.reading.compare.origins.origin import is_collective
+from probe.reading.dumps.call_kinds import is_collective
 from probe.reading.dumps.document import Document
 from probe.reading.dumps.entry_name import BACKWARD, parse
 

@@ -9,10 +9,11 @@ from typing import Any
 
 from probe.findings.sentence import clauses, say
 from probe.reading.compare.judging.verdicts import is_state
-from probe.reading.compare.origins.origin import Kind, Origin, is_collective
+from probe.reading.compare.origins.origin import Kind, Origin
 from probe.reading.compare.origins.unit_summary import (
     UnitSummary,
 )
+from probe.reading.dumps.call_kinds import is_collective
 from probe.reading.dumps.entry_name import parse
 
 _MOST = 100

@@ -13,8 +13,9 @@ from probe.reading.compare.origins import gradient_end, own_parameters, table, u
 from probe.reading.compare.origins.batch import Batch
 from probe.reading.compare.origins.exact_evidence import changed_calls, inserted_calls
 from probe.reading.compare.origins.finding import Finding, without_followers
-from probe.reading.compare.origins.origin import Kind, is_collective, is_random
+from probe.reading.compare.origins.origin import Kind
 from probe.reading.compare.pairing.partners import NONE, REPLACED
+from probe.reading.dumps.call_kinds import is_collective, is_random
 from probe.reading.dumps.entry_name import BACKWARD
 from probe.reading.dumps.flow import content_key
 from probe.reading.dumps.updates import NUMBERS

@@ -3,30 +3,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any, NamedTuple
 
 from probe.findings.sentence import Finding, Sentence
-from probe.naming import COLLECTIVE
-from probe.reading.dumps.entry_name import EntryName
 from probe.reading.dumps.flow import Frame
 from probe.store.file_names import Rank
 
-_RANDOM = re.compile(
-    r"^(alpha_)?(feature_)?dropout\d?d?(_ext)?$|^(standard_)?(rand|normal|uniform|bernoulli|multinomial|poisson|gamma|"
-    r"laplace|shuffle|exponential|cauchy|geometric|gumbel|random)|^(standard)(normal|laplace)$",
-    re.IGNORECASE,
-)
-#: Primitives that communicate. Others begin like them and do not: ReduceMean, GatherD, BroadcastTo
-_COLLECTIVE = re.compile(
-    r"(?:inner_?comm_?|dist_?comm_?)?(?:all_?reduce|all_?gather(?:v|_into_tensor)?|reduce_?scatter(?:v|_tensor)?|"
-    r"broadcast|all_?to_?all\w*|reduce|send|i_?send|recv|receive|i_?recv|barrier|batch_?isend_?irecv|"
-    r"collective_?gather|collective_?scatter|neighbor_?exchange\w*|_?mirror\w*)",
-    re.IGNORECASE,
-)
 _JSON_KEYS = (
     "kind", "name", "place", "cell", "step", "rank", "sentence", "stack", "file", "line", "source", "rel_l2", "more",
     "ranks", "why",
@@ -47,6 +32,7 @@ class Kind:
     GRADIENT = "gradient"
     COMMUNICATION = "communication"
     RANDOM = "random"
+    FORM = "another form"  # of the same: no origin, but a change that is told
 
 
 class Site(NamedTuple):
@@ -82,6 +68,7 @@ class Origin(Finding):
     )  # further places of the same kind; this origin stands for them
     ranks: list[Rank] = field(default_factory=list)  # further ranks with the same origin
     why: str = ""  # the rule by which it was found
+    is_harmless: bool = False  # it is a change that is proved to change no value
     given: tuple[
         Hashable, ...
     ] = ()  # the content in A and B of a value that no recorded call made, where it is known
@@ -108,26 +95,3 @@ class Origin(Finding):
     def to_dict(self) -> dict[str, Any]:
         """Return the fields for JSON."""
         return {**{key: getattr(self, key) for key in _JSON_KEYS}, **self.said.to_dict()}
-
-
-def is_random(parts: EntryName) -> bool:
-    """Return whether a call draws random numbers.
-
-    >>> from probe.reading.dumps.entry_name import parse
-    >>> [is_random(parse(f"{name}.0.forward")) for name in ("Functional.dropout", "Mint.randn", "Tensor.normalize")]
-    [True, True, False]
-    """
-    name = parts.api.lower()
-    return bool(_RANDOM.match(name)) and not name.startswith("normalize")
-
-
-def is_collective(parts: EntryName) -> bool:
-    """Return whether a call communicates with other ranks.
-
-    >>> from probe.reading.dumps.entry_name import parse
-    >>> [is_collective(parse(f"Primitive.f.{api}.0.forward")) for api in ("AllReduce", "ReduceMean", "Gather")]
-    [True, False, False]
-    """
-    if parts.prefix in COLLECTIVE:
-        return True
-    return parts.prefix == "Primitive" and bool(_COLLECTIVE.fullmatch(parts.api))

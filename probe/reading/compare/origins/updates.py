@@ -100,8 +100,11 @@ def lacking_update(
         names = [f"{parse(cell).path}.{name}" for cell, name in owners]
     flow, place = graph.flow(node)
     around = parse(flow.cells[place] or "").path
+    # a backward whose gradient never came is written behind the update
+    forward = flow.forward_of(place)
+    begin = node if forward is None else graph.node_of(flow, forward)
     for update in updates:
-        for found in graph.slots[update] if update > node else ():
+        for found in graph.slots[update] if update > begin else ():
             if not is_missing(found):
                 continue
             name = found.place[len(GRADIENTS) :]

@@ -1,0 +1,261 @@
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
+"""Regions of the dataflow that compute one thing in another form, or in another order.
+
+A region holds calls that differ, and that follow from each other. It is a reformulation if some of its calls have no
+partner or another producer, and each value that leaves it agrees, forward and backward. One value that does not agree
+makes the whole region a difference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+from probe.naming import written_inputs
+from probe.reading.compare.dataflow.graph import Graph
+from probe.reading.compare.distances.distance import distance
+from probe.reading.compare.distances.tolerance import of_dtype
+from probe.reading.compare.judging.judged_pairs import JudgedPairs
+from probe.reading.compare.judging.verdicts import EQUAL, FAINT, HARD, Slot
+from probe.reading.compare.pairing.partners import NONE, REPLACED
+from probe.reading.dumps.call_kinds import is_collective, is_random
+from probe.reading.dumps.entry_name import API, BACKWARD, FORWARD, GRADIENT
+from probe.reading.dumps.flow import Link
+from probe.reading.dumps.values import Record, is_tensor, tensors_in
+
+#: so many calls may be in a region
+_MOST = 400
+_PARAMETERS = ("parameters.", "model_parameters.")
+
+
+class Form(NamedTuple):
+    """A region that computes one thing in two forms."""
+
+    #: side -> the places of its entries
+    places: tuple[frozenset[int], frozenset[int]]
+    leaving: int  # how many values leave it
+    rel_l2: float  # the greatest distance of these values
+
+
+class Reformulations:
+    """Finds the regions of two dumps that are reformulations."""
+
+    def __init__(self, judged: JudgedPairs) -> None:
+        self.graph = Graph(judged)
+        self._tolerances = judged.tolerances
+        graph = self.graph
+        nodes = range(len(graph.pairs))
+        #: the nodes that a region may hold
+        self._members = {node for node in nodes if graph.off[node] or graph.soft[node] == node}
+        results = [node for node in nodes if graph.is_update(node) or _is_gradient(graph, node)]
+        self._has_results = bool(results)
+        self._is_settled = not any(graph.off[node] for node in results)
+
+    def find(self) -> list[Form]:
+        """Return the regions, in order. Where a gradient of a parameter or an update differs, there is none."""
+        if not self._is_settled:
+            return []
+        found: list[Form] = []
+        seen: set[int] = set()
+        for node in sorted(self._members):
+            if node in seen or not self.graph.off[node]:
+                continue
+            region = self._region(node)
+            seen |= region
+            form = self._form(region)
+            if form is not None:
+                found.append(form)
+        return found
+
+    # -- the region ---------------------------------------------------------------------------------------------------
+
+    def _region(self, first: int) -> set[int]:
+        """Return the members that are connected with a node."""
+        found = {first}
+        waiting = [first]
+        while waiting and len(found) <= _MOST:
+            node = waiting.pop()
+            for near in self._near(node):
+                if near in self._members and near not in found:
+                    found.add(near)
+                    waiting.append(near)
+        return found
+
+    def _near(self, node: int) -> Iterator[int]:
+        """Yield the nodes that a node has values from, or gives values to, forward and backward."""
+        for side in (0, 1):
+            place = self.graph.pairs[node].places[side]
+            if place != NONE:
+                for near in self._near_places(side, place):
+                    yield self.graph.at[side][near]
+
+    def _near_places(self, side: int, place: int) -> Iterator[int]:
+        flow = self.graph.alignment.flows[side]
+        parts = flow.parts[place]
+        forward = flow.forward_of(place) if parts.direction == BACKWARD else place
+        around = flow.cells[place]
+        if around in flow.position:
+            yield flow.position[around]
+        if forward is None:
+            return
+        makers = [link.producer for link in flow.links[forward] if link.producer >= 0]
+        for call in (forward, *makers, *flow.used_by.get(forward, ())):
+            yield call
+            backward = flow.backward_of(call)
+            if backward is not None:
+                yield backward
+
+    # -- the conditions -----------------------------------------------------------------------------------------------
+
+    def _form(self, region: set[int]) -> Form | None:
+        """Return a region as a reformulation; None where it is none, or that cannot be known."""
+        graph = self.graph
+        if len(region) > _MOST or any(map(self._is_root, region)):
+            return None
+        if not any(map(self._is_other_call, region)):
+            return None  # the calls are the same: one of them computes another value
+        leaving = self._leaving(region)
+        if not leaving or not self._gradients_agree(region):
+            return None
+        places = tuple(
+            frozenset(graph.pairs[node].places[side] for node in region) - {NONE} for side in (0, 1)
+        )
+        return Form((places[0], places[1]), len(leaving), max(leaving))
+
+    def _is_root(self, node: int) -> bool:
+        """Return whether a difference of this node is no form: it comes from outside, is random, or is written."""
+        graph = self.graph
+        parts = graph.parts(node)
+        if graph.is_update(node) or _is_gradient(graph, node):
+            return True
+        if is_random(parts) or is_collective(parts) or written_inputs(parts.key):
+            return True
+        if parts.direction == BACKWARD:
+            return False
+        return any(self._is_given_other(node, slot) for slot in graph.slots[node])
+
+    def _is_given_other(self, node: int, slot: Slot) -> bool:
+        """Return whether an input is a parameter or a value from outside that differs."""
+        if not slot.is_input or slot.verdict not in HARD:
+            return False
+        return slot.place.startswith(_PARAMETERS) or self.graph.is_unmade(node, slot.place)
+
+    def _is_other_call(self, node: int) -> bool:
+        """Return whether a call has no partner, or its inputs come from calls that are none."""
+        graph = self.graph
+        if graph.parts(node).direction != FORWARD or graph.is_container(node):
+            return False
+        if graph.is_alone(node) or graph.pairs[node].how == REPLACED:
+            return True
+        return self._has_other_maker(node)
+
+    def _has_other_maker(self, node: int) -> bool:
+        graph = self.graph
+        for slot in graph.slots[node]:
+            if slot.is_input and slot.verdict in HARD:
+                maker_a, maker_b = graph.producer_nodes(node, slot.place)
+                if maker_a != maker_b or graph.uses_other_output(node, slot.place):
+                    return True
+        return False
+
+    def _leaving(self, region: set[int]) -> list[float]:
+        """Return how far apart the values are that leave a region forward; [] where one does not agree."""
+        graph = self.graph
+        apart: list[float] = []
+        ends: tuple[list[Record], list[Record]] = ([], [])
+        for node in region:
+            if graph.parts(node).direction == BACKWARD or graph.is_container(node):
+                continue
+            for side in (0, 1):
+                place = graph.pairs[node].places[side]
+                if place == NONE:
+                    continue
+                users = graph.alignment.flows[side].used_by.get(place, ())
+                if not users and self._is_off(node):
+                    ends[side].extend(tensors_in(graph.alignment.entry(side, place), "output"))
+                for user in users:
+                    known = graph.at[side][user]
+                    if known not in region:
+                        slots = self._given(side, known, user, place)
+                        if not all(map(_is_known, slots)):
+                            return []
+                        apart += [slot.distance.rel_l2 or 0.0 for slot in slots]
+        matched = self._matched(*ends)
+        return [] if matched is None else [*apart, *matched]
+
+    def _is_off(self, node: int) -> bool:
+        made = [slot.verdict for slot in self.graph.slots[node] if not slot.is_input]
+        return self.graph.is_alone(node) or not HARD.isdisjoint(made)
+
+    def _given(self, side: int, node: int, user: int, maker: int) -> list[Slot]:
+        """Return the places at which a call is given the outputs of another one."""
+        links = self.graph.alignment.flows[side].links[user]
+        places = {link.place for link in links if link.producer == maker}
+        return [slot for slot in self.graph.slots[node] if slot.place in places]
+
+    def _matched(self, ends_a: list[Record], ends_b: list[Record]) -> list[float] | None:
+        """Return how far apart the values are that no call uses; None where one has no equal on the other side."""
+        if len(ends_a) != len(ends_b):
+            return None
+        left = list(ends_b)
+        apart: list[float] = []
+        for record in ends_a:
+            fitting = [(self._apart(record, other), place) for place, other in enumerate(left)]
+            size, place = min(fitting, default=(None, NONE), key=lambda item: item[0] or 0.0)
+            if size is None or size > of_dtype(record.get("dtype")) * self._tolerances.factor:
+                return None
+            apart.append(size)
+            left.pop(place)
+        return apart
+
+    def _apart(self, a: Record, b: Record) -> float:
+        if a.get("shape") != b.get("shape"):
+            return float("inf")
+        found = distance(a, b).rel_l2
+        return float("inf") if found is None else found
+
+    def _gradients_agree(self, region: set[int]) -> bool:
+        """Return whether each gradient that leaves a region is known to agree: none of its receivers is off."""
+        graph = self.graph
+        backwards = [node for node in region if graph.parts(node).direction == BACKWARD]
+        for node in backwards:
+            for side in (0, 1):
+                place = graph.pairs[node].places[side]
+                forward = None if place == NONE else graph.alignment.flows[side].forward_of(place)
+                if forward is None or graph.is_container(node):
+                    continue
+                links = graph.alignment.flows[side].links[forward]
+                if not all(self._receives(side, link, region) for link in links):
+                    return False
+        return True
+
+    def _receives(self, side: int, link: Link, region: set[int]) -> bool:
+        """Return whether the gradient of an input goes to a call whose own gradients are known, or to no call."""
+        graph = self.graph
+        if link.producer < 0:
+            # an agreeing gradient of a parameter is that of its entry, or of the update
+            return link.parameter is None or self._has_results
+        maker = graph.at[side][link.producer]
+        backward = graph.alignment.flows[side].backward_of(link.producer)
+        if maker in region or backward is None:
+            return True
+        slots = [slot for slot in graph.slots[graph.at[side][backward]] if slot.is_input]
+        return all(map(_is_known, slots))
+
+
+def _is_gradient(graph: Graph, node: int) -> bool:
+    return graph.parts(node).kind == GRADIENT
+
+
+def _is_known(slot: Slot) -> bool:
+    """Return whether two values agree, and both have numbers."""
+    if not (is_tensor(slot.a) and is_tensor(slot.b)):
+        return not slot.verdict
+    return slot.verdict in EQUAL or slot.verdict in FAINT
+
+
+def names_of(graph: Graph, side: int, places: Iterable[int]) -> list[str]:
+    """Return the names of the calls of APIs among some places."""
+    flow: Any = graph.alignment.flows[side]
+    own = [place for place in sorted(places) if flow.parts[place].direction == FORWARD]
+    return [flow.names[place] for place in own if flow.parts[place].kind == API]

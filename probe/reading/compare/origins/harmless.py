@@ -1,0 +1,67 @@
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
+"""Proves that a change changes no value: what it makes agrees in all bits, or nothing that differs depends on it."""
+
+from __future__ import annotations
+
+from probe.naming import written_inputs
+from probe.reading.compare.dataflow.graph import Graph
+from probe.reading.compare.dataflow.structure import moves_elements
+from probe.reading.compare.judging.verdicts import HARD, Slot, Verdict
+from probe.reading.compare.pairing.partners import NONE
+from probe.reading.dumps.values import is_tensor
+
+
+def is_harmless(graph: Graph, node: int) -> bool:
+    """Return whether a change is proved to be harmless, forward and backward.
+
+    A call that one side alone has is harmless if calls use its outputs, and none of these is given another value. A
+    call that no recorded call follows may still be the result of the net.
+    """
+    if graph.off[node] or graph.tainted[node] or _writes(graph, node):
+        return False
+    if graph.is_alone(node):
+        return _is_used_without_effect(graph, node)
+    made = [slot for slot in graph.slots[node] if not slot.is_input]
+    return all(_is_same(graph, node, slot) for slot in made) and _is_backward_same(graph, node)
+
+
+def _writes(graph: Graph, node: int) -> bool:
+    names = [
+        graph.alignment.flows[side].parts[place].key
+        for side, place in enumerate(graph.pairs[node].places)
+        if place != NONE
+    ]
+    return any(map(written_inputs, names))
+
+
+def _is_used_without_effect(graph: Graph, node: int) -> bool:
+    flow, place = graph.flow(node)
+    users = [graph.node_of(flow, user) for user in flow.used_by.get(place, ())]
+    if not users or moves_elements(graph.parts(node).key):
+        return False
+    return not any(graph.off[user] or graph.tainted[user] for user in users)
+
+
+def _is_same(graph: Graph, node: int, slot: Slot) -> bool:
+    """Return whether an output agrees in all bits, as far as the records tell."""
+    if not is_tensor(slot.a) or slot.verdict == Verdict.BITS:
+        return slot.verdict not in HARD
+    if slot.verdict != Verdict.NUMBERS_EQUAL:
+        return False
+    return not any(moves_elements(key) for key in _keys(graph, node))
+
+
+def _keys(graph: Graph, node: int) -> list[str]:
+    flow_a, flow_b = graph.alignment.flows
+    pair = graph.pairs[node]
+    return [flow_a.parts[pair.a].key, flow_b.parts[pair.b].key]
+
+
+def _is_backward_same(graph: Graph, node: int) -> bool:
+    """Return whether the backward of a call, if there is one, differs in nothing."""
+    flow, place = graph.flow(node)
+    backward = flow.backward_of(place)
+    if backward is None:
+        return True
+    own = graph.node_of(flow, backward)
+    return not graph.is_alone(own) and not graph.off[own]
