@@ -22,6 +22,7 @@ from probe.reading.compare.judging.verdicts import (
 )
 from probe.reading.compare.origins import gradient_end, own_parameters, table, updates
 from probe.reading.compare.origins.across_steps import given
+from probe.reading.compare.origins.exchanged import exchange_of
 from probe.reading.compare.origins.finding import Finding
 from probe.reading.compare.origins.origin import CodeLine, Kind, Origin, Site
 from probe.reading.compare.pairing.partners import NONE
@@ -220,6 +221,8 @@ class Describer:
 
     def _wiring(self, finding: Finding, name: str, place: Name) -> Sentence:
         graph = self._graph
+        if finding.why == table.EXCHANGED.why:
+            return self._exchanged(finding)
         nodes = graph.producer_nodes(finding.node, finding.place)
         if nodes[0] == nodes[1]:
             if graph.uses_other_output(finding.node, finding.place):
@@ -244,6 +247,17 @@ class Describer:
         if names[0] == names[1]:
             return say("compare.other_content", name=name, place=place, maker=names[0])
         return say("compare.wiring", name=name, place=place, left=names[0], right=names[1])
+
+    def _exchanged(self, finding: Finding) -> Sentence:
+        """Return which two calls with equal outputs have each other's gradients."""
+        graph = self._graph
+        hard = [slot for slot in graph.slots[finding.source] if slot.verdict in HARD]
+        exchange = exchange_of(graph, finding.source, next(iter(hard), None))
+        if exchange is None:
+            return NOTHING
+        names = sorted((exchange.one, exchange.other))
+        left, right = (graph.name(node) for node in names)
+        return say("compare.exchanged", name=graph.name(finding.node), left=left, right=right)
 
     def _name_in_cell(self, node: int, side: int) -> Name:
         flow = self._graph.alignment.flows[side]

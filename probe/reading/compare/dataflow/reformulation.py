@@ -19,7 +19,7 @@ from probe.reading.compare.judging.judged_pairs import JudgedPairs
 from probe.reading.compare.judging.verdicts import EQUAL, FAINT, HARD, Slot
 from probe.reading.compare.pairing.partners import NONE, REPLACED
 from probe.reading.dumps.call_kinds import is_collective, is_random
-from probe.reading.dumps.entry_name import API, BACKWARD, FORWARD, GRADIENT
+from probe.reading.dumps.entry_name import API, BACKWARD, FORWARD, GRADIENT, EntryName
 from probe.reading.dumps.flow import Link
 from probe.reading.dumps.values import Record, is_tensor, tensors_in
 
@@ -46,7 +46,7 @@ class Reformulations:
         graph = self.graph
         nodes = range(len(graph.pairs))
         #: the nodes that a region may hold
-        self._members = {node for node in nodes if graph.off[node] or graph.soft[node] == node}
+        self._members = {node for node in nodes if graph.off[node] or self._is_replaced(node)}
         results = [node for node in nodes if graph.is_update(node) or _is_gradient(graph, node)]
         self._has_results = bool(results)
         self._is_settled = not any(graph.off[node] for node in results)
@@ -128,11 +128,18 @@ class Reformulations:
         parts = graph.parts(node)
         if graph.is_update(node) or _is_gradient(graph, node):
             return True
-        if is_random(parts) or is_collective(parts) or written_inputs(parts.key):
+        if any(_acts(one) for one in self._names(node)):
             return True
         if parts.direction == BACKWARD:
             return False
         return any(self._is_given_other(node, slot) for slot in graph.slots[node])
+
+    def _names(self, node: int) -> list[EntryName]:
+        """Return the names of a node on both sides, taken apart."""
+        flow_a, flow_b = self.graph.alignment.flows
+        pair = self.graph.pairs[node]
+        sides = ((flow_a, pair.a), (flow_b, pair.b))
+        return [flow.parts[place] for flow, place in sides if place != NONE]
 
     def _is_given_other(self, node: int, slot: Slot) -> bool:
         """Return whether an input is a parameter or a value from outside that differs."""
@@ -143,11 +150,17 @@ class Reformulations:
     def _is_other_call(self, node: int) -> bool:
         """Return whether a call has no partner, or its inputs come from calls that are none."""
         graph = self.graph
+        if self._is_replaced(node):
+            return True
+        is_call = graph.parts(node).direction == FORWARD and not graph.is_container(node)
+        return is_call and self._has_other_maker(node)
+
+    def _is_replaced(self, node: int) -> bool:
+        """Return whether a call has no partner, or one of another name."""
+        graph = self.graph
         if graph.parts(node).direction != FORWARD or graph.is_container(node):
             return False
-        if graph.is_alone(node) or graph.pairs[node].how == REPLACED:
-            return True
-        return self._has_other_maker(node)
+        return graph.is_alone(node) or graph.pairs[node].how == REPLACED
 
     def _has_other_maker(self, node: int) -> bool:
         graph = self.graph
@@ -241,6 +254,11 @@ class Reformulations:
             return True
         slots = [slot for slot in graph.slots[graph.at[side][backward]] if slot.is_input]
         return all(map(_is_known, slots))
+
+
+def _acts(parts: EntryName) -> bool:
+    """Return whether a call does more than to compute: it draws numbers, communicates, or writes an input."""
+    return is_random(parts) or is_collective(parts) or bool(written_inputs(parts.key))
 
 
 def _is_gradient(graph: Graph, node: int) -> bool:

@@ -12,6 +12,7 @@ from probe.reading.compare.judging.verdicts import FAINT, HARD, Slot, Verdict, i
 from probe.reading.compare.origins import gradient_end, own_parameters, table, updates
 from probe.reading.compare.origins.batch import Batch
 from probe.reading.compare.origins.exact_evidence import changed_calls, inserted_calls
+from probe.reading.compare.origins.exchanged import exchange_of
 from probe.reading.compare.origins.finding import Finding, without_followers
 from probe.reading.compare.origins.origin import Kind
 from probe.reading.compare.pairing.partners import NONE, REPLACED
@@ -181,8 +182,10 @@ class OriginFinder:
             end, leaf = gradient_end.end_of(graph, node, slot)
             update, lacking = updates.lacking_update(graph, node, slot, (end, leaf), self._updates)
         place = slot.place if slot else ""
+        exchange = exchange_of(graph, node, slot)
         facts = table.GradientFacts(
             missing=missing,
+            exchanged=exchange is not None,
             ended_alone=end != NONE and not leaf,
             at_parameter=bool(leaf),
             follows=graph.soft[node] != NONE,
@@ -190,7 +193,9 @@ class OriginFinder:
             not_updated=update != NONE,
         )
         rule = table.first_rule(table.GRADIENT_RULES, facts)
-        if rule is table.LACKING:
+        if rule is table.EXCHANGED and exchange is not None:
+            yield Finding(Kind.WIRING, exchange.user, exchange.place, why=rule.why, source=node)
+        elif rule is table.LACKING:
             yield Finding(Kind.OPTIMIZER, update, lacking, why=rule.why, source=NONE)
         elif rule.kind == Kind.CALLS:
             yield Finding(Kind.CALLS, end, place, why=rule.why, source=node)

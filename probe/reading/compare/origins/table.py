@@ -73,6 +73,7 @@ class GradientFacts(NamedTuple):
     ended_alone: bool = False  # the operand comes from a call that only one side has
     at_parameter: bool = False  # the way of the gradient leads to one parameter alone
     follows: bool = False  # there is a change that alone changes no value of the forward
+    exchanged: bool = False  # another call with equal outputs has this gradient on the other side
     carried: bool = False  # the gradient differs by no more than those that arrive, which are within the tolerance
     not_updated: bool = (
         False  # the optimizer of one side lacks the parameter at which the way of the gradient ends
@@ -99,6 +100,11 @@ FROZEN: OriginRow[GradientFacts] = OriginRow(
     "a parameter has no gradient on one side",
     Kind.GRADIENT,
     lambda it: it.missing and it.at_parameter,
+)
+EXCHANGED: OriginRow[GradientFacts] = OriginRow(
+    "two calls with equal outputs have each other's gradients",
+    Kind.WIRING,
+    lambda it: it.exchanged,
 )
 OTHER_CLASS: OriginRow[UpdateFacts] = OriginRow(
     "the optimizers are of two classes", Kind.OPTIMIZER, lambda it: it.other_class
@@ -155,6 +161,7 @@ GRADIENT_RULES: tuple[OriginRow[GradientFacts], ...] = (
         lambda it: it.missing and it.ended_alone,
     ),
     FROZEN,
+    EXCHANGED,
     OriginRow(EARLIER_CHANGE, EARLIER, lambda it: it.follows),
     OriginRow("one side has no gradient", Kind.GRADIENT, lambda it: it.missing),
     OriginRow(
