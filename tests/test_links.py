@@ -16,7 +16,7 @@ import pytest
 
 from tests.architecture.source import read
 from tests.support.pages import CODE, PAIRS, Page, every_page, page
-from tests.support.paths import ROOT
+from tests.support.paths import ROOT, make_targets
 
 PAGES = every_page()
 each_page = pytest.mark.parametrize("name", PAGES)
@@ -88,9 +88,7 @@ def test_a_chinese_page_leads_to_chinese_pages(name):
 
 @each_page
 def test_every_make_target_and_file_in_code_exists(name):
-    targets = set(
-        re.findall(r"^([a-z0-9-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE)
-    )
+    targets = {*make_targets("Makefile"), *make_targets("lab.mk")}
     code = [
         text
         for _, text in CODE.findall(
