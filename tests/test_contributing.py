@@ -14,6 +14,7 @@ import yaml
 from tests.programs.planted_faults import FAULTS
 from tests.support.pages import page
 from tests.support.paths import ROOT, make_targets
+from tests.support.planting import module_path, replaced
 
 PROJECT = (ROOT / "pyproject.toml").read_text("utf-8")
 VERSIONS = (
@@ -64,9 +65,8 @@ def test_hooks_before_a_commit_are_local_and_name_files_that_exist():
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
 def test_a_planted_fault_has_its_place_in_the_code(fault):
-    code = (ROOT / "probe" / fault.module).read_text("utf-8")
-    assert code.count(fault.text) == 1
-    compile(code.replace(fault.text, fault.fault), fault.module, "exec")
+    code = module_path(ROOT / "probe", fault.place).read_text("utf-8")
+    compile(replaced(code, fault.place, fault.code, fault.fault), "with_fault", "exec")
     assert (ROOT / "tests" / fault.room).exists()
 
 
