@@ -119,7 +119,9 @@ def test_contributing_shows_how_to_add_each_kind_of_thing():
         "a task",
         "an API",
         "a backend",
-        "a rule or a sentence",
+        "a sentence",
+        "a rule on series",
+        "an origin rule of compare",
         "a command, or an option",
         "a check of `probe doctor`",
     }

@@ -24,7 +24,7 @@ def spots(code: str, place: str, wanted: str) -> list[tuple[int, int]]:
     name = place.partition(":")[2]
     groups = [
         group
-        for scope in _scopes(ast.parse(code), name.split("."))
+        for scope in scopes(ast.parse(code), name.split("."))
         for group in _groups(scope, nodes)
         if _form(group) == form
     ]
@@ -76,7 +76,7 @@ def _form(nodes: list) -> list[str]:
     return [ast.dump(node) for node in nodes]
 
 
-def _scopes(tree: ast.AST, names: list[str]) -> Iterator[ast.AST]:
+def scopes(tree: ast.AST, names: list[str]) -> Iterator[ast.AST]:
     """Yield the definitions of a qualified name; a function may be defined in two branches."""
     for node in ast.walk(tree):
         if names[0] in _defined(node):
