@@ -3,14 +3,18 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
+import subprocess
 
 import pytest
 import yaml
 
 from tests.programs.planted_faults import FAULTS
 from tests.support.pages import page
-from tests.support.paths import ROOT
+from tests.support.paths import ROOT, make_targets
+from tests.support.planting import module_path, replaced
 
 PROJECT = (ROOT / "pyproject.toml").read_text("utf-8")
 VERSIONS = (
@@ -61,10 +65,37 @@ def test_hooks_before_a_commit_are_local_and_name_files_that_exist():
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
 def test_a_planted_fault_has_its_place_in_the_code(fault):
-    code = (ROOT / "probe" / fault.module).read_text("utf-8")
-    assert code.count(fault.text) == 1
-    compile(code.replace(fault.text, fault.fault), fault.module, "exec")
+    code = module_path(ROOT / "probe", fault.place).read_text("utf-8")
+    compile(replaced(code, fault.place, fault.code, fault.fault), "with_fault", "exec")
     assert (ROOT / "tests" / fault.room).exists()
+
+
+def test_the_makefile_has_six_targets_and_all_have_a_line():
+    assert make_targets("Makefile") == ["help", "demo", "check", "format", "test", "clean"]
+    assert not {*make_targets("Makefile")} & {*make_targets("lab.mk")}
+    for name in ("Makefile", "lab.mk"):
+        text = (ROOT / name).read_text("utf-8")
+        phony = re.search(r"^\.PHONY: ((?:.*\\\n)*.*)", text, re.MULTILINE).group(1)
+        assert sorted(re.findall(r"[a-z0-9-]+", phony)) == sorted(make_targets(name))
+        assert all(re.search(rf"^{it}:.*## \S", text, re.MULTILINE) for it in make_targets(name))
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="make is missing")
+@pytest.mark.parametrize(("target", "file"), [("help", "Makefile"), ("help-lab", "lab.mk")])
+def test_make_help_lists_the_targets_of_a_file(target, file):
+    command = ["make", "--no-print-directory", target]
+    own = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}
+    done = subprocess.run(command, cwd=ROOT, env=own, capture_output=True, text=True, check=True)
+    shown = [line.split()[0] for line in done.stdout.splitlines() if "make help-lab" not in line]
+    assert shown == make_targets(file)
+    assert ("make help-lab" in done.stdout) == (target == "help")
+
+
+def test_every_target_of_ci_exists():
+    text = (ROOT / ".ci" / "run").read_text("utf-8")
+    named = set(" ".join(re.findall(r"^make (.+)$", text, re.MULTILINE)).split())
+    assert named
+    assert named <= {*make_targets("Makefile"), *make_targets("lab.mk")}
 
 
 def test_the_changelog_keeps_its_form():
@@ -88,7 +119,9 @@ def test_contributing_shows_how_to_add_each_kind_of_thing():
         "a task",
         "an API",
         "a backend",
-        "a rule or a sentence",
+        "a sentence",
+        "a rule on series",
+        "an origin rule of compare",
         "a command, or an option",
         "a check of `probe doctor`",
     }

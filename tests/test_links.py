@@ -14,9 +14,10 @@ from xml.etree import ElementTree
 
 import pytest
 
+from probe.naming import PREFIXES
 from tests.architecture.source import read
 from tests.support.pages import CODE, PAIRS, Page, every_page, page
-from tests.support.paths import ROOT
+from tests.support.paths import ROOT, make_targets
 
 PAGES = every_page()
 each_page = pytest.mark.parametrize("name", PAGES)
@@ -88,9 +89,7 @@ def test_a_chinese_page_leads_to_chinese_pages(name):
 
 @each_page
 def test_every_make_target_and_file_in_code_exists(name):
-    targets = set(
-        re.findall(r"^([a-z0-9-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE)
-    )
+    targets = {*make_targets("Makefile"), *make_targets("lab.mk")}
     code = [
         text
         for _, text in CODE.findall(
@@ -104,7 +103,9 @@ def test_every_make_target_and_file_in_code_exists(name):
         for text in code
         if re.fullmatch(r"(probe|tests|docs|benchmarks|examples)/[\w./-]+", text)
     }
-    assert {file for file in files if not (ROOT / file).exists()} == set()
+    made = set(re.findall(r"`(probe/[\w/.]+)`, a new file:", page(name).text))  # by a recipe
+    assert {file for file in files - made if not (ROOT / file).exists()} == set()
+    assert {file for file in made if (ROOT / file).exists()} == set()
 
 
 NAMED = re.compile(r"(?<![\w/.{%-])(?:_?[A-Z]\w+(?:\.\w+)*|_\w+)(?![\w/-])")
@@ -131,7 +132,8 @@ def names_of_the_code():
     """Return the members of each class, and all words of the code."""
     members = {node.name: members_of(node) for module in read(ROOT) for node in module.classes}
     members.pop("Tensor")  # that of MindSpore is meant
-    files = [path for name in ("probe", "tests/support") for path in (ROOT / name).rglob("*.py")]
+    files = [path for name in ("probe", "tests") for path in (ROOT / name).rglob("*.py")]
+    files.remove(Path(__file__))  # it names what the code does not have
     return members, set(re.findall(r"\w+", "\n".join(path.read_text("utf-8") for path in files)))
 
 
@@ -157,6 +159,103 @@ def test_a_name_that_the_code_does_not_have_is_found():
     ) == [
         "Settings.nothing_like_it",
         "_nothing_like_it",
+    ]
+
+
+MEMBER = re.compile(r"(?<![\w./-])([A-Z]\w*)\.([A-Za-z_]\w*)")
+#: first parts of the names of entries, classes of MindSpore, and X, which stands for any name
+NOT_OURS = {
+    *PREFIXES.values(), "Cell", "Module", "Primitive", "Jit",
+    "DynamicLossScaler", "Model", "Node", "Parameter", "Square", "Tensor", "X",
+}  # fmt: skip
+FILES = {"md", "py", "json"}
+
+
+def missing_members(text: str) -> list[str]:
+    """Return each `Class.member` of a text whose class has no such member, or is not in probe."""
+    classes = classes_of_the_code()
+    named = sorted(set(MEMBER.findall(text)))
+    return [
+        f"{owner}.{member}"
+        for owner, member in named
+        if owner not in NOT_OURS and member not in FILES
+        if member not in classes.get(owner, ())
+    ]
+
+
+@functools.cache
+def classes_of_the_code():
+    """Return the members of each class of probe, with those of its bases; of a union those that all have."""
+    modules = [
+        *read(ROOT),
+        *(it for it in read(ROOT, "tests") if it.path == "tests/support/dumps.py"),
+    ]
+    own, bases, unions = {}, {}, {}
+    for module in modules:
+        for node in module.classes:
+            own.setdefault(node.name, set()).update(defined_in(node))
+            bases.setdefault(node.name, set()).update(
+                it.split("[")[0].rpartition(".")[2] for it in map(ast.unparse, node.bases)
+            )
+        for name, union in re.findall(r"^(\w+) = Union\[(.+?)\]", module.text, re.MULTILINE):
+            unions[name] = union.split(", ")
+
+    def members(name, seen=frozenset()):
+        above = bases.get(name, set()) - {name} - seen
+        return own.get(name, set()).union(*(members(base, seen | {name}) for base in above))
+
+    found = {name: members(name) for name in own}
+    for name, union in unions.items():
+        if all(it in found for it in union):
+            found[name] = set.intersection(*(found[it] for it in union))
+    return found
+
+
+def defined_in(node: ast.ClassDef) -> set[str]:
+    """Return the methods and fields that a class itself has: in its body, or assigned through self."""
+    found = set()
+    for item in node.body:
+        targets = getattr(item, "targets", [getattr(item, "target", item)])
+        found.update(getattr(it, "name", getattr(it, "id", "")) for it in targets)
+    found |= {
+        it.attr
+        for it in ast.walk(node)
+        if isinstance(it, ast.Attribute) and isinstance(it.ctx, ast.Store)
+        if isinstance(it.value, ast.Name) and it.value.id == "self"
+    }
+    return found - {""}
+
+
+def _is_python(block: str) -> bool:
+    return block.lstrip().startswith("```python") or bool(
+        re.search(r"^\s*(import|def|class) ", block, re.MULTILINE)
+    )
+
+
+DEVELOPERS = [name for name in PAGES if name == "CONTRIBUTING.md" or name.startswith("docs/")]
+
+
+@pytest.mark.parametrize("name", DEVELOPERS)
+def test_the_members_that_a_page_names_exist(name):
+    parts = page(name).parts  # an example in Python may have classes of its own
+    text = "\n".join(it for kind, it in parts if kind != "code" or not _is_python(it))
+    assert missing_members(text) == []
+
+
+def test_a_member_that_a_class_does_not_have_is_found():
+    assert (
+        missing_members("`StepRecorder.begin` and StepRecorder.task.gradient, `Tensor.relu`") == []
+    )
+    assert (
+        missing_members("`BackwardEntry.close`, `ValuesTask.end_step`, `CaptureBackend.install`")
+        == []
+    )
+    assert missing_members(
+        "StepRecorder.synchronize → `NoClass.begin`, `CaptureBackend.begin`"
+    ) == [
+        "CaptureBackend.begin",
+        "NoClass.begin",
+        "StepRecorder.synchronize",
     ]
 
 

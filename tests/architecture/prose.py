@@ -3,10 +3,10 @@
 
     python -m tests.architecture.prose [ROOT]
 
-Texts are the documents (README.md, docs/, the pages of tests/ and the other English pages at the top) and the messages:
-strings of several words in probe/ that are no docstrings. Openings of sentences are looked at in docstrings too. Code
-blocks are left out, and a code span counts as one word. A cell of a table is a text of its own; texts of fewer than
-four words are labels, and do not count.
+Texts are the documents (README.md, docs/, the pages of tests/ and benchmarks/, the other English pages at the top) and
+the messages: strings of several words in probe/ that are no docstrings. Openings of sentences are looked at in
+docstrings too. Code blocks are left out, and a code span counts as one word. A cell of a table is a text of its own;
+texts of fewer than four words are labels, and do not count.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _BLOCK = re.compile(r"^\s*([*+-]|\d+\.|#+|\||>)\s*")
 def documents(root: Path) -> list[Path]:
     """Return the English documents of a repository."""
     found = [*root.glob("*.md"), *(root / "docs").glob("*.md"), *(root / ".github").rglob("*.md")]
-    found += (root / "tests").rglob("README.md")
+    found += [*(root / "tests").rglob("README.md"), *(root / "benchmarks").glob("README.md")]
     return sorted(path for path in found if not path.name.endswith(".zh-CN.md"))
 
 

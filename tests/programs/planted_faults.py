@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.support.paths import ROOT
+from tests.support.planting import module_path, replaced
 
 QUICK = "not slow and not medium and not thorough"
 SLOW = "(slow or medium) and not thorough"
@@ -38,498 +39,548 @@ class Fault(NamedTuple):
     """One fault.
 
     Attributes:
-        module: the module below ``probe``.
-        text: the text that is changed; the module has it once.
-        fault: the text with the fault in it.
+        place: a function of the code, as tests/support/planting.py names it.
+        code: the expression or statement that is changed; the function has it once.
+        fault: the code with the fault in it.
         room: the first tests to run, below ``tests``.
     """
 
-    module: str
-    text: str
+    place: str
+    code: str
     fault: str
     room: str
 
     @property
     def name(self) -> str:
         """The name of the fault, by which its result is kept."""
-        return f"{self.module}: {self.text}"
+        return f"{self.place}: {self.code}"
 
 
-#: (module, text, the text with a fault in it, the first tests to run)
+#: (place, code, the code with a fault in it, the first tests to run)
 FAULTS = tuple(
     Fault(*row)
     for row in (
-        ("callbacks.py", "counter is not None)", "counter is None)", "test_callbacks.py"),
         (
-            "capture/autograd/call_graph.py",
-            "if key in inputs.keys:",
-            "if key not in inputs.keys:",
-            "capture",
-        ),
-        ("capture/autograd/parameter_hooks.py", "== LEAF", "!= LEAF", "tasks/test_debug.py"),
-        (
-            "capture/autograd/gradient_hooks.py",
-            "node._sequence_nr() != LEAF and",
-            "node._sequence_nr() == LEAF and",
-            "capture",
+            "callbacks:MsprobeInitStep.on_train_begin",
+            "counter is not None",
+            "counter is None",
+            "test_callbacks.py",
         ),
         (
-            "capture/autograd/parameter_hooks.py",
-            'if getattr(parameter, "requires_grad", False):',
-            'if not getattr(parameter, "requires_grad", False):',
+            "capture.autograd.call_graph:CallGraph.__init__",
+            "key in inputs.keys",
+            "key not in inputs.keys",
             "capture",
         ),
         (
-            "recording/step_recorder.py",
-            "call.entry(parts, backward, call.stack,",
-            "call.entry(parts, backward, -1,",
+            "capture.autograd.parameter_hooks:DebugValueHooks._watch",
+            "node._sequence_nr() == LEAF",
+            "node._sequence_nr() != LEAF",
+            "tasks/test_debug.py",
+        ),
+        (
+            "capture.autograd.gradient_hooks:GradientHooks.attach",
+            "node._sequence_nr() != LEAF",
+            "node._sequence_nr() == LEAF",
+            "capture",
+        ),
+        (
+            "capture.autograd.parameter_hooks:ParameterHooks._new_hooks",
+            "getattr(parameter, 'requires_grad', False)",
+            "not getattr(parameter, 'requires_grad', False)",
+            "capture",
+        ),
+        (
+            "recording.step_recorder:StepRecorder.draft",
+            "call.entry(parts, backward, call.stack, self._new_parents(call, backward))",
+            "call.entry(parts, backward, -1, self._new_parents(call, backward))",
             "capture/graph/test_own_loop.py",
         ),
         (
-            "capture/kernel/configuration.py",
-            "least <= value",
-            "least < value",
+            "capture.kernel.configuration:_whole",
+            "least <= value <= LAST_STEP",
+            "least < value <= LAST_STEP",
             "capture/kernel/test_configuration.py",
         ),
         (
-            "capture/patches.py",
-            "functools.update_wrapper(",
-            "(lambda new, old: new)(",
+            "capture.patches:around.wrap",
+            "functools.update_wrapper(stand_in, original)",
+            "(lambda new, old: new)(stand_in, original)",
             "monitor/test_monitor.py",
         ),
-        ("capture/pynative/cells.py", "if path not in roots\n", "if path in roots\n", "capture"),
+        ("capture.pynative.cells:named_cells", "path not in roots", "path in roots", "capture"),
         (
-            "capture/pynative/comm_handles.py",
-            "if isinstance(item, self._handle)}",
-            "if not isinstance(item, self._handle)}",
+            "capture.pynative.comm_handles:CommHandleTracker.find",
+            "isinstance(item, self._handle)",
+            "not isinstance(item, self._handle)",
             "capture/test_comm_handles.py",
         ),
         (
-            "capture/pynative/pynative_capture.py",
-            "if self._count == self._first:",
-            "if self._count == self._first + 1:",
+            "capture.pynative.pynative_capture:TokenRange._counted",
+            "self._count == self._first",
+            "self._count == self._first + 1",
             "capture/test_token_range.py",
         ),
-        ("capture/support_ops.py", "not in seen:", "in seen:", "capture"),
-        ("config/json_reader.py", 'before.count("\\n") + 1', 'before.count("\\n")', "config"),
-        ("config/messages.py", "spellings, 1, 0.5)", "spellings, 1, 1.0)", "config"),
         (
-            "config/validators.py",
-            "not isinstance(value, bool) and abs",
-            "isinstance(value, bool) and abs",
+            "capture.support_ops:_resolve",
+            "(id(owner), name) not in seen",
+            "(id(owner), name) in seen",
+            "capture",
+        ),
+        ("config.json_reader:mistake", "before.count('\\n') + 1", "before.count('\\n')", "config"),
+        (
+            "config.messages:nearest",
+            "difflib.get_close_matches(word, spellings, 1, 0.5)",
+            "difflib.get_close_matches(word, spellings, 1, 1.0)",
             "config",
         ),
-        ("doctor/calls.py", 'added["waits"] + device.get("waits", 0)', 'added["waits"]', "doctor"),
-        ("doctor/memory.py", "math.inf if max(ends) >", "math.inf if min(ends) >", "doctor"),
         (
-            "doctor/environment.py",
-            "any(list(entries) == [_OTHERS] for entries",
-            "any(bool(entries) for entries",
+            "config.validators:_is_whole",
+            "isinstance(value, Integral) and (not isinstance(value, bool)) and (abs(int(value)) < _BEYOND)",
+            "isinstance(value, Integral) and isinstance(value, bool) and (abs(int(value)) < _BEYOND)",
+            "config",
+        ),
+        (
+            "doctor.calls:_judge",
+            "added['waits'] + device.get('waits', 0)",
+            "added['waits']",
             "doctor",
         ),
-        ("entry.py", "parts=parts, stack=-1", "parts=parts, stack=0", "recording"),
+        ("doctor.memory:_error", "max(ends)", "min(ends)", "doctor"),
+        ("doctor.environment:_judge", "list(entries) == [_OTHERS]", "bool(entries)", "doctor"),
         (
-            "findings/sentence.py",
-            '("LC_ALL", "LC_MESSAGES", "LANG")',
-            '("LANG", "LC_MESSAGES", "LC_ALL")',
+            "entry:Entry.further",
+            "self._replace(parts=parts, stack=-1, parents=())",
+            "self._replace(parts=parts, stack=0, parents=())",
+            "recording",
+        ),
+        (
+            "findings.sentence:locale_language",
+            "('LC_ALL', 'LC_MESSAGES', 'LANG')",
+            "('LANG', 'LC_MESSAGES', 'LC_ALL')",
             "findings",
         ),
         (
-            "launch/models.py",
-            "(len(pair[1] & left), -len(pair[1]), _count",
-            "(len(pair[1] & left), len(pair[1]), _count",
+            "launch.models:ModelFinder.with_partners",
+            "(len(pair[1] & left), -len(pair[1]), _count(pair[0]))",
+            "(len(pair[1] & left), len(pair[1]), _count(pair[0]))",
             "launch",
         ),
         (
-            "launch/program.py",
-            "waiting += other.__cause__, other.__context__",
+            "launch.program:_show",
+            "waiting += (other.__cause__, other.__context__)",
             "waiting.append(other.__cause__)",
             "launch",
         ),
         (
-            "launch/models.py",
+            "launch.models:Rounds._awaited",
             "self._expected & alive or alive",
             "self._expected or alive",
             "launch",
         ),
         (
-            "launch/watch.py",
+            "launch.watch:Steps.end",
             "self.is_open = self.is_due = self._has_called = False",
             "self.is_open = self.is_due = False",
             "launch",
         ),
-        ("launch/watch.py", "arguments[0], wanted=False)", "arguments[0])", "launch"),
         (
-            "measure/host.py",
+            "launch.watch:Watch.__init__",
+            "self._checks_of(lambda arguments, _: arguments[0], wanted=False)",
+            "self._checks_of(lambda arguments, _: arguments[0])",
+            "launch",
+        ),
+        (
+            "measure.host:ArrayFilter.wants",
             "len(numbers) > len(FOUR)",
             "len(numbers) >= len(FOUR)",
             "measure/test_array_filter.py",
         ),
         (
-            "measure/describe.py",
+            "measure.describe:ValueDescriber._number",
             "value.bit_length() > _MAX_BITS",
             "value.bit_length() < _MAX_BITS",
             "measure",
         ),
-        ("measure/measurer.py", "if may_read else True", "if may_read else False", "measure"),
-        ("measure/statistics.py", "bool(array.all())", "bool(array.any())", "measure"),
         (
-            "measure/tensor_reader.py",
+            "measure.measurer:GradientSum.subtract_from",
+            "self.resolve() if may_read else True",
+            "self.resolve() if may_read else False",
+            "measure",
+        ),
+        ("measure.statistics:statistics", "array.all()", "array.any()", "measure"),
+        (
+            "measure.tensor_reader:to_numpy",
             "array.dtype.kind == _FOREIGN_KIND",
             "array.dtype.kind != _FOREIGN_KIND",
             "measure",
         ),
         (
-            "monitor/monitor_recording.py",
+            "monitor.monitor_recording:MonitorRecording._act",
             "self._count < own.max_alarms",
             "self._count <= own.max_alarms",
             "monitor",
         ),
+        ("series.looks:is_above", "abs(value)", "value", "monitor"),
         (
-            "series/looks.py",
-            "and abs(value) > mean * (1 + limit)",
-            "and value > mean * (1 + limit)",
-            "monitor",
-        ),
-        ("monitor/msprobe/cell_rows.py", "% self._accumulated", "// self._accumulated", "monitor"),
-        ("monitor/msprobe/values.py", "not targets or any(", "not targets or all(", "monitor"),
-        (
-            "monitor/alarms.py",
-            "del self._waiting[min(self._waiting)]",
-            "del self._waiting[max(self._waiting)]",
-            "monitor",
-        ),
-        ("monitor/numbers.py", "if 1e-30 < square < math.inf:", "if square < math.inf:", "monitor"),
-        (
-            "monitor/numbers.py",
-            "or abs(norm - arrived) <= _SAME * min(",
-            "or not abs(norm - arrived) > _SAME * min(",
+            "monitor.msprobe.cell_rows:CellRows.rows",
+            "calls.setdefault(slot.call, len(calls)) % self._accumulated",
+            "calls.setdefault(slot.call, len(calls)) // self._accumulated",
             "monitor",
         ),
         (
-            "capture/training/events.py",
-            "several = isinstance(weights, (tuple, list))",
-            "several = isinstance(weights, tuple)",
+            "monitor.msprobe.values:chosen_parameters",
+            "any(name.startswith(tuple(targets)) for name in (path, short, whole))",
+            "all(name.startswith(tuple(targets)) for name in (path, short, whole))",
             "monitor",
         ),
-        ("naming.py", 'return "_" + text if', "return text if", "architecture/test_docstrings.py"),
-        ("process/rank.py", "sibling_count() > 1", "sibling_count() > 2", "process/test_rank.py"),
+        ("monitor.alarms:Neighbour.compare", "min(self._waiting)", "max(self._waiting)", "monitor"),
         (
-            "process/signals.py",
-            "if signal.getsignal(signal.SIGTERM) == ",
-            "if signal.getsignal(signal.SIGTERM) != ",
+            "monitor.numbers:HostNumbers.norm",
+            "1e-30 < square < math.inf",
+            "square < math.inf",
+            "monitor",
+        ),
+        (
+            "monitor.numbers:Row.finish",
+            "abs(norm - arrived) <= _SAME * min(norm, arrived)",
+            "not abs(norm - arrived) > _SAME * min(norm, arrived)",
+            "monitor",
+        ),
+        ("capture.training.events:TrainingHooks._returned", "(tuple, list)", "tuple", "monitor"),
+        ("naming:escape_formula", "'_' + text", "text", "architecture/test_docstrings.py"),
+        (
+            "process.rank:has_siblings",
+            "sibling_count() > 1",
+            "sibling_count() > 2",
+            "process/test_rank.py",
+        ),
+        (
+            "process.signals:SigtermHandler.remove",
+            "signal.getsignal(signal.SIGTERM) == self._on_signal",
+            "signal.getsignal(signal.SIGTERM) != self._on_signal",
             "process/test_signals.py",
         ),
-        ("pytree.py", "[(str(place), item)", "[(str(place + 1), item)", "test_pytree.py"),
+        ("pytree:items_of", "str(place)", "str(place + 1)", "test_pytree.py"),
         (
-            "reading/check/batches.py",
-            "shifts.add(places[key] - step)",
-            "shifts.add(step - places[key])",
+            "reading.check.batches:_shift",
+            "places[key] - step",
+            "step - places[key]",
             "reading/check",
         ),
         (
-            "reading/check/names.py",
-            '("content", "shape")',
-            '("shape", "content")',
+            "reading.check.names:match_names",
+            "('content', 'shape')",
+            "('shape', 'content')",
             "reading/check",
         ),
         (
-            "reading/check/parameters.py",
+            "reading.check.parameters:ParameterCheck._which",
             "len(names) >= len(changeable)",
             "len(names) > len(changeable)",
             "reading/check",
         ),
         (
-            "reading/check/weights/distance.py",
-            "narrow = min(dtypes",
-            "narrow = max(dtypes",
+            "reading.check.weights.distance:is_rounded",
+            "min(dtypes, key=lambda dtype: dtype.itemsize)",
+            "max(dtypes, key=lambda dtype: dtype.itemsize)",
             "reading/check",
         ),
         (
-            "reading/check/weights/distance.py",
-            "(np.abs(left) ** 2)",
-            "(np.abs(right) ** 2)",
+            "reading.check.weights.distance:distance",
+            "np.abs(left)",
+            "np.abs(right)",
             "reading/check",
         ),
         (
-            "reading/check/weights/weight.py",
-            "left -= len(data) - len(rest)",
-            "left -= len(data)",
+            "reading.check.weights.weight:in_file.pieces",
+            "len(data) - len(rest)",
+            "len(data)",
             "reading/check",
         ),
         (
-            "reading/compare/answer/export.py",
-            "else right - left for left, right in pairs",
-            "else left - right for left, right in pairs",
+            "reading.compare.answer.export:_numbers",
+            "right - left",
+            "left - right",
             "reading/compare/answer",
         ),
         (
-            "reading/compare/answer/summary.py",
-            "least = min(",
-            "least = max(",
+            "reading.compare.answer.summary:ComparisonResult.is_comparable",
+            "min(paired + sum((unit.counts.only[side] for unit in self.units)) for side in (0, 1))",
+            "max(paired + sum((unit.counts.only[side] for unit in self.units)) for side in (0, 1))",
             "reading/compare/answer",
         ),
         (
-            "reading/compare/dataflow/nodes.py",
-            "and not outputs_a & outputs_b",
-            "and outputs_a != outputs_b",
+            "reading.compare.dataflow.nodes:Nodes.uses_other_output",
+            "bool(outputs_a and outputs_b) and (not outputs_a & outputs_b)",
+            "bool(outputs_a and outputs_b) and outputs_a != outputs_b",
             "reading/compare/dataflow",
         ),
         (
-            "reading/compare/distances/tolerances.py",
-            "else max(tolerance, own)",
-            "else min(tolerance, own)",
+            "reading.compare.distances.tolerances:Tolerances.agrees",
+            "max(tolerance, own)",
+            "min(tolerance, own)",
             "reading/compare/distances",
         ),
         (
-            "reading/compare/judging/foreign.py",
-            "found.exact or bool(",
-            "found.exact and bool(",
+            "reading.compare.judging.foreign:is_certain",
+            "found.exact or bool(rows != columns)",
+            "found.exact and bool(rows != columns)",
             "reading/compare/frameworks",
         ),
         (
-            "reading/compare/judging/exact.py",
-            "most = max(most, float(gap.max(initial=0.0)))",
-            "most = float(gap.max(initial=0.0))",
+            "reading.compare.judging.exact:exact_distance",
+            "max(most, float(gap.max(initial=0.0)))",
+            "float(gap.max(initial=0.0))",
             "reading/compare/judging",
         ),
         (
-            "reading/compare/judging/judge.py",
-            "of_dtype(dtype_b), min(floor))",
-            "of_dtype(dtype_b), max(floor))",
+            "reading.compare.judging.judge:Judge._verdict",
+            "min(floor)",
+            "max(floor)",
             "reading/compare/judging",
         ),
         (
-            "reading/compare/judging/divided_batches.py",
-            '"B" if rows_a > rows_b',
-            '"B" if rows_a < rows_b',
+            "reading.compare.judging.divided_batches:forgive_divided_batches",
+            "rows_a > rows_b",
+            "rows_a < rows_b",
             "reading/compare/judging",
         ),
         (
-            "reading/compare/judging/parts.py",
-            "range(2, min(lengths) + 1)",
-            "range(2, min(lengths))",
+            "reading.compare.judging.parts:best_order",
+            "min(lengths) + 1",
+            "min(lengths)",
             "reading/compare/judging",
         ),
         (
-            "reading/compare/judging/updates.py",
+            "reading.compare.judging.updates:_judged",
             "gap / (max(abs(left), abs(right)) or 1.0)",
             "gap",
             "reading/compare/judging",
         ),
         (
-            "reading/compare/layouts/renaming.py",
-            "max(most.get(key, 0), parts.number + 1)",
-            "max(most.get(key, 0), parts.number)",
+            "reading.compare.layouts.renaming:_calls",
+            "parts.number + 1",
+            "parts.number",
             "reading/compare/layouts",
         ),
         (
-            "reading/compare/origins/across_ranks.py",
-            "is_quiet = (is_quiet or not before) and all(",
-            "is_quiet = all(",
+            "reading.compare.origins.across_ranks:first_origins",
+            "(is_quiet or not before) and all(unit.counts.is_exact for unit in of_step)",
+            "all(unit.counts.is_exact for unit in of_step)",
             "reading/compare/origins",
         ),
         (
-            "reading/compare/origins/finder.py",
-            "if number < len(names) else None",
-            "if number + 1 < len(names) else None",
+            "reading.compare.origins.finder:OriginFinder._moving",
+            "number < len(names)",
+            "number + 1 < len(names)",
             "reading/compare/origins",
         ),
         (
-            "reading/compare/origins/gradient_end.py",
-            "if len(leaves) != 1:",
-            "if not leaves:",
+            "reading.compare.origins.gradient_end:end_of",
+            "len(leaves) != 1",
+            "not leaves",
             "reading/compare/origins",
         ),
         (
-            "reading/compare/pairing/alignment.py",
-            "if way == keys.BY_PLACE and len(left_a) != len(left_b):",
-            "if way == keys.BY_PLACE and len(left_a) == len(left_b):",
+            "reading.compare.pairing.alignment:Alignment._pair_children",
+            "len(left_a) != len(left_b)",
+            "len(left_a) == len(left_b)",
             "reading/compare/pairing",
         ),
         (
-            "reading/compare/pairing/between.py",
-            "end is not None and end >= begin:",
-            "end is not None and end > begin:",
+            "reading.compare.pairing.between:_gaps",
+            "end >= begin",
+            "end > begin",
             "reading/compare/pairing",
         ),
         (
-            "reading/compare/pairing/crossed.py",
-            "if len(own) < 2 or",
-            "if len(own) < 3 or",
+            "reading.compare.pairing.crossed:_are_crossed",
+            "len(own) < 2",
+            "len(own) < 3",
             "reading/compare/pairing",
         ),
         (
-            "reading/compare/pairing/operands.py",
-            "straight <= _NEAR:",
-            "straight >= _NEAR:",
+            "reading.compare.pairing.operands:_is_exchanged",
+            "straight <= _NEAR",
+            "straight >= _NEAR",
             "reading/compare/pairing",
         ),
         (
-            "reading/compare/pairing/reductions.py",
+            "reading.compare.pairing.reductions:_order",
             "[names.index(name) for name in wanted]",
             "[wanted.index(name) for name in names]",
             "reading/compare/pairing",
         ),
         (
-            "reading/compare/pairing/sequence.py",
-            "for skip in range(apart + 1):",
-            "for skip in range(apart):",
+            "reading.compare.pairing.sequence:_meeting",
+            "apart + 1",
+            "apart",
             "reading/compare/pairing",
         ),
         (
-            "reading/compare/pairing/updates.py",
-            "is_one = _is_one(own_a) and _is_one(own_b)",
-            "is_one = _is_one(own_a) or _is_one(own_b)",
+            "reading.compare.pairing.updates:_numbers",
+            "_is_one(own_a) and _is_one(own_b)",
+            "_is_one(own_a) or _is_one(own_b)",
             "reading/compare/pairing",
         ),
         (
-            "reading/dumps/entry_name.py",
-            "if last in (FORWARD, BACKWARD):",
-            "if last in (FORWARD,):",
+            "reading.dumps.entry_name:parse",
+            "last in (FORWARD, BACKWARD)",
+            "last in (FORWARD,)",
             "reading",
         ),
         (
-            "reading/dumps/kernels/step.py",
-            "len(path)), reverse=True)",
-            "len(path)))",
+            "reading.dumps.kernels.step:CellPaths.__init__",
+            "sorted(classes, key=lambda path: (path.count('.'), len(path)), reverse=True)",
+            "sorted(classes, key=lambda path: (path.count('.'), len(path)))",
             "reading/dumps/kernels",
         ),
         (
-            "reading/dumps/kernels/step.py",
-            "for slot in range(max(found) + 1)]",
-            "for slot in range(len(found))]",
+            "reading.dumps.kernels.step:_by_slot",
+            "max(found) + 1",
+            "len(found)",
             "reading/dumps/kernels",
         ),
         (
-            "reading/dumps/query.py",
-            "int(match[2] or match[1]) + 1)",
-            "int(match[2] or match[1]))",
+            "reading.dumps.query:numbers",
+            "int(match[2] or match[1]) + 1",
+            "int(match[2] or match[1])",
             "reading",
         ),
         (
-            "reading/one_run/nan.py",
-            "if origin.kind != RECEIVED]",
-            "if origin.kind == RECEIVED]",
+            "reading.one_run.nan:in_order",
+            "origin.kind != RECEIVED",
+            "origin.kind == RECEIVED",
             "reading/one_run/test_findings.py",
         ),
         (
-            "reading/one_run/rank_checks.py",
-            "elif of_step:",
-            "elif len(of_step) > 2:",
+            "reading.one_run.rank_checks:check_digests",
+            "len(of_step) == 1",
+            "len(of_step) <= 2",
             "reading/one_run/test_findings.py",
         ),
         (
-            "reading/report/columns.py",
-            "[MISSING_DOUBLE if value == MISSING_SINGLE else value for value in numbers]",
-            "[value for value in numbers]",
+            "reading.report.columns:doubled",
+            "MISSING_DOUBLE if value == MISSING_SINGLE else value",
+            "value",
             "reading/report",
         ),
         (
-            "reading/report/content.py",
-            "where = {place: first_call + at",
-            "where = {place: first_call + place",
+            "reading.report.content:Merged._add",
+            "first_call + at",
+            "first_call + place",
             "reading/report",
         ),
         (
-            "reading/report/columns.py",
-            "return base.typecode == column.typecode and",
-            "return",
+            "reading.report.columns:is_like",
+            "base.typecode == column.typecode and len(base) == len(column)",
+            "len(base) == len(column)",
             "reading/report",
         ),
         (
-            "reading/report/reading.py",
-            "_GROWN * max(max(given, default=0.0), _FLOOR)",
-            "_GROWN * max(given, default=0.0)",
+            "reading.report.reading:_pair_state",
+            "max(max(given, default=0.0), _FLOOR)",
+            "max(given, default=0.0)",
             "reading/report",
         ),
         (
-            "reading/report/reading.py",
-            "max(abs(real(record.get(key)) or 0.0) for",
-            "max((real(record.get(key)) or 0.0) for",
+            "reading.report.reading:_tensor_state",
+            "abs(real(record.get(key)) or 0.0)",
+            "real(record.get(key)) or 0.0",
             "reading/report",
         ),
         (
-            "recording/call_stacks.py",
-            "id(frame.f_code), frame.f_lasti",
-            "id(frame.f_code), 0",
+            "recording.call_stacks:CallStacks.number",
+            "(id(frame.f_code), frame.f_lasti)",
+            "(id(frame.f_code), 0)",
             "capture/test_stacks.py",
         ),
         (
-            "recording/step_recorder.py",
-            "if name == self._first:",
-            "if name != self._first:",
+            "recording.step_recorder:NameFilter.begin",
+            "name == self._first",
+            "name != self._first",
             "recording",
         ),
         (
-            "replaying/calling.py",
-            "self.leaves_input = not np.array_equal",
-            "self.leaves_input = np.array_equal",
+            "replaying.calling:Replayer.forward",
+            "self.leaves_input = not np.array_equal(to_array(tensors[0]), found[0][0])",
+            "self.leaves_input = np.array_equal(to_array(tensors[0]), found[0][0])",
             "replaying",
         ),
         (
-            "replaying/describing.py",
+            "replaying.describing:gradients",
             "(len(inputs), len(inputs) + len(named))",
             "(len(inputs),)",
             "replaying",
         ),
         (
-            "replaying/evaluating.py",
-            "is_whole = recorded.size >= largest",
-            "is_whole = recorded.size > largest",
+            "replaying.evaluating:Evaluation._operation",
+            "recorded.size >= largest",
+            "recorded.size > largest",
             "replaying",
         ),
         (
-            "replaying/judging.py",
+            "replaying.judging:_judge_exact",
             "(recorded != here) & (recorded != outcome.golden)",
             "(recorded != here) | (recorded != outcome.golden)",
             "replaying",
         ),
         (
-            "replaying/making.py",
-            'if leaf and (item is None or list(item[0].shape) != leaf["shape"]):',
-            "if leaf and item is None:",
+            "replaying.making:Maker._fits",
+            "leaf and (item is None or list(item[0].shape) != leaf['shape'])",
+            "leaf and item is None",
             "replaying",
         ),
         (
-            "replaying/references.py",
+            "replaying.references:_pads",
             "[total // 2, total - total // 2]",
             "[total - total // 2, total // 2]",
             "replaying",
         ),
-        ("seeding.py", "not 0 <= seed", "not 0 < seed", "test_seeding.py"),
-        ("series/file.py", "self._place += end - len(head)", "self._place += end", "series"),
+        ("seeding:seed_all", "0 <= seed <= _LARGEST", "0 < seed <= _LARGEST", "test_seeding.py"),
+        ("series.file:SeriesTail.new_rows", "end - len(head)", "end", "series"),
         (
-            "series/dump_rules.py",
-            "and step not in series)",
-            "and step in series)",
+            "series.dump_rules:series_hits",
+            "step not in series",
+            "step in series",
             "reading/one_run/test_findings.py",
         ),
-        ("session/session.py", "value >= 0", "value > 0", "session"),
+        ("session.session:_is_number", "value >= 0", "value > 0", "session"),
         (
-            "session/recording.py",
-            "if self.said or settings.quiet",
-            "if self.said or not settings.quiet",
+            "session.recording:RunReport.say",
+            "self.said or settings.quiet or rank",
+            "self.said or not settings.quiet or rank",
             "session",
         ),
-        ("snapshot/snapshot.py", "dtype=_WORDS[max(width, 4)]", "dtype=_WORDS[width]", "snapshot"),
+        ("snapshot.snapshot:sum_of_bits", "max(width, 4)", "width", "snapshot"),
         (
-            "snapshot/snapshot.py",
-            ".splitlines()[-1].split()[1]",
-            ".splitlines()[-1].split()[0]",
+            "snapshot.snapshot:_commit",
+            "(git / 'logs' / 'HEAD').read_text(errors='replace').splitlines()[-1].split()[1]",
+            "(git / 'logs' / 'HEAD').read_text(errors='replace').splitlines()[-1].split()[0]",
             "snapshot",
         ),
         (
-            "store/arrays.py",
-            "count > self.found - self._kept:",
-            "count > self.found + self._kept:",
+            "store.arrays:_Free.take",
+            "count > self.found - self._kept",
+            "count > self.found + self._kept",
             "store",
         ),
-        ("store/arrays.py", "copy == content.data\n", "copy != content.data\n", "store"),
-        ("store/journal.py", "== len(data):", "!= len(data):", "store"),
-        ("store/run_folders.py", "if number == 1 else", "if number == 2 else", "store"),
+        ("store.arrays:EqualArrays._link", "copy == content.data", "copy != content.data", "store"),
         (
-            "tasks/nan_check.py",
+            "store.journal:Journal.append",
+            "os.write(self._file, data) == len(data)",
+            "os.write(self._file, data) != len(data)",
+            "store",
+        ),
+        (
+            "store.run_folders:RunFolders.root",
+            "root = dump_path if number == 1 else f'{dump_path}-{number}'",
+            "root = dump_path if number == 2 else f'{dump_path}-{number}'",
+            "store",
+        ),
+        (
+            "tasks.nan_check:FirstNonFinite.__init__",
             "hits + 1 == settings.max_hits",
             "hits == settings.max_hits",
             "tasks",
@@ -540,13 +591,12 @@ FAULTS = tuple(
 
 def plant(copy, fault):
     """Write a module with its fault; return a function that takes it out again."""
-    path = copy / "probe" / fault.module
+    path = module_path(copy / "probe", fault.place)
     good = path.read_text("utf-8")
-    if good.count(fault.text) < 1:
-        raise SystemExit(
-            f"{fault.module} has no text {fault.text!r}: the table of faults is out of date"
-        )
-    path.write_text(good.replace(fault.text, fault.fault, 1), "utf-8")
+    try:
+        path.write_text(replaced(good, fault.place, fault.code, fault.fault), "utf-8")
+    except ValueError as error:
+        raise SystemExit(f"{error}: the table of faults is out of date") from None
     return lambda: path.write_text(good, "utf-8")
 
 
@@ -650,7 +700,7 @@ class Bench:
             result["passed"] += [] if result["found"] else [name]
             self._path.write_text(json.dumps(self.results, indent=1))
             if result["found"]:
-                print(f"{fault.module:40} {result['found']}", flush=True)
+                print(f"{fault.place:60} {result['found']}", flush=True)
         self._copies.append(copy)
 
     def is_open(self, fault, parts):
@@ -683,7 +733,7 @@ def main():
         "--all", action="store_true", help="those that `make test` misses may be found by test-all"
     )
     parser.add_argument("--room", action="store_true", help="only the tests of each module's room")
-    parser.add_argument("--only", default="", help="only modules with this text in their name")
+    parser.add_argument("--only", default="", help="only faults with this text in their place")
     parser.add_argument(
         "--minutes", type=float, default=600, help="start no run of tests after so many minutes"
     )
@@ -692,7 +742,7 @@ def main():
     )
     parser.add_argument("--workers", type=int, choices=[1, 2], default=2, help="faults at a time")
     given = parser.parse_args()
-    chosen = [fault for fault in FAULTS if given.only in fault.module]
+    chosen = [fault for fault in FAULTS if given.only in fault.place]
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(Path(folder), given.results, time.time() + 60 * given.minutes)
         for number in range(given.workers):

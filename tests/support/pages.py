@@ -27,7 +27,7 @@ PAIRS = {
 def every_page():
     """Return all documents of the repository, in both languages."""
     found = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / ".github").rglob("*.md")]
-    found += (ROOT / "tests").rglob("README.md")
+    found += [*(ROOT / "tests").rglob("README.md"), ROOT / "benchmarks" / "README.md"]
     return sorted(path.relative_to(ROOT).as_posix() for path in found)
 
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -19,3 +20,8 @@ def environment(**variables):
     """Return the environment of a process that imports probe and the tests from here, wherever it runs."""
     path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
     return {**os.environ, "PYTHONPATH": path, **variables}
+
+
+def make_targets(file):
+    """Return the targets of a make file, by their names, in order."""
+    return re.findall(r"^([a-z0-9-]+):", (ROOT / file).read_text("utf-8"), re.MULTILINE)

@@ -19,8 +19,8 @@ from typing import NamedTuple
 
 from tests.programs.fuzz import seeds
 from tests.support.paths import ROOT, environment
+from tests.support.planting import module_path, replaced
 
-READING = "reading/dumps/"
 _DOCUMENTS = ["--kinds", "statistics,tensor,md5,debug", "--files", "^(dump|debug).json$"]
 _PLACES = [*_DOCUMENTS, "--only-places"]
 _ARRAYS = ["--kinds", "tensor", "--files", "npy$", "--commands", "load,compare,compare back"]
@@ -31,168 +31,158 @@ _KERNELS = ["--kinds", "kernels_cpu,kernels_ascend_statistics,kernels_ascend_o1"
 
 
 class Removed(NamedTuple):
-    """One check that is taken out: the file below probe/, its text, what stands in its place, and where it matters."""
+    """One check that is taken out.
 
-    file: str
-    text: str
+    Attributes:
+        place: a function of the code, as tests/support/planting.py names it.
+        code: the expression that is the check; the function has it once.
+        instead: the expression in its place.
+        where: options of the fuzzer that lead to it.
+    """
+
+    place: str
+    code: str
     instead: str
     where: list[str]
 
 
 REMOVED = [
-    Removed("door.py", "    if not stat.S_ISREG(mode):", "    if False:", _PLACES),
-    Removed("door.py", "flags = os.O_NONBLOCK | os.O_CLOEXEC", "flags = os.O_CLOEXEC", _PLACES),
-    Removed("door.py", "        if os.path.islink(path):", "        if False:", _PLACES),
+    Removed("door:open_file", "not stat.S_ISREG(mode)", "False", _PLACES),
+    Removed("door:open_file", "os.O_NONBLOCK | os.O_CLOEXEC", "os.O_CLOEXEC", _PLACES),
+    Removed("door:open_file", "os.path.islink(path)", "False", _PLACES),
     Removed(
-        READING + "load.py",
+        "reading.dumps.load:_fields",
         "(ValueError, SyntaxError, TypeError, RecursionError, MemoryError)",
         "(ValueError,)",
         _ARRAYS,
     ),
-    Removed(READING + "load.py", "type(shape) is not tuple", "False", _ARRAYS),
+    Removed("reading.dumps.load:_fields", "type(shape) is not tuple", "False", _ARRAYS),
     Removed(
-        READING + "load.py",
-        "except (TypeError, ValueError, SyntaxError):",
-        "except ValueError:",
+        "reading.dumps.load:_dtype", "(TypeError, ValueError, SyntaxError)", "ValueError", _ARRAYS
+    ),
+    Removed(
+        "reading.dumps.load:_fields",
+        "type(found) is not dict or found.keys() != {'descr', 'fortran_order', 'shape'}",
+        "type(found) is not dict",
         _ARRAYS,
     ),
     Removed(
-        READING + "load.py", 'or found.keys() != {"descr", "fortran_order", "shape"}', "", _ARRAYS
-    ),
-    Removed(
-        READING + "load.py",
-        "if lengths(list(shape)) or len(shape) > _MOST_DIMENSIONS:",
-        "if False:",
+        "reading.dumps.load:array_header",
+        "lengths(list(shape)) or len(shape) > _MOST_DIMENSIONS",
+        "False",
         _ARRAYS,
     ),
+    Removed("reading.dumps.load:_read", "(OSError, ValueError)", "OSError", _ARRAYS),
     Removed(
-        READING + "load.py",
-        "except (OSError, ValueError) as error:",
-        "except OSError as error:",
-        _ARRAYS,
-    ),
-    Removed(
-        READING + "load.py",
-        "except (OSError, ValueError) as error:",
-        "except ValueError as error:",
+        "reading.dumps.load:_read",
+        "(OSError, ValueError)",
+        "ValueError",
         [*_ARRAYS, "--only-places"],
     ),
+    Removed("reading.dumps.shapes:RECORD", "'shape'", "'no shape'", _DOCUMENTS),
+    Removed("reading.dumps.shapes:RECORD", "'dtype'", "'no dtype'", _DOCUMENTS),
     Removed(
-        READING + "shapes.py",
-        '"shape": lengths,\n    "data_name": text',
-        '"data_name": text',
+        "reading.dumps.shapes:RECORD",
+        "('Max', 'Min', 'Mean', 'Norm', *_COUNTS)",
+        "_COUNTS",
         _DOCUMENTS,
     ),
     Removed(
-        READING + "shapes.py",
-        '"dtype": text,\n    "shape": lengths,\n    "data_name": text',
-        '"shape": lengths,\n    "data_name": text',
+        "reading.dumps.shapes:HEADER",
+        "{'task': text, 'level': text, 'framework': text, 'dump_data_dir': text, 'run': mapping}",
+        "{'dump_data_dir': text, 'run': mapping}",
         _DOCUMENTS,
     ),
     Removed(
-        READING + "shapes.py", '("Max", "Min", "Mean", "Norm", *_COUNTS)', "_COUNTS", _DOCUMENTS
-    ),
-    Removed(
-        READING + "shapes.py",
-        'HEADER: Shape = {\n    "task": text,\n    "level": text,\n    "framework": text,',
-        "HEADER: Shape = {",
-        _DOCUMENTS,
-    ),
-    Removed(
-        READING + "document.py",
-        'return {\n                **value,\n                "value": str(value["value"]),\n            }',
-        "return value",
+        "reading.dumps.document:Sieve._part",
+        "{**value, 'value': str(value['value'])}",
+        "value",
         [*_DOCUMENTS, "--commands", "compare,compare back"],
     ),
     Removed(
-        READING + "values.py",
-        "return type(kind) is str and kind in TENSORS",
-        "return kind in TENSORS",
+        "reading.dumps.values:is_tensor",
+        "type(kind) is str and kind in TENSORS",
+        "kind in TENSORS",
+        _DOCUMENTS,
+    ),
+    Removed("reading.dumps.document:read_document", "RecursionError", "KeyError", _DOCUMENTS),
+    Removed(
+        "reading.dumps.document:read_document",
+        "not isinstance(document, dict)",
+        "False",
         _DOCUMENTS,
     ),
     Removed(
-        READING + "document.py",
-        "    except RecursionError:\n",
-        "    except KeyError:\n",
-        _DOCUMENTS,
+        "reading.dumps.folders:DumpSource.read", "not isinstance(data, dict)", "False", _DOCUMENTS
     ),
     Removed(
-        READING + "document.py",
-        "    if not isinstance(document, dict):",
-        "    if False:",
-        _DOCUMENTS,
-    ),
-    Removed(
-        READING + "folders.py", "    if not isinstance(data, dict):", "    if False:", _DOCUMENTS
-    ),
-    Removed(
-        READING + "folders.py",
-        "        if not isinstance(item, list):\n            continue\n",
-        "",
+        "reading.dumps.folders:read_stacks",
+        "not isinstance(item, list)",
+        "False",
         ["--kinds", "statistics", "--files", "stack"],
     ),
     Removed(
-        READING + "folders.py",
-        "        if isinstance(parent, (str, type(None))):",
-        "        if True:",
+        "reading.dumps.folders:read_construct",
+        "isinstance(parent, (str, type(None)))",
+        "True",
         ["--kinds", "statistics", "--files", "construct"],
     ),
     Removed(
-        READING + "journal_reader.py",
-        "        if not isinstance(record, dict):",
-        "        if False:",
+        "reading.dumps.journal_reader:_records", "not isinstance(record, dict)", "False", _JOURNAL
+    ),
+    Removed(
+        "reading.dumps.journal_reader:_is_wrong",
+        "bool(wrong_fields(record, JOURNAL_ENTRY)) or type(record.get('name')) is not str",
+        "type(record.get('name')) is not str",
         _JOURNAL,
     ),
     Removed(
-        READING + "journal_reader.py", "bool(wrong_fields(record, JOURNAL_ENTRY)) or", "", _JOURNAL
-    ),
-    Removed(
-        "series/file.py",
+        "series.file:_names",
         "type(names) is not list or not names or any(type(name) is not str for name in names)",
         "False",
         _SERIES,
     ),
     Removed(
-        "series/file.py",
-        "is_right = (rows[:, 0] >= 0) & (rows[:, 0] < MOST_STEP)",
-        "is_right = rows[:, 0] != -7",
+        "series.file:table",
+        "(rows[:, 0] >= 0) & (rows[:, 0] < MOST_STEP)",
+        "rows[:, 0] != -7",
         _SERIES,
     ),
     Removed(
-        "reading/check/snapshot.py",
+        "reading.check.snapshot:_read",
         "sieve.header(read_document(path), RUN)",
         "read_document(path)",
         _RUN,
     ),
     Removed(
-        "reading/check/snapshot.py",
-        'parameters = sieve.objects(run["parameters"], PARAMETER)',
-        'parameters = run["parameters"]',
+        "reading.check.snapshot:_read",
+        "sieve.objects(run['parameters'], PARAMETER)",
+        "run['parameters']",
         _RUN,
     ),
     Removed(
-        "reading/check/snapshot.py",
+        "reading.check.snapshot:_read",
         "sieve.objects(values, DESCRIBED)",
         "sieve.objects(values, {})",
         _RUN,
     ),
-    Removed("reading/check/snapshot.py", "sieve.header(line, RUN_LINE)", "line", _RUN),
+    Removed("reading.check.snapshot:_add", "sieve.header(line, RUN_LINE)", "line", _RUN),
     Removed(
-        READING + "query.py",
+        "reading.dumps.query:_files",
         "entry.stat(follow_symlinks=False)",
         "entry.stat()",
         ["--kinds", "tensor", "--files", "npy$", "--commands", "show", "--only-places"],
     ),
     Removed(
-        READING + "kernels/tables.py",
-        "except (KeyError, TypeError, ValueError, AttributeError):",
-        "except KeyError:",
+        "reading.dumps.kernels.tables:read_statistics",
+        "(KeyError, TypeError, ValueError, AttributeError)",
+        "KeyError",
         [*_KERNELS, "--files", "statistic.csv"],
     ),
     Removed(
-        READING + "kernels/step.py",
-        "except (OSError, ValueError, MemoryError) as error:",
-        "except KeyError as error:",
+        "reading.dumps.kernels.step:_items",
+        "(OSError, ValueError, MemoryError)",
+        "KeyError",
         [*_KERNELS, "--files", "npy$"],
     ),
 ]
@@ -200,17 +190,13 @@ REMOVED = [
 
 def _found(removed: Removed, cases: int, made: Path) -> tuple[bool, str]:
     """Run the fuzzer on a copy of the package without a check; return whether it fails, and its answer."""
-    with tempfile.TemporaryDirectory() as place:
+    with tempfile.TemporaryDirectory() as folder:
         shutil.copytree(
-            ROOT / "probe", Path(place) / "probe", ignore=shutil.ignore_patterns("__pycache__")
+            ROOT / "probe", Path(folder) / "probe", ignore=shutil.ignore_patterns("__pycache__")
         )
-        file = Path(place) / "probe" / removed.file
-        text = file.read_text()
-        if text.count(removed.text) != 1:
-            raise SystemExit(
-                f"{removed.file} has {removed.text!r} {text.count(removed.text)} times"
-            )
-        file.write_text(text.replace(removed.text, removed.instead))
+        file = module_path(Path(folder) / "probe", removed.place)
+        code = file.read_text("utf-8")
+        file.write_text(replaced(code, removed.place, removed.code, removed.instead), "utf-8")
         words = [
             sys.executable,
             "-m",
@@ -221,10 +207,10 @@ def _found(removed: Removed, cases: int, made: Path) -> tuple[bool, str]:
             "--cases",
             str(cases),
         ]
-        variables = {**environment(), "PYTHONPATH": f"{place}:{ROOT}"}
+        variables = {**environment(), "PYTHONPATH": f"{folder}:{ROOT}"}
         done = subprocess.run(
             [*words, *removed.where],
-            cwd=place,
+            cwd=folder,
             env=variables,
             capture_output=True,
             text=True,
@@ -254,7 +240,7 @@ def main() -> int:
             f"{number:3} {'found' if is_found else 'NOT FOUND':9} {time.monotonic() - began:4.0f} s"
         )
         print(
-            f"{told}  {REMOVED[number].file}: {REMOVED[number].text.strip()[:60]}  {answer[:120]}",
+            f"{told}  {REMOVED[number].place}: {REMOVED[number].code[:60]}  {answer[:120]}",
             flush=True,
         )
     print(f"{count} of {len(chosen)} found")
