@@ -163,7 +163,8 @@ class Net(nn.Cell):
         if self.kind == "min by max":
             return ops.maximum(-a, -b) if self.fault else -ops.maximum(-a, -b)
         if self.kind == "double negation":
-            return ops.minimum(a, -b) if self.fault else ops.minimum(-(-a), -(-b))
+            turned = ops.neg(a), ops.neg(b)
+            return ops.minimum(a, turned[1]) if self.fault else ops.minimum(*map(ops.neg, turned))
         return ops.minimum(a, b)
 
     def norm(self, x):

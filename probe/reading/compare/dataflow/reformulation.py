@@ -8,20 +8,22 @@ makes the whole region a difference.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import functools
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from probe.naming import written_inputs
 from probe.reading.compare.dataflow.graph import Graph
+from probe.reading.compare.dataflow.structure import moves_elements
 from probe.reading.compare.distances.distance import distance
 from probe.reading.compare.distances.tolerance import of_dtype
 from probe.reading.compare.judging.judged_pairs import JudgedPairs
-from probe.reading.compare.judging.verdicts import EQUAL, FAINT, HARD, Slot
+from probe.reading.compare.judging.verdicts import EQUAL, FAINT, HARD, Slot, Verdict
 from probe.reading.compare.pairing.partners import NONE, REPLACED
 from probe.reading.dumps.call_kinds import is_collective, is_random
 from probe.reading.dumps.entry_name import API, BACKWARD, FORWARD, GRADIENT, EntryName
-from probe.reading.dumps.flow import Link
-from probe.reading.dumps.values import Record, is_tensor, tensors_in
+from probe.reading.dumps.flow import Flow, Link, content_key
+from probe.reading.dumps.values import Record, element_count, is_tensor, tensors_in
 
 #: so many calls may be in a region
 _MOST = 400
@@ -35,6 +37,13 @@ class Form(NamedTuple):
     places: tuple[frozenset[int], frozenset[int]]
     leaving: int  # how many values leave it
     rel_l2: float  # the greatest distance of these values
+
+
+class _Leaving(NamedTuple):
+    """A value that leaves a region, and agrees."""
+
+    apart: float  # its rel_l2 on the two sides
+    size: int  # its number of elements
 
 
 class Reformulations:
@@ -52,20 +61,30 @@ class Reformulations:
         self._is_settled = not any(graph.off[node] for node in results)
 
     def find(self) -> list[Form]:
-        """Return the regions, in order. Where a gradient of a parameter or an update differs, there is none."""
+        """Return the regions, in order. Where a gradient of a parameter or an update differs, there is none.
+
+        Equal statistics are no proof for a region that puts elements in other places. Such a region counts only where
+        nothing else differs.
+        """
         if not self._is_settled:
             return []
-        found: list[Form] = []
+        found: list[tuple[set[int], Form]] = []
         seen: set[int] = set()
-        for node in sorted(self._members):
-            if node in seen or not self.graph.off[node]:
-                continue
-            region = self._region(node)
-            seen |= region
-            form = self._form(region)
-            if form is not None:
-                found.append(form)
-        return found
+        off = {node for node in self._members if self.graph.off[node]}
+        for node in sorted(off):
+            if node not in seen:
+                region = self._region(node)
+                seen |= region
+                form = self._form(region)
+                if form is not None:
+                    found.append((region, form))
+        is_all = off <= set().union(*(region for region, _ in found))
+        return [form for region, form in found if is_all or not self._moves(region)]
+
+    def _moves(self, region: set[int]) -> bool:
+        """Return whether a call of a region, which the other side has not, may put elements in other places."""
+        others = filter(self._is_replaced, region)
+        return any(moves_elements(parts.key) for node in others for parts in self._names(node))
 
     # -- the region ---------------------------------------------------------------------------------------------------
 
@@ -99,17 +118,37 @@ class Reformulations:
         if forward is None:
             return
         makers = [link.producer for link in flow.links[forward] if link.producer >= 0]
-        for call in (forward, *makers, *flow.used_by.get(forward, ())):
+        for call in (forward, *makers, *self._users(side, forward)):
             yield call
             backward = flow.backward_of(call)
             if backward is not None:
                 yield backward
 
+    def _users(self, side: int, place: int) -> Sequence[int]:
+        """Return the calls that are given the outputs of a call, or equal outputs of another one.
+
+        Where two calls have equal outputs, all their users are linked with one of them.
+        """
+        flow = self.graph.alignment.flows[side]
+        users = flow.used_by.get(place, ())
+        if users or flow.parts[place].direction == BACKWARD:
+            return users
+        made = tensors_in(self.graph.alignment.entry(side, place), "output")
+        known = self._used[side]
+        contents = {content_key(record) for record in made}
+        twins = {known[content] for content in contents if content in known}
+        return [user for twin in sorted(twins) for user in flow.used_by[twin]]
+
+    @functools.cached_property
+    def _used(self) -> tuple[dict[Any, int], dict[Any, int]]:
+        """Return side -> content of an input -> the call that is linked as its producer."""
+        flow_a, flow_b = self.graph.alignment.flows
+        return _producers(flow_a), _producers(flow_b)
+
     # -- the conditions -----------------------------------------------------------------------------------------------
 
     def _form(self, region: set[int]) -> Form | None:
         """Return a region as a reformulation; None where it is none, or that cannot be known."""
-        graph = self.graph
         if len(region) > _MOST or any(map(self._is_root, region)):
             return None
         if not any(map(self._is_other_call, region)):
@@ -117,10 +156,20 @@ class Reformulations:
         leaving = self._leaving(region)
         if not leaving or not self._gradients_agree(region):
             return None
-        places = tuple(
-            frozenset(graph.pairs[node].places[side] for node in region) - {NONE} for side in (0, 1)
-        )
-        return Form((places[0], places[1]), len(leaving), max(leaving))
+        if max(value.size for value in leaving) == 1 and not self._has_backward(region):
+            return None  # one number, such as a mean, agrees of other values too
+        places = (self._places(0, region), self._places(1, region))
+        return Form(places, len(leaving), max(value.apart for value in leaving))
+
+    def _has_backward(self, region: set[int]) -> bool:
+        return any(self.graph.parts(node).direction == BACKWARD for node in region)
+
+    def _places(self, side: int, region: set[int]) -> frozenset[int]:
+        """Return the entries of a region on a side, with the forward of each backward."""
+        flow = self.graph.alignment.flows[side]
+        own = {self.graph.pairs[node].places[side] for node in region} - {NONE}
+        forwards = {flow.forward_of(place) for place in own if _is_backward(flow, place)}
+        return frozenset(own.union(place for place in forwards if place is not None))
 
     def _is_root(self, node: int) -> bool:
         """Return whether a difference of this node is no form: it comes from outside, is random, or is written."""
@@ -131,8 +180,21 @@ class Reformulations:
         if any(_acts(one) for one in self._names(node)):
             return True
         if parts.direction == BACKWARD:
-            return False
+            return self._is_lost(node)
         return any(self._is_given_other(node, slot) for slot in graph.slots[node])
+
+    def _is_lost(self, node: int) -> bool:
+        """Return whether one side lacks the backward of a call whose output it uses: the gradient ends there."""
+        graph = self.graph
+        if not graph.is_alone(node):
+            return False
+        flow, place = graph.flow(node)
+        forward = flow.forward_of(place)
+        if forward is None:
+            return True
+        other = 1 - graph.side(node)
+        partner = graph.pairs[graph.node_of(flow, forward)].places[other]
+        return partner != NONE and bool(self._users(other, partner))
 
     def _names(self, node: int) -> list[EntryName]:
         """Return the names of a node on both sides, taken apart."""
@@ -148,12 +210,14 @@ class Reformulations:
         return slot.place.startswith(_PARAMETERS) or self.graph.is_unmade(node, slot.place)
 
     def _is_other_call(self, node: int) -> bool:
-        """Return whether a call has no partner, or its inputs come from calls that are none."""
+        """Return whether a call is another one: by its name, an argument, or the calls that its inputs come from."""
         graph = self.graph
         if self._is_replaced(node):
             return True
-        is_call = graph.parts(node).direction == FORWARD and not graph.is_container(node)
-        return is_call and self._has_other_maker(node)
+        if graph.parts(node).direction != FORWARD or graph.is_container(node):
+            return False
+        given = [slot.verdict for slot in graph.slots[node] if slot.is_input]
+        return Verdict.ARGUMENT in given or self._has_other_maker(node)
 
     def _is_replaced(self, node: int) -> bool:
         """Return whether a call has no partner, or one of another name."""
@@ -171,10 +235,10 @@ class Reformulations:
                     return True
         return False
 
-    def _leaving(self, region: set[int]) -> list[float]:
-        """Return how far apart the values are that leave a region forward; [] where one does not agree."""
+    def _leaving(self, region: set[int]) -> list[_Leaving]:
+        """Return the values that leave a region forward; [] where one does not agree."""
         graph = self.graph
-        apart: list[float] = []
+        found: list[_Leaving] = []
         ends: tuple[list[Record], list[Record]] = ([], [])
         for node in region:
             if graph.parts(node).direction == BACKWARD or graph.is_container(node):
@@ -183,18 +247,25 @@ class Reformulations:
                 place = graph.pairs[node].places[side]
                 if place == NONE:
                     continue
-                users = graph.alignment.flows[side].used_by.get(place, ())
+                users = self._users(side, place)
+                slots: list[Slot] = []
                 if not users and self._is_off(node):
                     ends[side].extend(tensors_in(graph.alignment.entry(side, place), "output"))
+                elif not users:
+                    slots += [slot for slot in graph.slots[node] if not slot.is_input]
                 for user in users:
                     known = graph.at[side][user]
                     if known not in region:
-                        slots = self._given(side, known, user, place)
-                        if not all(map(_is_known, slots)):
-                            return []
-                        apart += [slot.distance.rel_l2 or 0.0 for slot in slots]
+                        slots += self._given(side, known, user, place)
+                if not all(map(_is_known, slots)):
+                    return []
+                found += [
+                    _leaving(slot.a, slot.distance.rel_l2 or 0.0)
+                    for slot in slots
+                    if is_tensor(slot.a)
+                ]
         matched = self._matched(*ends)
-        return [] if matched is None else [*apart, *matched]
+        return [] if matched is None else [*found, *matched]
 
     def _is_off(self, node: int) -> bool:
         made = [slot.verdict for slot in self.graph.slots[node] if not slot.is_input]
@@ -202,24 +273,30 @@ class Reformulations:
 
     def _given(self, side: int, node: int, user: int, maker: int) -> list[Slot]:
         """Return the places at which a call is given the outputs of another one."""
+        made = tensors_in(self.graph.alignment.entry(side, maker), "output")
+        contents = {content_key(record) for record in made}
         links = self.graph.alignment.flows[side].links[user]
-        places = {link.place for link in links if link.producer == maker}
+        places = {
+            link.place
+            for link in links
+            if link.producer == maker or content_key(link.record) in contents
+        }
         return [slot for slot in self.graph.slots[node] if slot.place in places]
 
-    def _matched(self, ends_a: list[Record], ends_b: list[Record]) -> list[float] | None:
-        """Return how far apart the values are that no call uses; None where one has no equal on the other side."""
+    def _matched(self, ends_a: list[Record], ends_b: list[Record]) -> list[_Leaving] | None:
+        """Return the values that no call uses; None where one has no equal on the other side."""
         if len(ends_a) != len(ends_b):
             return None
         left = list(ends_b)
-        apart: list[float] = []
+        found: list[_Leaving] = []
         for record in ends_a:
             fitting = [(self._apart(record, other), place) for place, other in enumerate(left)]
             size, place = min(fitting, default=(None, NONE), key=lambda item: item[0] or 0.0)
             if size is None or size > of_dtype(record.get("dtype")) * self._tolerances.factor:
                 return None
-            apart.append(size)
+            found.append(_leaving(record, size))
             left.pop(place)
-        return apart
+        return found
 
     def _apart(self, a: Record, b: Record) -> float:
         if a.get("shape") != b.get("shape"):
@@ -254,6 +331,25 @@ class Reformulations:
             return True
         slots = [slot for slot in graph.slots[graph.at[side][backward]] if slot.is_input]
         return all(map(_is_known, slots))
+
+
+def _leaving(record: Record, apart: float) -> _Leaving:
+    return _Leaving(apart, element_count(record.get("shape")) or 1)
+
+
+def _producers(flow: Flow) -> dict[Any, int]:
+    """Return the content of each input -> the call that is linked as its producer."""
+    found: dict[Any, int] = {}
+    for links in flow.links:
+        for link in links:
+            key = content_key(link.record)
+            if key is not None and link.producer >= 0:
+                found[key] = link.producer
+    return found
+
+
+def _is_backward(flow: Flow, place: int) -> bool:
+    return flow.parts[place].direction == BACKWARD
 
 
 def _acts(parts: EntryName) -> bool:

@@ -17,9 +17,9 @@ from probe.reading.compare.judging.updates import judge_numbers
 from probe.reading.compare.judging.verdicts import HARD, Slot
 from probe.reading.compare.pairing.call_content import equal_calls
 from probe.reading.compare.pairing.normal_form import normalised
-from probe.reading.compare.pairing.partners import MOVED, Pair
+from probe.reading.compare.pairing.partners import MOVED, NONE, Pair
 from probe.reading.dumps.dump import Dump
-from probe.reading.dumps.entry_name import API, FORWARD
+from probe.reading.dumps.entry_name import API, BACKWARD, FORWARD
 from probe.reading.dumps.flow import Flow
 
 
@@ -105,7 +105,7 @@ class JudgedPairs:
         ``places`` are those of the region in A, and ``others`` those in B.
         """
         alignment = self.alignment
-        for place in sorted(self._differing().intersection(places)):
+        for place in self._wrong_pairs(places, others):
             if place in alignment.b_of:  # else it went with its forward
                 alignment.separate_calls([place])
         flow_a, flow_b = alignment.flows
@@ -123,6 +123,21 @@ class JudgedPairs:
         off = self._differing()
         own = ((a, flow_a.backward_of(a)) for a, _ in found)
         self.separate([a for a, backward in own if not off.isdisjoint((a, backward))])
+
+    def _wrong_pairs(self, places: Collection[int], others: Collection[int]) -> list[int]:
+        """Return the places in A of the pairs of a region that differ, or whose backwards do, or lack a partner."""
+        flow_a, flow_b = self.alignment.flows
+        off = self._differing()
+        found: set[int] = set()
+        for place in places:
+            forward = flow_a.forward_of(place) if _is_backward(flow_a, place) else None
+            if place in off or (forward is not None and place not in self.alignment.b_of):
+                found.add(place if forward is None else forward)
+        for place in others:
+            forward = flow_b.forward_of(place) if _is_backward(flow_b, place) else None
+            if forward is not None and place not in self.alignment.a_of:
+                found.add(self.alignment.a_of.get(forward, NONE))
+        return sorted(found)
 
     def _differing(self) -> set[int]:
         """Return the places in A of pairs with a difference."""
@@ -147,6 +162,10 @@ class JudgedPairs:
 def _is_api(flow: Flow, place: int) -> bool:
     parts = flow.parts[place]
     return parts.kind == API and parts.direction == FORWARD
+
+
+def _is_backward(flow: Flow, place: int) -> bool:
+    return flow.parts[place].direction == BACKWARD
 
 
 def _unturned(a: Any, b: Any, found: Distance) -> Distance:
