@@ -222,7 +222,7 @@ def record(form, folder, mode):
     if mode == "tensor":
         settings["task"] = "tensor"
     elif mode == "md5":
-        settings["summary_mode"] = "md5"
+        settings["statistics"] = {"summary_mode": "md5"}
     config = folder.parent / "config.json"
     config.write_text(json.dumps(settings), encoding="utf-8")
     debugger = probe.PrecisionDebugger(config_path=str(config))

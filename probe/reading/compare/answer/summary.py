@@ -408,6 +408,11 @@ def _harmless(comparison: ComparisonResult, language: str) -> list[Sentence]:
     more = len(soft) - _NOTES
     lines = []
     for origin in soft[:_NOTES]:
-        key = "compare.harmless" if origin.is_harmless else "compare.changed_too"
-        lines.append(say(key, finding=text.shorten(origin.said.text(language), 200)))
+        finding = text.shorten(origin.said.text(language), 200)
+        is_proven = origin.is_harmless
+        lines.append(
+            say("compare.harmless", finding=finding)
+            if is_proven
+            else say("compare.changed_too", finding=finding)
+        )
     return [*lines, say("compare.changed_more", count=more)] if more > 0 else lines

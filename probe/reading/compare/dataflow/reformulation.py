@@ -135,7 +135,7 @@ class Reformulations:
             return users
         made = tensors_in(self.graph.alignment.entry(side, place), "output")
         known = self._used[side]
-        contents = {content_key(record) for record in made}
+        contents = {_content(record) for record in made}
         twins = {known[content] for content in contents if content in known}
         return [user for twin in sorted(twins) for user in flow.used_by[twin]]
 
@@ -158,18 +158,23 @@ class Reformulations:
             return None
         if max(value.size for value in leaving) == 1 and not self._has_backward(region):
             return None  # one number, such as a mean, agrees of other values too
-        places = (self._places(0, region), self._places(1, region))
-        return Form(places, len(leaving), max(value.apart for value in leaving))
+        every = region.union(self._forwards(region))
+        places_a, places_b = (
+            frozenset(self.graph.pairs[node].places[side] for node in every) - {NONE}
+            for side in (0, 1)
+        )
+        return Form((places_a, places_b), len(leaving), max(value.apart for value in leaving))
+
+    def _forwards(self, region: set[int]) -> Iterator[int]:
+        """Yield the forward of each backward of a region."""
+        for node in region:
+            flow, place = self.graph.flow(node)
+            forward = flow.forward_of(place) if _is_backward(flow, place) else None
+            if forward is not None:
+                yield self.graph.node_of(flow, forward)
 
     def _has_backward(self, region: set[int]) -> bool:
         return any(self.graph.parts(node).direction == BACKWARD for node in region)
-
-    def _places(self, side: int, region: set[int]) -> frozenset[int]:
-        """Return the entries of a region on a side, with the forward of each backward."""
-        flow = self.graph.alignment.flows[side]
-        own = {self.graph.pairs[node].places[side] for node in region} - {NONE}
-        forwards = {flow.forward_of(place) for place in own if _is_backward(flow, place)}
-        return frozenset(own.union(place for place in forwards if place is not None))
 
     def _is_root(self, node: int) -> bool:
         """Return whether a difference of this node is no form: it comes from outside, is random, or is written."""
@@ -274,12 +279,12 @@ class Reformulations:
     def _given(self, side: int, node: int, user: int, maker: int) -> list[Slot]:
         """Return the places at which a call is given the outputs of another one."""
         made = tensors_in(self.graph.alignment.entry(side, maker), "output")
-        contents = {content_key(record) for record in made}
+        contents = {_content(record) for record in made}
         links = self.graph.alignment.flows[side].links[user]
         places = {
             link.place
             for link in links
-            if link.producer == maker or content_key(link.record) in contents
+            if link.producer == maker or _content(link.record) in contents
         }
         return [slot for slot in self.graph.slots[node] if slot.place in places]
 
@@ -342,10 +347,14 @@ def _producers(flow: Flow) -> dict[Any, int]:
     found: dict[Any, int] = {}
     for links in flow.links:
         for link in links:
-            key = content_key(link.record)
-            if key is not None and link.producer >= 0:
-                found[key] = link.producer
+            if link.producer >= 0:
+                found[_content(link.record)] = link.producer
     return found
+
+
+def _content(record: Record) -> tuple[Any, str]:
+    """Return the content of a tensor, with its shape: the statistics of a transpose are the same."""
+    return content_key(record), str(record.get("shape"))
 
 
 def _is_backward(flow: Flow, place: int) -> bool:

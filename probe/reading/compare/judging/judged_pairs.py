@@ -111,7 +111,11 @@ class JudgedPairs:
         flow_a, flow_b = alignment.flows
         free_a = [a for a in sorted(places) if a not in alignment.b_of and _is_api(flow_a, a)]
         free_b = [b for b in sorted(others) if b not in alignment.a_of and _is_api(flow_b, b)]
-        found = equal_calls(alignment.flows, alignment.entry, free_a, free_b)
+        found = [
+            (a, b)
+            for a, b in equal_calls(alignment.flows, alignment.entry, free_a, free_b)
+            if (flow_a.backward_of(a) is None) == (flow_b.backward_of(b) is None)
+        ]
         alignment.pair_every(found, MOVED)
         alignment.pair_backwards()
         known = {pair.places: slots for pair, slots in zip(self.pairs, self.slots)}
