@@ -115,7 +115,11 @@ class ComparisonResult:
     def is_comparable(self) -> bool:
         """Whether at least half of the calls have a partner, and every dump could be read."""
         paired = sum(unit.counts.paired for unit in self.units)
-        least = min(paired + sum(unit.counts.only[side] for unit in self.units) for side in (0, 1))
+        alone = [
+            sum(unit.counts.only[side] - unit.counts.formed[side] for unit in self.units)
+            for side in (0, 1)
+        ]
+        least = paired + min(alone)
         return paired > 0 and paired >= _LEAST_PAIRED * least and not self.errors
 
     @property

@@ -7,7 +7,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from probe.errors import UsageError
 from probe.findings.sentence import NOTHING, Sentence, say
@@ -93,12 +93,16 @@ def _compare(
         summary.notes += filter(None, (comparing.levels, comparing.divides))
         kernels = Carried(comparing).judge() if comparing.tolerances.net else []
         comparing.separate(Rejoined(comparing).find() if comparing.tolerances.net else [])
-        forms = _settle_forms(comparing) if isinstance(b.folder.source, DumpSource) else []
+        is_whole = not isinstance(b.folder.source, DumpSource)  # put together of ranks
+        settled = _Settled() if is_whole else _settle_forms(comparing)
         summary.notes += [
             say("compare.kernels", kind=kind, calls=n, rel_l2=size) for kind, n, size in kernels
         ]
-        summary.counts = _count(comparing)._replace(kernels=tuple(kind for kind, *_ in kernels))
-        summary.origins = _find_origins(summary.counts, comparing, forms)
+        summary.counts = _count(comparing)._replace(
+            kernels=tuple(kind for kind, *_ in kernels),
+            formed=(_formed(comparing, settled.forms, 0), _formed(comparing, settled.forms, 1)),
+        )
+        summary.origins = _find_origins(summary.counts, comparing, settled)
         if not isinstance(b.folder.source, DumpSource):
             from probe.reading.compare.layouts.blame import name_ranks
 
@@ -188,18 +192,32 @@ def _count(comparing: JudgedPairs) -> UnitCounts:
     )
 
 
-def _settle_forms(judged: JudgedPairs) -> list[Form]:
+class _Settled(NamedTuple):
+    """The regions with another form, and the dataflow of the pairs where it is known."""
+
+    forms: Sequence[Form] = ()
+    graph: Graph | None = None
+
+
+def _settle_forms(judged: JudgedPairs) -> _Settled:
     """Find the regions that compute one thing in another form; their pairs are taken apart, or made anew."""
     off = (slot.verdict in HARD for slots in judged.slots for slot in slots)
     if judged.alignment.vocabulary.is_foreign or not any(off):
-        return []
-    forms = Reformulations(judged).find()
-    if forms:
-        places_a, places_b = (
-            frozenset().union(*(form.places[side] for form in forms)) for side in (0, 1)
-        )
-        judged.pair_anew(places_a, places_b)
-    return forms
+        return _Settled()
+    found = Reformulations(judged)
+    forms = found.find()
+    if not forms:
+        return _Settled((), found.graph)
+    places_a = [place for form in forms for place in form.places[0]]
+    places_b = [place for form in forms for place in form.places[1]]
+    judged.pair_anew(frozenset(places_a), frozenset(places_b))
+    return _Settled(forms)
+
+
+def _formed(judged: JudgedPairs, forms: Sequence[Form], side: int) -> int:
+    """Return how many calls of a side have no partner as they are in a region with another form."""
+    partners = judged.alignment.partners(side)
+    return sum(place not in partners for form in forms for place in form.places[side])
 
 
 def _form_origins(graph: Graph, describer: Describer, forms: Sequence[Form]) -> Iterator[Origin]:
@@ -252,11 +270,12 @@ def _few(names: list[str]) -> Sentence:
     return say("compare.names", names=say("clauses", parts=names[:_FEW]), more=more)
 
 
-def _find_origins(counts: UnitCounts, judged: JudgedPairs, forms: Sequence[Form]) -> UnitOrigins:
+def _find_origins(counts: UnitCounts, judged: JudgedPairs, settled: _Settled) -> UnitOrigins:
     changed = set(counts.pairs) - {EXACT} or counts.verdicts.keys() & {Verdict.ARGUMENT, *FAINT}
     if not counts.differs and (judged.divides or not changed):
         return UnitOrigins(updates=bool(judged.updates), settled=_is_settled(judged))
-    graph = Graph(judged)
+    forms = settled.forms
+    graph = settled.graph or Graph(judged)
     finder = OriginFinder(graph)
     describer = Describer(graph, judged.arrays)
     casts = Casts(graph)

@@ -186,7 +186,8 @@ class Reformulations:
             return True
         if parts.direction == BACKWARD:
             return self._is_lost(node)
-        return any(self._is_given_other(node, slot) for slot in graph.slots[node])
+        slots = graph.slots[node]
+        return any(self._is_given_other(node, slot) or _has_two_dtypes(slot) for slot in slots)
 
     def _is_lost(self, node: int) -> bool:
         """Return whether one side lacks the backward of a call whose output it uses: the gradient ends there."""
@@ -355,6 +356,13 @@ def _producers(flow: Flow) -> dict[Any, int]:
 def _content(record: Record) -> tuple[Any, str]:
     """Return the content of a tensor, with its shape: the statistics of a transpose are the same."""
     return content_key(record), str(record.get("shape"))
+
+
+def _has_two_dtypes(slot: Slot) -> bool:
+    """Return whether the sides compute in two dtypes: that is no form, and casts have an answer of their own."""
+    if not (is_tensor(slot.a) and is_tensor(slot.b)):
+        return False
+    return bool(slot.a.get("dtype") != slot.b.get("dtype"))
 
 
 def _is_backward(flow: Flow, place: int) -> bool:

@@ -33,6 +33,7 @@ class UnitCounts(NamedTuple):
     only_a: tuple[str, ...] = ()  # calls that are only in A, the first of them
     only_b: tuple[str, ...] = ()  # calls that are only in B, the first of them
     only: tuple[int, int] = (0, 0)  # the number of calls that are only in A, and only in B
+    formed: tuple[int, int] = (0, 0)  # how many of these are in a region with another form
     #: Cell -> (number of tensors that differ, greatest rel_l2)
     cells: dict[str, tuple[int, float]] = {}  # noqa: RUF012
     rules_used: tuple[int, ...] = ()  # for each rule of the user the number of its tensors

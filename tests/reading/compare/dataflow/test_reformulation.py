@@ -105,3 +105,15 @@ def test_another_value_from_outside_is_no_form(compared):
     a = (*BEFORE, "mul q c -> u", "matmul u k -> v", *BEHIND)
     b = (*BEFORE, "mul q d -> w", "bmm w k -> v", *BEHIND)
     assert compared(a, b).status == 1
+
+
+def test_most_of_a_net_may_have_another_form(compared):
+    """Such calls have no partners, which is no sign that the dumps are of two nets."""
+    a = (
+        "relu i -> x",
+        *[f"exp x{'' if k == 0 else k} -> x{k + 1}" for k in range(8)],
+        "log x8 -> y",
+    )
+    b = ("relu i -> x", *[f"sin x{'' if k == 0 else f'_{k}'} -> x_{k + 1}" for k in range(6)])
+    b = (*b, "cos x_6 -> x8~", "log x8~ -> y", "sum y -> loss")
+    assert compared((*a, "sum y -> loss"), b).status == 0
