@@ -10,6 +10,7 @@ import abc
 import contextlib
 import functools
 import importlib
+import logging
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -23,6 +24,7 @@ _LAYERS = {
 }
 #: the packages that bring these: the import of mindtorch makes a proxy of the name torch
 PACKAGES = ("mindtorch", "torch")
+_log = logging.getLogger("probe")
 Hook = Callable[[tuple[Any, ...], Mapping[str, Any]], Any]
 
 
@@ -115,11 +117,33 @@ def layers() -> list[Layer]:
 
 @functools.cache
 def _made(place: str) -> Layer:
-    """Return the layer of a description; raise LookupError where this process has none now, which is not kept."""
-    layer = _description(place).found()
+    """Return the layer of a description; raise LookupError where this process has none now, which is not kept.
+
+    A package of another version may lack what the layer asks for. The training goes on without the layer.
+    """
+    try:
+        layer = _description(place).found()
+    except (AttributeError, ImportError, TypeError) as error:
+        if not _is_importing(_LAYERS[place]):
+            _warn(_LAYERS[place], str(error))
+        raise LookupError(place) from None
     if layer is None:
         raise LookupError(place)
     return layer
+
+
+def _is_importing(package: str) -> bool:
+    """Return whether a package is not yet imported as a whole."""
+    spec = getattr(sys.modules.get(package), "__spec__", None)
+    return bool(getattr(spec, "_initializing", False))
+
+
+@functools.cache
+def _warn(package: str, reason: str) -> None:
+    """Say once that a layer cannot be used."""
+    _log.warning(
+        "the modules of %s are not recorded, its version is not known here: %s", package, reason
+    )
 
 
 def _description(place: str) -> type[Layer]:

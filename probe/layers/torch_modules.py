@@ -58,8 +58,9 @@ class TorchLayer(Layer):
         return _ADVICE if _REAL in bases else ""
 
     def modules(self, module: Any) -> Iterator[tuple[str, Any]]:
-        """See ``Layer``."""
-        found: Iterator[tuple[str, Any]] = module.named_modules()
+        """See ``Layer``. An adapter whose modules do not name those below has the module itself alone."""
+        named = getattr(module, "named_modules", None)
+        found: Iterator[tuple[str, Any]] = iter([("", module)]) if named is None else named()
         return found
 
     def parameters(self, module: Any) -> Mapping[str, Any]:
@@ -73,7 +74,7 @@ class TorchLayer(Layer):
     def has_pre_hooks(self, module: Any) -> bool:
         """See ``Layer``."""
         shared = getattr(sys.modules[self.kind.__module__], "_global_forward_pre_hooks", ())
-        return bool(module._forward_pre_hooks or shared)
+        return bool(getattr(module, "_forward_pre_hooks", None) or shared)
 
     def behind_pre_hooks(self, module: Any, begin: Hook) -> Callable[[], None]:
         """See ``Layer``. The hook is the last one, and runs once, in its own call.
