@@ -44,6 +44,7 @@ class Steps:
         self._session: Session | None = None
         self._models: list[Any] = []
         self._has_called = False
+        self._is_ending = False  # the session ends a step, and may make its calls once more
         self.is_open = self.is_due = False  # due: it ends when the Cell ends that made the update
 
     @property
@@ -58,7 +59,7 @@ class Steps:
 
         Models are given where their calls cannot be seen.
         """
-        if self.is_open:
+        if self.is_open or self._is_ending:
             return
         if models:
             self._models = models
@@ -70,6 +71,8 @@ class Steps:
 
         Nothing of it has been recorded: the step's entries so far are those of calls outside of any model.
         """
+        if self._is_ending:
+            return False
         if any(model is known for known in self._models):
             self._has_called = True
             return False
@@ -86,8 +89,9 @@ class Steps:
         """End the step, if one is open."""
         if self.is_open:
             self.is_open = self.is_due = self._has_called = False
-            self.session.stop()
-            self.session.step()
+            with holding(self, "_is_ending", True):
+                self.session.stop()
+                self.session.step()
             self._ended()
 
     def tell_parameters(self, models: list[Any]) -> None:

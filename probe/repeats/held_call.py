@@ -91,9 +91,11 @@ class Copier:
         from mindspore.common.generator import default_generator
         from mindspore.ops import Primitive
         from mindspore.ops.auto_generate import copy_op
+        from mindspore.ops.auto_generate.gen_ops_prim import InplaceCopy
 
         self.on_cpu = on_cpu
         self._copy_op = copy_op
+        self._write_op = InplaceCopy()
         self._parameter = mindspore.Parameter
         self.run = OwnOperations().run
         self.reached = functools.partial(
@@ -115,8 +117,8 @@ class Copier:
         return self.run(self._copy_op, local_tensor(tensor))
 
     def write(self, tensor: Any, copy: Any) -> None:
-        """Write a copy into a tensor."""
-        self.run(local_tensor(tensor).copy_, copy)
+        """Write a copy into a tensor. An adapter of torch has another method ``copy_``."""
+        self.run(self._write_op, local_tensor(tensor), copy)
 
     def states(self, generators: list[Any]) -> list[Callable[[], Any]]:
         """Return what puts the states of all generators back, those of the process and some others."""

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -66,6 +67,26 @@ if __name__ == "__main__":
     process = multiprocessing.get_context("spawn").Process(target=work)
     process.start()
     process.join()
+"""
+
+
+#: the loss of two steps in a row is an alarm
+ALARMS = """
+import mindspore as ms
+import numpy as np
+from mindspore import nn, ops
+ms.set_seed(1)
+net = nn.SequentialCell(nn.Dense(8, 8), nn.Tanh(), nn.Dense(8, 3))
+optimizer = nn.SGD(net.trainable_params(), 0.1)
+data = np.random.RandomState(0).randn(28, 4, 8).astype(np.float32)
+y = ms.Tensor(np.array([0, 1, 2, 0], np.int32))
+for step in range(28):
+    x = ms.Tensor(data[step] * (1e3 if step == 24 else 1.0))
+    factor = 200.0 if step in (24, 25) else 1.0
+    loss_of = lambda: ops.cross_entropy(net(x), y) * factor
+    loss, gradients = ms.value_and_grad(loss_of, None, optimizer.parameters)()
+    optimizer(gradients)
+    print(step, float(loss))
 """
 
 
@@ -400,6 +421,22 @@ def test_a_program_with_a_debugger_of_its_own_is_refused_with_the_line(folder):
     assert done.stdout == "4\n"
     place = f"{folder / 'makes_debugger.py'}, line 11: the program makes a PrecisionDebugger of its own."
     assert place in done.stderr.splitlines()[-1]
+
+
+def test_alarms_of_two_steps_in_a_row_are_both_made_again(folder):
+    """The repeats of a step are no step of the program."""
+    (folder / "alarms.py").write_text(ALARMS)
+    monitor = {"on_alarm": "again", "times": 1}
+    settings = {"task": "monitor", "dump_path": str(folder / "alarms"), "monitor": monitor}
+    (folder / "alarms.json").write_text(json.dumps(settings))
+    bare = start(folder, "alarms.py")
+    done = start(folder, *RUN, "--config", "alarms.json", "alarms.py")
+    assert done.stdout == bare.stdout
+    lines = (folder / "alarms/monitor/rank/alarms.jsonl").read_text("utf-8").splitlines()
+    answers = [row for row in map(json.loads, lines) if row["rule"] == "again"]
+    assert [row["step"] for row in answers[:2]] == [24, 25]
+    assert {row["key"] for row in answers[:2]} == {"again.repeats"}
+    assert not list((folder / "alarms").rglob("dump_error_info.log"))
 
 
 @pytest.mark.parametrize(

@@ -259,6 +259,22 @@ def test_functions_stay_the_objects_that_they_are(debug):
     assert seen[0][0] is before[0] and seen[0][2] is before[2]
 
 
+def test_the_step_of_an_alarm_is_made_again(debug):
+    """The batch of the second step is NaN; its calls are repeated bit for bit."""
+
+    def run(training, debugger=None):
+        found = loss_of(training, debugger, steps=1)
+        training.x = training.x * float("nan")
+        return found + loss_of(training, debugger, steps=1)
+
+    monitor = {"on_alarm": "again", "times": 2}
+    debugger = debug(task="monitor", level="L1", monitor=monitor)
+    assert run(Trained(), debugger) == run(Trained())
+    lines = (debug.dump_path / "monitor/rank/alarms.jsonl").read_text("utf-8").splitlines()
+    answers = [row["key"] for row in map(json.loads, lines) if row["rule"] == "again"]
+    assert answers == ["again.repeats"]
+
+
 def test_run_json_knows_the_parameters_and_the_modules(debug):
     loss_of(Trained(), debug(level="L0"))
     found = json.loads((debug.dump_path / "step0/rank/run.json").read_text())

@@ -61,7 +61,7 @@ class Reformulations:
         self._is_settled = not any(graph.off[node] for node in results)
 
     def find(self) -> list[Form]:
-        """Return the regions, in order. Where a gradient of a parameter or an update differs, there is none.
+        """Return the regions, in order. There is none if a gradient of a parameter or an update differs.
 
         Equal statistics are no proof for a region that puts elements in other places. Such a region counts only where
         nothing else differs.
@@ -127,7 +127,7 @@ class Reformulations:
     def _users(self, side: int, place: int) -> Sequence[int]:
         """Return the calls that are given the outputs of a call, or equal outputs of another one.
 
-        Where two calls have equal outputs, all their users are linked with one of them.
+        If two calls have equal outputs, all their users are linked with one of them.
         """
         flow = self.graph.alignment.flows[side]
         users = flow.used_by.get(place, ())
