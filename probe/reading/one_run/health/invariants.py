@@ -184,7 +184,7 @@ def _length(shape: Sequence[int], axes: Sequence[int]) -> int:
 
 
 def _axes(parts: EntryName, entry: dict[str, Any], shape: Sequence[int]) -> list[tuple[int, ...]]:
-    """Return the axes over which it sums. Where the record does not tell them, all that are possible."""
+    """Return the axes over which it sums; all that are possible if the record does not tell them."""
     count = len(shape)
     own = _own_axes(parts, entry)
     if own is None:
