@@ -14,6 +14,12 @@ from typing import Any
 import numpy as np
 
 from probe.replaying.described import CallDescription
+from probe.replaying.exact_gradients import (
+    Gradients,
+    gradients_of_elements,
+    gradients_of_matrices,
+    gradients_of_moves,
+)
 from probe.replaying.judging import Array
 
 _MOST_EACH = 2**22  # elements of which each one is computed by Python
@@ -39,24 +45,41 @@ _OPERATORS = {
 
 
 def exact_of(call: CallDescription) -> Callable[..., Any] | None:
-    """Return the function in numpy of a described forward call, or None."""
-    if call.sens is not None or call.key.startswith("Numpy."):  # whose arguments are others
+    """Return the function in numpy of a described call, or None."""
+    if call.key.startswith("Numpy."):  # whose arguments are others
         return None
-    name = call.key.rpartition(".")[2]
     if call.key in _OF_KEYS:
         return _OF_KEYS[call.key]
+    name = call.key.rpartition(".")[2]
     if not call.key.startswith("Primitive."):
         return _OF_NAMES.get(name) or _OF_NAMES.get(_plain(name))
     attributes = call.attributes
     if name == "Softmax":
         axis = attributes.get("axis", -1)
         axis = tuple(axis) if isinstance(axis, list) else axis
-        return lambda x, *rest: _OF_NAMES["softmax"](x, axis)
+        return lambda x, *rest: _softmax(x, axis)
     if name in ("MatMul", "BatchMatMul"):
         swaps = [bool(attributes.get(key)) for key in ("transpose_a", "transpose_b")]
         return lambda a, b, *rest: np.matmul(_swapped(a, swaps[0]), _swapped(b, swaps[1]))
     known = _OF_PRIMITIVES.get(name)
     return _OF_NAMES[known] if known and not set(attributes) - {"data_format"} else None
+
+
+def gradients_of(call: CallDescription) -> Gradients | None:
+    """Return what gives the gradients of the function in numpy of a call, or None."""
+    if exact_of(call) is None:
+        return None
+    word = call.key.rpartition(".")[2]
+    is_primitive = call.key.startswith("Primitive.")
+    name = _OF_PRIMITIVES.get(word, "") if is_primitive else word
+    for functions, gradients in (
+        (_ELEMENTS, gradients_of_elements),
+        (_MOVING, gradients_of_moves),
+        (_MATRICES, gradients_of_matrices),
+    ):
+        if name in functions or _plain(name) in functions:
+            return gradients
+    return None
 
 
 def _plain(name: str) -> str:
@@ -682,7 +705,8 @@ _OF_KEYS: dict[str, Callable[..., Any]] = {
         input, start_dim, end_dim
     ),
 }
-_OF_NAMES: dict[str, Callable[..., Any]] = {
+#: names of operations of one kind -> their functions; the gradients of the first three follow from the kind
+_ELEMENTS: dict[str, Callable[..., Any]] = {
     **dict.fromkeys(("abs", "absolute"), _any_unary(np.abs)),
     **dict.fromkeys(("neg", "negative"), _any_unary(np.negative)),
     "sign": _any_unary(np.sign),
@@ -740,6 +764,8 @@ _OF_NAMES: dict[str, Callable[..., Any]] = {
     **dict.fromkeys(("cast", "to", "astype"), _cast),
     **dict.fromkeys(("float", "half", "bfloat16"), _to_float),
     "type_as": _type_as,
+}
+_MOVING: dict[str, Callable[..., Any]] = {
     **dict.fromkeys(("reshape", "view"), _reshape),
     **dict.fromkeys(("transpose", "permute"), _mint_transpose),
     **dict.fromkeys(("swapaxes", "swapdims"), _swap),
@@ -767,6 +793,11 @@ _OF_NAMES: dict[str, Callable[..., Any]] = {
     **dict.fromkeys(("movedim", "moveaxis"), _move),
     "hstack": lambda tensors: np.hstack(list(tensors)),
     "vstack": lambda tensors: np.vstack(list(tensors)),
+}
+_MATRICES: dict[str, Callable[..., Any]] = {
+    **dict.fromkeys(("matmul", "mm", "bmm", "mv", "__matmul__"), _matmul),
+}
+_FURTHER: dict[str, Callable[..., Any]] = {
     "sum": _reduction(np.sum),
     "mean": _reduction(np.mean),
     "prod": _reduction(np.prod),
@@ -776,7 +807,6 @@ _OF_NAMES: dict[str, Callable[..., Any]] = {
     "softmax": _softmax,
     "log_softmax": _log_softmax,
     "cumsum": _cumsum,
-    **dict.fromkeys(("matmul", "mm", "bmm", "mv", "__matmul__"), _matmul),
     **dict.fromkeys(("dense", "linear"), _dense),
     "addmm": _addmm,
     "bias_add": _bias_add,
@@ -794,3 +824,4 @@ _OF_NAMES: dict[str, Callable[..., Any]] = {
     "cummin": _cumulative(np.minimum, np.less_equal),
     "cross_entropy": _cross_entropy,
 }
+_OF_NAMES = {**_ELEMENTS, **_MOVING, **_MATRICES, **_FURTHER}

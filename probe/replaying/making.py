@@ -22,7 +22,8 @@ from probe.replaying.calling import (
     to_tensor,
 )
 from probe.replaying.described import CallDescription, CannotReplayError, Made
-from probe.replaying.exact import exact_of
+from probe.replaying.exact import exact_of, gradients_of
+from probe.replaying.exact_gradients import Gradients
 from probe.replaying.judging import FORMATS, Array
 
 #: the golden outputs, in the order in which they are tried; only the last ones come from the kernel that is judged
@@ -235,31 +236,47 @@ class Maker:
     def _of_numpy(self, here: Outputs, as_list: bool) -> tuple[Outputs, Outputs, str, bool] | None:
         """Return the golden outputs of numpy, or None where numpy has none of their shapes."""
         function = exact_of(self.call)
-        if function is None:
+        gradients = gradients_of(self.call) if self.sens else None
+        if function is None or (self.call.sens is not None and gradients is None):
             return None
         moved = [
             self._shake(array) if leaf["dtype"] in FORMATS else array
             for leaf, array in zip(self._inputs, self.arrays)
         ]
+        moved_sens = [(place, self._shake(array)) for place, array in self.sens]
         try:
-            golden = self._run_numpy(function, self.arrays, as_list)
-            shaken = self._run_numpy(function, moved, as_list)
+            golden = self._run_numpy(function, gradients, self.arrays, self.sens, as_list)
+            shaken = self._run_numpy(function, gradients, moved, moved_sens, as_list)
         except RAISED:
             return None
         return (golden, shaken, OF_NUMPY, True) if _shapes(golden) == _shapes(here) else None
 
     def _run_numpy(
-        self, function: Callable[..., Any], arrays: Sequence[Array], as_list: bool
+        self,
+        function: Callable[..., Any],
+        gradients: Gradients | None,
+        arrays: Sequence[Array],
+        sens: Sequence[tuple[int, Array]],
+        as_list: bool,
     ) -> Outputs:
-        wide = [array.astype(np.float64) if array.dtype.kind == "f" else array for array in arrays]
-        left = iter(wide)
-        args = [fill(item, left, double, as_list) for item in self.call.args]
-        kwargs = {
-            name: fill(item, left, double, as_list) for name, item in self.call.kwargs.items()
-        }
+        """Return the outputs of numpy, of a backward the gradients of the wanted tensors."""
+
+        def outputs(tensors: Sequence[Array]) -> list[Array]:
+            left = iter(tensors)
+            args = [fill(item, left, double, as_list) for item in self.call.args]
+            kwargs = {
+                name: fill(item, left, double, as_list) for name, item in self.call.kwargs.items()
+            }
+            return [np.array(item) for item in outputs_of(function(*args, **kwargs))]
+
+        wide = [_in_double(array) for array in arrays]
         with np.errstate(all="ignore"):
-            found = outputs_of(function(*args, **kwargs))
-        return [(np.array(item), OF_NUMPY) for item in found]
+            if gradients is None:
+                found = outputs(wide)
+            else:
+                arriving = [(place, _in_double(array)) for place, array in sens]
+                found = list(gradients(outputs, wide, arriving, self.wanted))
+        return [(item, OF_NUMPY) for item in found]
 
     def _run_shaken(
         self,
@@ -307,6 +324,10 @@ class Maker:
         if replayer.leaves_input:
             self.notes.append(say("replay.leaves_input"))
         return found
+
+
+def _in_double(array: Array) -> Array:
+    return array.astype(np.float64) if array.dtype.kind == "f" else array
 
 
 def double(dtype: str) -> str:
