@@ -24,7 +24,7 @@ from probe.replaying.judging import (
     ReplayedOutput,
     judge,
 )
-from probe.replaying.making import Maker
+from probe.replaying.making import OF_ELEMENTARY, OF_NUMPY, OF_OWN_KERNEL, Maker
 
 _MOVES = OPERATORS["moves"]
 _ELEMENTWISE = OPERATORS["elementwise"]
@@ -34,6 +34,12 @@ _INDICES = OPERATORS["indices"]
 _BOTH_FORMS = ("add", "sub", "mul", "pow", "floordiv", "mod", "matmul")
 #: outputs that a kernel keeps for its own gradient: each device puts other values there, or leaves them unwritten
 RESERVED = {"batchnorm": ("output.3", "output.4")}
+#: golden outputs that are more exact than any kernel: an error here excuses no error beyond the ceiling
+_EXACT = (OF_NUMPY, OF_ELEMENTARY, OF_OWN_KERNEL)
+#: operations that jump where they round, or that depend on the dtype: the ceiling is not for them
+_JUMPS = OPERATORS["jumps"]
+_SMALL_PART = 2.0**-7
+_TAME = 16.0  # inputs as small as these overflow nowhere in single precision
 _SMALL = 4096  # tensors of fewer elements are looked at again
 _COPIES = 16  # so many copies side by side
 _INEXACT = 64.0  # fewer roundings of error here are no remark
@@ -95,7 +101,7 @@ class Evaluation:
             if place in reserved:
                 continue
             arrays = _Arrays(golden_item[0], here_item[0], shaken_item and shaken_item[0])
-            judged.append(self._judged(place, number, arrays, is_exact))
+            judged.append(self._judged(place, number, arrays, label, is_exact))
         if not judged:
             raise CannotReplayError("replay.no_array")
         verdicts = {item.verdict for item in judged}
@@ -117,13 +123,19 @@ class Evaluation:
 
     # -- the verdict ------------------------------------------------------------------------------------------------
 
-    def _judged(self, place: str, number: int, made: _Arrays, is_exact: bool) -> Judged:
+    def _judged(self, place: str, number: int, made: _Arrays, label: str, is_exact: bool) -> Judged:
         """Return the verdict on one output, with its remarks."""
         leaf = self._call.expected[number]
         recorded = np.asarray(self._expected[number])
         self.arrays.append((place, recorded, made.golden, made.here))
         operation = self._operation(recorded)
         outcome = self._outcome(leaf, recorded, made, is_exact)
+        is_jump = plain_name(self._call.key) in _JUMPS or "rounding_mode" in self._call.kwargs
+        is_exactly_known = label in _EXACT if leaf["dtype"] in FORMATS else label == OF_NUMPY
+        if is_exactly_known and not is_jump:
+            outcome = dataclasses.replace(
+                outcome, has_ceiling=True, terms_size=self._terms_size, is_tame=self._is_tame(leaf)
+            )
         found = judge(place, outcome, operation)
         if found.verdict != OK and operation.elementwise and self._is_small:
             copies = self._maker.copies(_COPIES)
@@ -132,7 +144,9 @@ class Evaluation:
                 worst = np.take_along_axis(copies, errors.argmax(0, keepdims=True), 0)[0]
                 found = judge(place, dataclasses.replace(outcome, here=worst), operation)
         notes = [found.said, *self._maker.notes]
-        if found.roundings_here > _INEXACT and leaf["dtype"] in FORMATS:
+        if found.is_kernel:
+            notes.append(say("replay.kernel"))
+        elif found.roundings_here > _INEXACT and leaf["dtype"] in FORMATS:
             notes.append(say("replay.inexact"))
         return dataclasses.replace(found, said=clauses(*dict.fromkeys(notes)))
 
@@ -175,6 +189,22 @@ class Evaluation:
         return self._maker.arrays[0] if self._maker.arrays else None
 
     @property
+    def _terms_size(self) -> float:
+        """Return the size of terms that may cancel: of a gradient, those that arrive; a small part of an input."""
+        gradients = [array for _, array in self._maker.sens]
+        sizes = [_greatest(array) for array in gradients or self._maker.arrays]
+        size = max(sizes, default=0.0)
+        return size if gradients else _SMALL_PART * min(size, _TAME)
+
+    def _is_tame(self, leaf: dict[str, Any]) -> bool:
+        """Return whether NaN/Inf of an output cannot come from its inputs, nor from numbers that overflow inside."""
+        if leaf["dtype"] not in ("Float32", "BFloat16") or self._maker.mixed or self._maker.dtype:
+            return False
+        gradients = [array for _, array in self._maker.sens]
+        given = [array for array in (*self._maker.arrays, *gradients) if array.size]
+        return all(array.dtype.kind in "biu" or np.max(np.abs(array)) <= _TAME for array in given)
+
+    @property
     def _is_small(self) -> bool:
         """Whether it is a forward call of one small tensor of real numbers that was made here."""
         arrays = self._maker.arrays
@@ -208,6 +238,14 @@ class Evaluation:
             if np.array_equal(chosen_a, chosen_b):
                 return True
         return False
+
+
+def _greatest(array: Array) -> float:
+    """Return the greatest size of a finite element with a fraction; 0 where there is none."""
+    if array.dtype.kind not in "fc":
+        return 0.0
+    sizes = np.abs(array.astype(np.complex128 if array.dtype.kind == "c" else np.float64))
+    return float(np.max(sizes, where=np.isfinite(sizes), initial=0.0))
 
 
 def _without(shape: Sequence[int], axis: int) -> list[int]:

@@ -10,10 +10,34 @@ from typing import Any
 import numpy as np
 
 from probe.findings.sentence import Sentence, say
-from probe.replaying.calling import DOUBLE, FLOATS, HALF, Replayer, tensors_of, to_array, to_tensor
+from probe.replaying.calling import (
+    DOUBLE,
+    FLOATS,
+    HALF,
+    Replayer,
+    fill,
+    outputs_of,
+    tensors_of,
+    to_array,
+    to_tensor,
+)
 from probe.replaying.described import CallDescription, CannotReplayError, Made
+from probe.replaying.exact import exact_of, gradients_of
+from probe.replaying.exact_gradients import Gradients
 from probe.replaying.judging import FORMATS, Array
 
+#: the golden outputs, in the order in which they are tried; only the last ones come from the kernel that is judged
+OF_NUMPY = "float64 of numpy"
+OF_ELEMENTARY = "float64 of elementary operations"
+OF_OWN_KERNEL = "float64"
+IN_SINGLE = "float32"
+IN_SAME_DTYPE = "the same dtype"
+#: operations whose reference is the operation itself in another form, or leaves outputs out: their own kernel is tried
+#: before it
+_OF_ITSELF = (
+    "matmul", "__matmul__", "mm", "bmm", "mv", "dot", "cumsum", "MatMul", "BatchMatMul", "MatMulExt", "BatchNorm",
+    "AvgPool",
+)  # fmt: skip
 Outputs = list[Any]  # an (array, dtype) for each output, or None
 
 #: an operation of MindSpore may raise any of these
@@ -182,11 +206,16 @@ class Maker:
 
     def golden(self, here: Outputs, as_list: bool) -> tuple[Outputs, Outputs, str, bool]:
         """Return the golden outputs, those for shaken inputs, the name of their making, whether they are more exact."""
-        tried: list[tuple[str, Callable[..., Any] | None, Callable[[str], str]]] = [
-            ("float64", self.function, double),
-            ("float64 of elementary operations", self.reference, double),
-            ("float32", self.function, to_single),
+        exact = self._of_numpy(here, as_list)
+        if exact is not None:
+            return exact
+        ways: list[tuple[str, Callable[..., Any] | None, Callable[[str], str]]] = [
+            (OF_ELEMENTARY, self.reference, double),
+            (OF_OWN_KERNEL, self.function, double),
+            (IN_SINGLE, self.function, to_single),
         ]
+        is_independent = self.call.key.rpartition(".")[2] not in _OF_ITSELF
+        tried = ways if is_independent else [ways[1], ways[0], ways[2]]
         for label, function, cast in tried:
             if function is None:
                 continue
@@ -202,7 +231,52 @@ class Maker:
             if is_done and _shapes(golden) == _shapes(here):
                 is_exact = cast is double or has_half
                 return golden, shaken, label, is_exact
-        return here, here, "the same dtype", False
+        return here, here, IN_SAME_DTYPE, False
+
+    def _of_numpy(self, here: Outputs, as_list: bool) -> tuple[Outputs, Outputs, str, bool] | None:
+        """Return the golden outputs of numpy, or None where numpy has none of their shapes."""
+        function = exact_of(self.call)
+        gradients = gradients_of(self.call) if self.sens else None
+        if function is None or (self.call.sens is not None and gradients is None):
+            return None
+        moved = [
+            self._shake(array) if leaf["dtype"] in FORMATS else array
+            for leaf, array in zip(self._inputs, self.arrays)
+        ]
+        moved_sens = [(place, self._shake(array)) for place, array in self.sens]
+        try:
+            golden = self._run_numpy(function, gradients, self.arrays, self.sens, as_list)
+            shaken = self._run_numpy(function, gradients, moved, moved_sens, as_list)
+        except RAISED:
+            return None
+        return (golden, shaken, OF_NUMPY, True) if _shapes(golden) == _shapes(here) else None
+
+    def _run_numpy(
+        self,
+        function: Callable[..., Any],
+        gradients: Gradients | None,
+        arrays: Sequence[Array],
+        sens: Sequence[tuple[int, Array]],
+        as_list: bool,
+    ) -> Outputs:
+        """Return the outputs of numpy, of a backward the gradients of the wanted tensors."""
+
+        def outputs(tensors: Sequence[Array]) -> list[Array]:
+            left = iter(tensors)
+            args = [fill(item, left, double, as_list) for item in self.call.args]
+            kwargs = {
+                name: fill(item, left, double, as_list) for name, item in self.call.kwargs.items()
+            }
+            return [np.array(item) for item in outputs_of(function(*args, **kwargs))]
+
+        wide = [_in_double(array) for array in arrays]
+        with np.errstate(all="ignore"):
+            if gradients is None:
+                found = outputs(wide)
+            else:
+                arriving = [(place, _in_double(array)) for place, array in sens]
+                found = list(gradients(outputs, wide, arriving, self.wanted))
+        return [(item, OF_NUMPY) for item in found]
 
     def _run_shaken(
         self,
@@ -250,6 +324,10 @@ class Maker:
         if replayer.leaves_input:
             self.notes.append(say("replay.leaves_input"))
         return found
+
+
+def _in_double(array: Array) -> Array:
+    return array.astype(np.float64) if array.dtype.kind == "f" else array
 
 
 def double(dtype: str) -> str:

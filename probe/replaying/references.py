@@ -23,7 +23,7 @@ def reference_of(call: CallDescription) -> Callable[..., Any] | None:
     if key.startswith("Primitive."):
         made = _PRIMITIVES.get(name)
         return None if made is None else functools.partial(made, attributes=call.attributes)
-    return _FUNCTIONS.get(name)
+    return _mint_conv2d if key == "MintFunctional.conv2d" else _FUNCTIONS.get(name)
 
 
 # -- sums of products -----------------------------------------------------------------------------------------------
@@ -88,6 +88,20 @@ def conv2d(
     whole = ops.concat(of_groups, 1) if groups > 1 else of_groups[0]
     result = whole.reshape(samples, weight.shape[0], height, width)
     return result if bias is None else result + bias.reshape(1, -1, 1, 1)
+
+
+def _mint_conv2d(
+    input: Tensor,
+    weight: Tensor,
+    bias: Any = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    dilation: Any = 1,
+    groups: int = 1,
+) -> Tensor:
+    if isinstance(padding, str):
+        return conv2d(input, weight, bias, stride, padding, 0, dilation, groups)
+    return conv2d(input, weight, bias, stride, "pad", padding, dilation, groups)
 
 
 def _conv2d_primitive(x: Tensor, weight: Tensor, *rest: Any, attributes: dict[str, Any]) -> Tensor:
@@ -250,7 +264,9 @@ def cross_entropy(
     one = ops.ones((), x.dtype)
     zero = ops.zeros((), x.dtype)
     chosen = ops.one_hot(ops.clamp(target, 0, classes - 1), classes, one, zero)
-    losses = -(logs * chosen).sum(-1) * kept
+    losses = (
+        -ops.masked_fill(logs, chosen == 0, 0.0).sum(-1) * kept
+    )  # -Inf of other classes is no NaN
     if reduction == "none":
         return losses
     total = losses.sum()

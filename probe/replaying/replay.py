@@ -47,7 +47,8 @@ LIMIT = 60.0  # the seconds that a call may take
 _SAID = {OK: "replay.as_expected", WORSE: "replay.worse", WRONG: "replay.wrong"}
 #: how golden outputs were made, where it is told
 _GOLDEN = {
-    "float64 of elementary operations": "replay.elementary", "float32": "replay.float32",
+    "float64": "replay.own_kernel", "float64 of elementary operations": "replay.elementary",
+    "float32": "replay.float32",
     "the same dtype": "replay.same_dtype",
 }  # fmt: skip
 
@@ -72,7 +73,8 @@ class Replayed:
         name: the name of its entry.
         verdict: "ok", "worse than expected", "wrong" or "not replayable".
         said: why it is not replayable, or NOTHING.
-        golden: how the golden outputs were made: "float64", "float64 of elementary operations", "float32".
+        golden: how the golden outputs were made: "float64 of numpy", "float64 of elementary operations", "float64" (the
+            same operation of MindSpore in float64), "float32" or "the same dtype".
         outputs: the verdict on each output; of a backward entry on each gradient.
     """
 

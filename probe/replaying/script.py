@@ -27,6 +27,8 @@ _MODULES = (
     "measure/dtype_name",
     "replaying/judging",
     "replaying/described",
+    "replaying/exact_gradients",
+    "replaying/exact",
     "replaying/calling",
     "replaying/references",
     "replaying/making",

@@ -101,6 +101,82 @@ def test_other_shapes_are_wrong():
     assert verdict(X[:-1]) == "wrong"
 
 
+# -- the ceiling -----------------------------------------------------------------------------------------------------
+
+
+def same_kernel(dtype, roundings, operation=None, **more):
+    """Return the verdict on an output that is so many roundings off, and that this machine makes too."""
+    far = X.copy()
+    far[-1] *= 1 + roundings * ROUNDING[dtype]
+    outcome = ReplayedOutput(far, dtype, X, far, **{"has_ceiling": True, **more})
+    found = judge("output.0", outcome, operation or Operation(elementwise=True))
+    return found.verdict, found.is_kernel
+
+
+@pytest.mark.parametrize(
+    ("dtype", "below", "above"),
+    [("Float32", 4090, 4100), ("Float16", 32.5, 33.5), ("BFloat16", 32.5, 33.5)],
+)
+def test_an_error_of_this_machine_too_is_as_expected_up_to_a_ceiling(dtype, below, above):
+    assert same_kernel(dtype, below) == ("ok", False)
+    assert same_kernel(dtype, above) == ("wrong", True)
+    assert same_kernel(dtype, above, has_ceiling=False) == ("ok", False)
+
+
+@pytest.mark.parametrize(
+    ("more", "below", "above"),
+    [
+        ({"terms_size": 2.0}, 8190, 8200),  # as large as the element
+        ({"scale": np.full(64, 4.0)}, 8190, 8200),
+        ({"shaken": X * (1 + 2.0**-23 * 1000)}, 4090 + 16000, 4100 + 16000),
+    ],
+)
+def test_the_ceiling_is_higher_for_terms_that_cancel_and_for_inputs_that_count(more, below, above):
+    assert same_kernel("Float32", below, **more) == ("ok", False)
+    assert same_kernel("Float32", above, **more) == ("wrong", True)
+
+
+def test_the_ceiling_grows_with_the_root_of_the_terms_of_a_sum():
+    operation = Operation(terms=10_000)
+    assert same_kernel("Float32", 4190, operation) == ("ok", False)
+    assert same_kernel("Float32", 4200, operation) == ("wrong", True)
+
+
+@pytest.mark.parametrize(
+    ("shaken", "has_ceiling", "said"),
+    [
+        ([1, 2, 3], True, ("wrong", True)),
+        ([1, 9, 3], True, ("ok", False)),  # half a rounding of an input moves it
+        ([1, 2, 3], False, ("ok", False)),
+    ],
+)
+def test_integers_that_this_machine_makes_too_are_wrong_if_no_rounding_moves_them(
+    shaken, has_ceiling, said
+):
+    recorded, golden, shaken = (np.array(item) for item in ([1, 9, 3], [1, 2, 3], shaken))
+    outcome = ReplayedOutput(recorded, "Int32", golden, recorded, shaken, has_ceiling=has_ceiling)
+    found = judge("output.0", outcome, Operation())
+    assert (found.verdict, found.is_kernel) == said
+
+
+@pytest.mark.parametrize(
+    ("value", "golden", "is_tame", "said"),
+    [
+        (np.nan, 1.0, True, ("wrong", True)),
+        (np.nan, 1.0, False, ("ok", False)),  # something inside may have been too large
+        (np.nan, np.nan, True, ("ok", False)),
+        (np.inf, 1e39, True, ("ok", False)),
+    ],
+)
+def test_nan_of_this_machine_too_is_wrong_for_small_inputs(value, golden, is_tame, said):
+    recorded = np.array([1.0, 2.0, value], np.float32)
+    outcome = ReplayedOutput(
+        recorded, "Float32", np.array([1.0, 2.0, golden]), recorded, is_tame=is_tame
+    )
+    found = judge("output.0", outcome, Operation())
+    assert (found.verdict, found.is_kernel) == said
+
+
 # -- calls -----------------------------------------------------------------------------------------------------------
 
 

@@ -4,9 +4,11 @@
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import json
 import re
+from collections import Counter
 
 import pytest
 
@@ -17,6 +19,7 @@ from probe.replaying import judging
 from probe.replaying.described import ReplayResult, not_replayed
 from probe.replaying.judging import Judged
 from probe.replaying.replay import Replayed, Replays
+from probe.replaying.script import _MODULES
 from tests.architecture.source import read
 from tests.replaying.device import Device, number
 from tests.support.paths import ROOT
@@ -55,10 +58,16 @@ def test_no_english_is_left_in_chinese(key):
 @pytest.mark.parametrize(
     ("said", "golden", "english", "chinese"),
     [
-        (NOTHING, "float64", "", ""),
+        (NOTHING, "float64 of numpy", "", ""),
+        (
+            say("replay.kernel"),
+            "float64",
+            " (this machine's kernel is wrong too; golden: the same operation of MindSpore in float64)",
+            "（本机的 kernel 也错误；标杆：MindSpore 的同一操作以 float64 计算）",
+        ),
         (
             say("replay.inexact"),
-            "float64",
+            "float64 of numpy",
             " (the operation itself is inexact here)",
             "（该操作本身在本机不精确）",
         ),
@@ -80,6 +89,17 @@ def test_a_line_has_the_output_its_verdict_and_remarks(said, golden, english, ch
         call.sentence.text("zh")
         == f"{head}：记录值偏差 1.0e-03，本机偏差 6.0e-08，位于 [0, 1]：错误{chinese}"
     )
+
+
+def test_the_modules_that_a_script_holds_together_have_no_name_twice():
+    names = Counter()
+    for module in _MODULES:
+        for node in ast.parse((ROOT / "probe" / f"{module}.py").read_text("utf-8")).body:
+            if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+                names[node.name] += 1
+            targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", 0)]
+            names.update(target.id for target in targets if isinstance(target, ast.Name))
+    assert [name for name, count in names.items() if count > 1] == []
 
 
 def test_the_last_line_counts_the_verdicts_in_both_languages():

@@ -140,7 +140,7 @@ def _blame(value: Any, reason: Reason) -> Sentence:
         return say(reason.key) if reason.holds(np.float64(value)) else NOTHING
     if not isinstance(value, Tensor):
         return NOTHING
-    array = _array(value)
+    array = array_of(value)
     if array is None:
         low = value.min
         high = value.max
@@ -175,11 +175,11 @@ def _counted(what: Sentence, found: Any) -> Sentence:
 def _of_rows(inputs: dict[str, Any], api: str) -> Sentence:
     """Return that a row holds nothing but -Inf: a softmax of it is Inf - Inf."""
     given = inputs.get("0", inputs.get("input"))
-    array = _array(given) if _ROWS.match(api) else None
+    array = array_of(given) if _ROWS.match(api) else None
     if array is None or array.ndim < 1:
         return NOTHING
     if "sub" in api:
-        second = _array(inputs.get("1"))
+        second = array_of(inputs.get("1"))
         if second is None:
             return NOTHING
         with np.errstate(all="ignore"):
@@ -216,7 +216,7 @@ def _of_size(inputs: dict[str, Any], call: Call, api: str) -> Sentence:
     return NOTHING
 
 
-def _array(tensor: Any) -> Any:
+def array_of(tensor: Any) -> Any:
     """Return the array of a tensor; None where it has none, or one that is a part or too large."""
     try:
         if (

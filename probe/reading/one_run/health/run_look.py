@@ -17,7 +17,7 @@ from probe.reading.dumps.run import Run
 from probe.reading.dumps.samples import LIKE, NORM, Samples, samples_of, series
 from probe.reading.dumps.work import HERE, Workers, run_units
 from probe.reading.one_run.coverage import Coverage, Looked, looked_at
-from probe.reading.one_run.health import in_place, losses, modes, numbers
+from probe.reading.one_run.health import in_place, invariants, losses, modes, numbers
 from probe.reading.one_run.health.rows import series_findings
 from probe.reading.one_run.health.step import (
     FAULT,
@@ -37,8 +37,8 @@ from probe.reading.one_run.trend import TrendFinding, findings
 from probe.store.file_names import Rank
 
 #: rules in the order in which their findings explain each other
-_ORDER = ("guard", "NaN/Inf", "ranks", "loss", "mode", "gradient ends", "held twice", "unused", "zero gradient",
-          "not held", "no update", "not updated", "in place", "numbers", "decay")  # fmt: skip
+_ORDER = ("guard", "NaN/Inf", "invariant", "ranks", "loss", "mode", "gradient ends", "held twice", "unused",
+          "zero gradient", "not held", "no update", "not updated", "in place", "numbers", "decay")  # fmt: skip
 NAN = "NaN/Inf"  # a rule's name
 #: the kinds of findings about ranks that a healthy training may have
 _MAY_BE = {"data": SUSPICIOUS, "outlier": SUSPICIOUS, UNKNOWN: NOTE}
@@ -183,7 +183,7 @@ def look_into(dump: Dump, snapshot: RunSnapshot | None, found: Found | None = No
         trained_facts(step),
         losses.facts(step),
         in_place.facts(step),
-        list(numbers.in_step(step)),
+        [*invariants.in_step(step), *numbers.in_step(step)],
         nan,
         found.coverage,
         samples=samples_of(dump, dump.step, Names(LIKE), NORM),
