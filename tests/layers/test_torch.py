@@ -259,7 +259,7 @@ def test_functions_stay_the_objects_that_they_are(debug):
     assert seen[0][0] is before[0] and seen[0][2] is before[2]
 
 
-def test_the_step_of_an_alarm_is_made_again(debug):
+def test_the_step_of_an_alarm_is_made_again(tmp_path):
     """The batch of the second step is NaN; its calls are repeated bit for bit."""
 
     def run(training, debugger=None):
@@ -267,10 +267,13 @@ def test_the_step_of_an_alarm_is_made_again(debug):
         training.x = training.x * float("nan")
         return found + loss_of(training, debugger, steps=1)
 
-    monitor = {"on_alarm": "again", "times": 2}
-    debugger = debug(task="monitor", level="L1", monitor=monitor)
+    settings = {"task": "monitor", "dump_path": str(tmp_path / "dump")}
+    config = tmp_path / "config.json"
+    config.write_text(json.dumps({**settings, "monitor": {"on_alarm": "again", "times": 2}}))
+    debugger = probe.PrecisionDebugger(config_path=str(config))
     assert run(Trained(), debugger) == run(Trained())
-    lines = (debug.dump_path / "monitor/rank/alarms.jsonl").read_text("utf-8").splitlines()
+    debugger.close()
+    lines = (tmp_path / "dump/monitor/rank/alarms.jsonl").read_text("utf-8").splitlines()
     answers = [row["key"] for row in map(json.loads, lines) if row["rule"] == "again"]
     assert answers == ["again.repeats"]
 
