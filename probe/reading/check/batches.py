@@ -45,7 +45,17 @@ def check_data(a: RunSnapshot, b: RunSnapshot) -> Iterator[Difference]:
     batch_a = a.inputs[first]
     batch_b = b.inputs[first]
     batch = say("check.batch", step=first, said=_first_other(batch_a, batch_b))
-    yield _difference(clauses(batch, many, _agreeing(batch_a, batch_b)))
+    again = [_repeated(side, run, first) for side, run in (("A", a), ("B", b))]
+    yield _difference(clauses(batch, many, *again, _agreeing(batch_a, batch_b)))
+
+
+def _repeated(side: str, run: RunSnapshot, step: int) -> Sentence:
+    """Return which earlier step of a run has the batch of a step too; nothing if none has."""
+    wanted = _key(run.inputs[step])
+    earlier = [other for other in run.inputs if other < step and _key(run.inputs[other]) == wanted]
+    if not earlier:
+        return NOTHING
+    return say("check.batch_repeats", side=side, step=step, other=min(earlier))
 
 
 def _difference(said: Sentence) -> Difference:

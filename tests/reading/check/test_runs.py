@@ -154,6 +154,12 @@ PLANTED = [
         "step 0, input 0 (Int32 4x8) differs; 6 of 6 steps differ",
     ),
     (
+        "a batch that comes again",
+        lambda it: setattr(it, "steps", [*it.steps[:4], it.steps[1], it.steps[0]]),
+        2,
+        "2 of 6 steps differ; step 4 of B has the batch of step 1",
+    ),
+    (
         "batches in another order",
         shuffled,
         2,
