@@ -45,7 +45,11 @@ def first_origins(units: Sequence[UnitSummary]) -> tuple[list[Origin], list[Orig
             later += follows
         is_quiet = (is_quiet or not before) and all(unit.counts.is_exact for unit in of_step)
         before = of_step
-    return _merged(origins)[:_MOST], once(later)[:_MOST]
+    lines = {_line_key(origin) for origin in origins if origin.file is not None}
+    # calls of the same statement are the same change
+    same = [origin for origin in later if _line_key(origin) in lines]
+    rest = [origin for origin in later if _line_key(origin) not in lines]
+    return _merged([*origins, *same])[:_MOST], once(rest)[:_MOST]
 
 
 def _since(origin: Origin, units: Sequence[UnitSummary]) -> Origin:
@@ -150,14 +154,18 @@ def _merged(origins: list[Origin]) -> list[Origin]:
     return _of_lines(list(found.values()))
 
 
+def _line_key(origin: Origin) -> tuple[Any, ...]:
+    """Return what the same change of one line of code shares."""
+    line = (origin.file, origin.line) if origin.file is not None else (origin.name,)
+    return (origin.step, origin.kind, *line, parse(origin.name).key, origin.place)
+
+
 def _of_lines(origins: list[Origin]) -> list[Origin]:
     """Sum up the same change of one line of code: a line in a loop runs for each layer or parameter."""
     found: dict[tuple[Any, ...], Origin] = {}
     counts: Counter[tuple[Any, ...]] = Counter()
     for origin in origins:
-        line = (origin.file, origin.line) if origin.file is not None else (origin.name,)
-        call = parse(origin.name).key
-        key = (origin.step, origin.kind, *line, call, origin.place)
+        key = _line_key(origin)
         first = found.setdefault(key, origin)
         if origin.name not in (first.name, *first.more):
             first.more.append(origin.name)
