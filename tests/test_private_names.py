@@ -17,7 +17,7 @@ LISTED = {
 }
 #: private names of Python and of probe itself that objects of others have
 OTHERS = {"_getframe", "_fields", "_field_defaults", "_replace", "_asdict", "_exit", "_actions", "_run_module_as_main",
-          "_option_string_actions", "_subparsers", "_SubParsersAction"}  # fmt: skip
+          "_option_string_actions", "_subparsers", "_SubParsersAction", "_initializing"}  # fmt: skip
 #: and those that distributed tensors have, where there are any
 OTHERS |= {"_local_tensor", "_device_mesh", "_placements"}
 #: and those of torch's modules

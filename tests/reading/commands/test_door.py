@@ -43,8 +43,8 @@ def run(folder):
     rank = write(
         folder / "step0" / "rank",
         {
-            RELU: forward([tensor()], [tensor(data_name="a.npy")]),
-            EXP: forward([tensor()], [tensor()]),
+            RELU: forward([tensor(Min=0.0)], [tensor(Min=0.0, data_name="a.npy")]),
+            EXP: forward([tensor(Min=0.0)], [tensor(Min=0.0)]),
         },
     )
     (rank / "dump_tensor_data").mkdir()
@@ -111,7 +111,7 @@ def journal(*records):
             folder.mkdir()
             texts = [
                 json.dumps(it).encode()
-                for it in [*right, {"name": RELU, "entry": {"output": [tensor()]}}, *further]
+                for it in [*right, {"name": RELU, "entry": {"output": [tensor(Min=0.0)]}}, *further]
             ]
             frames = [FRAME.pack(len(text), zlib.crc32(text)) + text for text in texts]
             (folder / "dump.journal").write_bytes(MAGIC + b"".join(frames))

@@ -30,7 +30,7 @@ OPTIONS = [
 def dump(tmp_path):
     write(
         tmp_path / "dump" / "step0" / "rank",
-        {"Functional.relu.0.forward": forward([tensor()], [tensor()])},
+        {"Functional.relu.0.forward": forward([tensor(Min=0.0)], [tensor(Min=0.0)])},
     )
     return str(tmp_path / "dump")
 

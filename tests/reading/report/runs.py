@@ -40,14 +40,14 @@ def one_dump(folder, scale, factor, step=0, rank=0, names=()):
             [builders.tensor(norm=1.0, Max=base)], [x]
         ),
         FAULT: builders.forward([x, builders.value(scale)], [y]),
-        "Functional.softmax.0.forward": builders.forward([y], [z]),
+        "Functional.my_softmax.0.forward": builders.forward([y], [z]),
         CELLS: builders.forward([x], [z]),
         "Functional.cross_entropy.0.forward": builders.forward([z], [loss]),
         "Functional.cross_entropy.0.backward": {
             "input": [builders.tensor(norm=1.0)],
             "output": [grad],
         },
-        "Functional.softmax.0.backward": {
+        "Functional.my_softmax.0.backward": {
             "input": [grad],
             "output": [builders.tensor(norm=0.25 * factor * base)],
         },
@@ -65,13 +65,13 @@ def one_dump(folder, scale, factor, step=0, rank=0, names=()):
             [LIBRARY, FRAME.format("model/attention.py", 48, "scores = q @ k * the_secret_scale")],
         ],
         "1": [
-            ["Functional.softmax.0.forward"],
+            ["Functional.my_softmax.0.forward"],
             [FRAME.format("train.py", 9, "weights = softmax(scores)")],
         ],
     }
     construct = {
         FAULT: CELLS,
-        "Functional.softmax.0.forward": CELLS,
+        "Functional.my_softmax.0.forward": CELLS,
         CELLS: "Cell.blocks.1.Block.forward.0",
     }
     return builders.write(folder / f"step{step}" / f"rank{rank}", data, stack, construct)

@@ -85,7 +85,7 @@ def test_every_call_and_number_of_both_runs_is_in_the_page(tmp_path):
         path = mine / f"step{unit['step']}" / f"rank{unit['rank']}" / "dump.json"
         assert names[slice(*unit["calls"])] == list(json.loads(path.read_text())["data"])
     places = [description["tables"]["places"][number] for number in found["row-place"]]
-    row = sum(found["call-rows"][: names.index("Functional.softmax.0.forward")])
+    row = sum(found["call-rows"][: names.index("Functional.my_softmax.0.forward")])
     assert places[row] == "input.0"
     assert found["row-Norm_a"][row] == pytest.approx(5.0)
     assert found["row-Norm_b"][row] == pytest.approx(7.5)
@@ -111,12 +111,12 @@ def test_one_run_alone_shows_the_call_that_makes_nan(tmp_path):
     one_dump(tmp_path / "run", 0.25, 1.0)
     path = tmp_path / "run" / "step0" / "rank0" / "dump.json"
     document = json.loads(path.read_text())
-    record = document["data"]["Functional.softmax.0.forward"]["output"][0]
+    record = document["data"]["Functional.my_softmax.0.forward"]["output"][0]
     record.update(Max=math.nan, Min=math.nan, Mean=math.nan, Norm=math.nan)
     path.write_text(json.dumps(document))
     status, found, _ = report(tmp_path, tmp_path / "run")
     assert status == 1
-    assert found["description"]["origins"][0]["name"] == "Functional.softmax.0.forward"
+    assert found["description"]["origins"][0]["name"] == "Functional.my_softmax.0.forward"
     assert not found["description"]["two"]
     assert math.isnan(found["row-Norm_b"][sum(found["call-rows"][:2]) + 1])
 
