@@ -84,7 +84,6 @@ class TorchLayer(Layer):
         thread = threading.get_ident()
         waiting = self._waiting[thread, id(module)]
         own = object()
-        waiting.append(own)
 
         def last(_: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any] | None = None) -> None:
             if threading.get_ident() == thread and waiting[-1] is own:
@@ -92,6 +91,7 @@ class TorchLayer(Layer):
                 begin(args, kwargs or {})
 
         handle = module.register_forward_pre_hook(last, with_kwargs=True)
+        waiting.append(own)
 
         def undo() -> None:
             handle.remove()

@@ -689,3 +689,28 @@ def test_the_gradient_depends_on_moving_statistics_in_evaluation_alone(first_tra
         return ms.grad(forward)(x).asnumpy()
 
     assert np.array_equal(gradient(False), gradient(True)) == first_trains
+
+
+def test_statistics_of_a_norm_by_hand_are_guarded(debug):
+    """Its own function has the same local names, and its gradient depends on them."""
+
+    def norm(x, running_mean, training=True):
+        return ops.mul(x, running_mean)
+
+    mean = ms.Parameter(Tensor(np.ones(2, np.float32)), name="mean", requires_grad=False)
+
+    def forward(x):
+        y = norm(x, mean)
+        with ms._no_grad():
+            ops.assign(mean, Tensor(np.full(2, 3.0, np.float32)))
+        return y.sum()
+
+    debugger = debug(level="L1", saved_tensors=True)
+    debugger.start()
+    try:
+        ms.grad(forward)(Tensor(np.ones((3, 2), np.float32)))
+    except RuntimeError:
+        forget_the_graph()
+    debugger.stop()
+    debugger.step()
+    assert findings(debug)

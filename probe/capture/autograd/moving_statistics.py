@@ -25,8 +25,10 @@ def is_moving_statistic(tensor: Any) -> bool:
     for _ in range(_MOST_FRAMES):
         if frame is None:
             return False
-        known = frame.f_locals
-        if any(one is not None and one._data_ptr() == address for one in _statistics(known)):
+        # the locals of a frame of the training are never read: they would keep its tensors alive
+        is_inside = str(frame.f_globals.get("__name__")).startswith("mindspore.")
+        held = _statistics(frame.f_locals) if is_inside else ()
+        if any(one._data_ptr() == address for one in held):
             return True
         frame = frame.f_back
     return False
@@ -38,8 +40,8 @@ def _statistics(known: Mapping[str, Any]) -> Iterable[Any]:
         return [known[name] for name in _NAMES if hasattr(known.get(name), "_data_ptr")]
     primitive = known.get("self")
     arguments = known.get("args")
-    if getattr(primitive, "name", "") != "BatchNorm" or not isinstance(arguments, tuple):
+    if type(primitive).__name__ != "BatchNorm" or not isinstance(arguments, tuple):
         return ()
-    if getattr(primitive, "is_training", False) is not True:
+    if vars(primitive).get("is_training") is not True:
         return ()
     return [one for one in arguments[3:5] if hasattr(one, "_data_ptr")]

@@ -23,7 +23,7 @@ from probe.reading.compare.pairing.partners import NONE, REPLACED
 from probe.reading.dumps.call_kinds import is_collective, is_random
 from probe.reading.dumps.entry_name import API, BACKWARD, FORWARD, GRADIENT, EntryName
 from probe.reading.dumps.flow import Flow, Link, content_key
-from probe.reading.dumps.values import Record, element_count, is_tensor, tensors_in
+from probe.reading.dumps.values import Record, element_count, is_tensor, tensors, tensors_in
 
 #: so many calls may be in a region
 _MOST = 400
@@ -262,7 +262,10 @@ class Reformulations:
                 for user in users:
                     known = graph.at[side][user]
                     if known not in region:
-                        slots += self._given(side, known, user, place)
+                        given = self._given(side, known, user, place)
+                        if not given:
+                            return []  # the other side gives it at no place of this name
+                        slots += given
                 if not all(map(_is_known, slots)):
                     return []
                 found += [
@@ -323,7 +326,20 @@ class Reformulations:
                 links = graph.alignment.flows[side].links[forward]
                 if not all(self._receives(side, link, region) for link in links):
                     return False
+                if any(self._leaves_record(side, node, link) for link in links):
+                    return False
         return True
+
+    def _leaves_record(self, side: int, node: int, link: Link) -> bool:
+        """Return whether a backward gives a gradient, which differs, to a value that no recorded call made."""
+        if link.producer >= 0 or link.parameter is not None:
+            return False
+        wanted = link.place.replace("input.", "output.", 1)
+        if not self.graph.is_alone(node):
+            slot = self.graph.slot(node, wanted)
+            return slot is not None and slot.verdict in HARD
+        entry = self.graph.alignment.entry(side, self.graph.pairs[node].places[side])
+        return any(place == wanted for place, _ in tensors("output", entry.get("output")))
 
     def _receives(self, side: int, link: Link, region: set[int]) -> bool:
         """Return whether the gradient of an input goes to a call whose own gradients are known, or to no call."""

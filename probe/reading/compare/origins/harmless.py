@@ -39,7 +39,11 @@ def _is_used_without_effect(graph: Graph, node: int) -> bool:
     users = [graph.node_of(flow, user) for user in flow.used_by.get(place, ())]
     if not users or moves_elements(graph.parts(node).key):
         return False
-    return not any(graph.off[user] or graph.tainted[user] for user in users)
+    makers = [link.producer for link in flow.links[place] if link.producer >= 0]
+    backwards = [flow.backward_of(call) for call in (place, *makers)]
+    # a gradient may end at a call whose output is its input
+    gradients = [graph.node_of(flow, call) for call in backwards if call is not None]
+    return not any(graph.off[other] or graph.tainted[other] for other in (*users, *gradients))
 
 
 def _is_same(graph: Graph, node: int, slot: Slot) -> bool:

@@ -117,3 +117,13 @@ def test_most_of_a_net_may_have_another_form(compared):
     b = ("relu i -> x", *[f"sin x{'' if k == 0 else f'_{k}'} -> x_{k + 1}" for k in range(6)])
     b = (*b, "cos x_6 -> x8~", "log x8~ -> y", "sum y -> loss")
     assert compared((*a, "sum y -> loss"), b).status == 0
+
+
+@pytest.mark.parametrize(("gradient", "status"), [("gk", 0), ("bad", 1)])
+def test_a_gradient_that_leaves_the_record_has_to_agree(compared, gradient, status):
+    """No recorded call made ``k``: its gradient may go to one that is not recorded."""
+    before = ("relu i -> q", "sigmoid s -> f")
+    back_a = ("softmax! gp -> gv", "mul! gv -> gw gf", "matmul! gw -> gq gk")
+    back_b = ("softmax! gp -> gv", f"matmul! gv -> gu {gradient}", "mul! gu -> gq gf")
+    a = (*before, *AFTER, *BEHIND, *back_a)
+    assert compared(a, (*before, *FIRST, *NEAR, *back_b)).status == status

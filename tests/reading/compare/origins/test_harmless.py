@@ -42,3 +42,13 @@ def test_another_argument_of_equal_numbers(tmp_path, word, is_told):
     a = ("tanh i -> k", "sigmoid j -> q", f"{word} q 2 -> e", "log e -> f", *END)
     b = ("tanh i -> k", "sigmoid j -> q", f"{word} q 3 -> e", "log e -> f", *WRONG)
     assert (WORDS in said(tmp_path, a, b)) == is_told
+
+
+def test_a_call_at_which_a_gradient_ends_is_not_harmless(tmp_path):
+    before = ("tanh i -> k", "sigmoid j -> q")
+    behind = ("exp q -> e", "log e -> f")
+    back = ("exp! ge -> gq", "sigmoid! gq -> gj")
+    stopped = ("exp! ge -> gq", "sigmoid! other -> more")
+    a = (*before, *behind, *END, *back)
+    b = (*before, "stop_gradient q -> q", *behind, *WRONG, *stopped)
+    assert WORDS not in said(tmp_path, a, b)
