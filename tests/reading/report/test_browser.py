@@ -199,7 +199,7 @@ def test_the_page_of_one_run_tells_its_faults_in_both_languages(browser, tmp_pat
 
 
 def test_the_first_screen_calls_a_harmless_change_harmless(browser, tmp_path):
-    calls = {"Functional.tanh.0.forward": forward([tensor()], [tensor(norm=3.0)])}
+    calls = {"Functional.neg.0.forward": forward([tensor()], [tensor(norm=3.0)])}
     write(tmp_path / "a", calls)
     write(tmp_path / "b", {**calls, "Functional.ones.0.forward": forward([], [tensor(norm=9.0)])})
     output = tmp_path / "report.html"
