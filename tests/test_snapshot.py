@@ -194,14 +194,14 @@ REAL = [
     ),
     (
         {"data": 8},
-        "data: step 0, input 0 (Float32 2x4) differs; 3 of 3 steps differ; input factor agrees",
+        "data: step 0, input 0 (Float32 2x4) differs; 3 of 3 steps differ; equal: factor",
     ),
     (
         {"width": 5},
         "shapes of parameters: hidden.weight 6x4 / 5x4, hidden.bias 6 / 5, out.weight 3x6 / 3x5",
     ),
     ({"kind": nn.Adam}, "optimizer: SGD / Adam"),
-    ({"factor": 2}, "data: step 0, input factor: 1 / 2; 3 of 3 steps differ; input 0 agrees"),
+    ({"factor": 2}, "data: step 0, input factor: 1 / 2; 3 of 3 steps differ; equal: 0"),
 ]
 
 

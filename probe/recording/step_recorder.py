@@ -6,7 +6,7 @@ from __future__ import annotations
 import itertools
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol, cast
 
 from probe import naming
@@ -228,6 +228,15 @@ class StepRecorder:
             self.queue.synchronize()
             with self.guard("noting the inputs of the model"):
                 self.snapshot.inputs(args, kwargs)
+
+    def note_arguments(
+        self, function: str, names: Sequence[str], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> None:
+        """Note the arguments of a function that is differentiated; ``names`` are those of the positional ones."""
+        if self.snapshot is not None and self.snapshot.wants_arguments:
+            self.queue.synchronize()
+            with self.guard("noting the arguments of a gradient function"):
+                self.snapshot.arguments(function, names, args, kwargs)
 
     def note_attributes(self, call: Call, primitive: Any) -> None:
         """Record the attributes of the Primitive that is called. A user's class may call anything `attrs`."""

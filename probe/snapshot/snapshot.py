@@ -14,7 +14,7 @@ import re
 import sys
 import weakref
 import zlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -42,6 +42,8 @@ _WORDS = {
     width: np.dtype(f"u{width}") for width in (1, 2, 4, 8)
 }  # the unsigned numbers of so many bytes
 _MOST_NOTE = 1_000_000  # most characters of a note
+_MOST_TEXT = 200  # most characters of an argument that is no number
+_MOST_FUNCTIONS = 16  # at most so many gradient functions of a step have their arguments noted
 #: the variables of the environment that are noted begin with one of these
 _PREFIXES = tuple(
     "MS_ MINDSPORE_ HCCL_ ASCEND_ ATB_ ACLNN_ GLOG_ OMP_ OPENBLAS_ MKL_ PYTHONHASHSEED RANK DEVICE_ID".split()
@@ -82,6 +84,7 @@ class Snapshot:
         self._optimizers: set[int] = set()
         self._outside: set[str] = set()  # the parameters outside of the models that were noted
         self._modes = _Modes()
+        self._functions = 0  # how many gradient functions were noted in this step
         self._surroundings: Surroundings | None = None
         self._found: dict[
             str, Any
@@ -120,6 +123,7 @@ class Snapshot:
         self._read = read
         self._step = step
         self.wants_inputs = True
+        self._functions = 0
         self._modes.live = list(cells)
         root = os.path.dirname(os.path.dirname(folder))
         if self._folder.startswith(f"{root}{os.sep}") and os.path.exists(
@@ -204,16 +208,41 @@ class Snapshot:
 
     def inputs(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         """Note the values that enter the model, once in a step."""
+        self.wants_inputs = False
+        inputs = self._values_of(args, kwargs)
+        self._append({"step": self._step, "inputs": inputs, **self._modes.change()})
+
+    @property
+    def wants_arguments(self) -> bool:
+        """Whether the arguments of the next gradient function of this step are noted."""
+        return self._functions < _MOST_FUNCTIONS
+
+    def arguments(
+        self, function: str, names: Sequence[str], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> None:
+        """Note the values that enter a function that is differentiated: labels and masks do not enter the model."""
+        self._functions += 1
+        found = self._values_of(args, kwargs)
+        named = {"names": list(names[: len(args)])} if names else {}
+        self._append({"step": self._step, "function": function, **named, "arguments": found})
+
+    def _values_of(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the arguments of a call by place or name, each as a value of JSON."""
         from mindspore import Tensor
 
-        self.wants_inputs = False
-
         def describe(leaf: Any, place: str) -> Any:
-            return self._tensor(leaf, place) if isinstance(leaf, Tensor) else to_json(leaf)
+            return self._numbers(leaf, place) if isinstance(leaf, Tensor) else _plain(leaf)
 
         named = {**{str(place): value for place, value in enumerate(args)}, **kwargs}
-        inputs = {key: tree_map(describe, value, key, Tensor) for key, value in named.items()}
-        self._append({"step": self._step, "inputs": inputs, **self._modes.change()})
+        return {key: tree_map(describe, value, key, Tensor) for key, value in named.items()}
+
+    def _numbers(self, tensor: Any, place: str) -> Any:
+        """Return the checksums of a tensor with its statistics, by which a dump tells the call that made it."""
+        known = self._tensor(tensor, place)
+        if not isinstance(known, dict):
+            return known
+        record = self._queue().measure(tensor, place, None, Role.INPUT)
+        return {**json.loads(record.text("")), **known}
 
     def optimizer(self, optimizer: Any, key: str, numbers: Mapping[str, Any]) -> None:
         """Note the numbers of an optimizer at its first update."""
@@ -300,6 +329,12 @@ class Snapshot:
     def _write(self, line: dict[str, Any]) -> None:
         text = "".join(map(str.strip, encode(line, "").split("\n")))
         file_io.append(os.path.join(self._folder, file_names.RUN_LINES), f"{text}\n")
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as JSON; the text of an object is cut, as that of a Cell has a line for each Cell below."""
+    found = to_json(value)
+    return found[:_MOST_TEXT] if isinstance(found, str) else found
 
 
 def _values(cells: NamedCells) -> dict[str, dict[str, Any]]:

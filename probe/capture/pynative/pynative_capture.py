@@ -15,6 +15,7 @@ from probe.capture.autograd.parameter_hooks import DebugValueHooks, ParameterHoo
 from probe.capture.patches import HookGroup, Hooks, Patch, around, holding
 from probe.capture.pynative.cells import CellHooks, OptimizerHooks, iter_cells
 from probe.capture.pynative.context import CallChange, CaptureContext
+from probe.capture.pynative.gradient_functions import GradientFunctions
 from probe.capture.pynative.jit import jit_patches, recompute_patches
 from probe.capture.pynative.listed import ListedFunctions
 from probe.capture.pynative.operations import OperationHooks, PrimitiveHooks, find_primitives
@@ -122,6 +123,8 @@ class PyNativeCapture:
                 CellHooks, self._context, self._parameters, models, cells, outside
             )
             self._model_hooks.add(installed_parts().make("Cells", new_hooks, HookGroup()))
+        if self._settings.snapshot:
+            self._model_hooks.add(GradientFunctions(self._context, models))
         self._context.hooks.add(self._model_hooks)
 
     # -- start, stop, step ----------------------------------------------------------------------------------------

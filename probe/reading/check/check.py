@@ -11,8 +11,9 @@ from typing import Any
 from probe.errors import UsageError
 from probe.findings.sentence import ENGLISH, NOTHING, Sentence, say
 from probe.reading.check import cells, circumstances, optimizers
-from probe.reading.check.batches import check_data
+from probe.reading.check.batches import BatchCheck
 from probe.reading.check.difference import Difference, Importance, only
+from probe.reading.check.outside import OutsideCheck, check_outside
 from probe.reading.check.parameters import ParameterCheck
 from probe.reading.check.snapshot import RunSnapshot, read_snapshots
 from probe.reading.dumps import text
@@ -25,6 +26,8 @@ from probe.store.file_names import Rank
 Pairs = list[tuple[RunSnapshot, RunSnapshot]]
 #: the most lines of the answer
 _LINES = 25
+#: the dumps of so many ranks are read
+_MOST_RANKS = 8
 #: above this part of other values, a change of the structure is taken for their cause
 _MANY = 0.5
 
@@ -125,7 +128,7 @@ def check(a: str | os.PathLike[str], b: str | os.PathLike[str]) -> Check:
         weights = WeightCheck(read_weights(path_a), read_weights(path_b))
         return Check(paths, list(weights.differences()), weights.remarks, weights.agreed)
     absent = list(_absent(path_a, path_b))
-    return check_snapshots(paths, read_snapshots(a), read_snapshots(b), absent)
+    return check_snapshots(paths, read_snapshots(a), read_snapshots(b), absent, has_dumps=True)
 
 
 def _absent(a: str, b: str) -> Iterator[Sentence]:
@@ -167,19 +170,52 @@ def check_snapshots(
     a: list[RunSnapshot],
     b: list[RunSnapshot],
     absent: Sequence[Sentence] = (),
+    has_dumps: bool = False,
 ) -> Check:
-    """Compare the snapshots of two runs, rank by rank; ``absent`` has the gaps of one side."""
+    """Compare the snapshots of two runs, rank by rank.
+
+    Args:
+        paths: the folders of A and B.
+        a: the snapshots of A.
+        b: the snapshots of B.
+        absent: the gaps of one side.
+        has_dumps: whether the dumps beside them are read too, of the first ranks.
+    """
     pairs, alone = _paired(a, b)
     # a difference that several ranks have is one
     ranks_of: dict[Difference, list[int | None]] = {}
+    unknown = list(absent)
+    checks: list[OutsideCheck | None] = []
     for x, y in pairs:
-        for item in differences(x, y):
+        items = differences(x, y)
+        if has_dumps and len(checks) < _MOST_RANKS:
+            checks.append(check_outside(x, y))
+            if all(item.importance is not Importance.DATA for item in items):
+                before = sum(item.importance <= Importance.DATA for item in items)
+                items[before:before] = _outside_items(checks[-1])  # else it may be the same value
+            if not items:
+                unknown += _outside_gaps(checks[-1])
+        for item in items:
             ranks_of.setdefault(item, []).append(x.rank)
     found = list(ranks_of)
     if len(pairs) > 1:
         found = [dataclasses.replace(item, ranks=tuple(own)) for item, own in ranks_of.items()]
+    unknown = list(dict.fromkeys(unknown))
     remarks = [*_remarks_on_pairs(pairs), *_unknown_content(a, b)]
-    return Check(paths, [*found, *alone], remarks, _agreed(pairs, not absent), absent)
+    agreed = _agreed(pairs, checks, not unknown)
+    return Check(paths, [*found, *alone], remarks, agreed, unknown)
+
+
+def _outside_items(found: OutsideCheck | None) -> list[Difference]:
+    """Return the value from outside that differs, as a difference."""
+    if found is None or not found.difference:
+        return []
+    said = say("check.batch", step=found.step, said=found.difference)
+    return [Difference(Importance.DATA, say("check.outside_subject"), said)]
+
+
+def _outside_gaps(found: OutsideCheck | None) -> list[Sentence]:
+    return [] if found is None or not found.unknown else [found.unknown]
 
 
 def _paired(a: list[RunSnapshot], b: list[RunSnapshot]) -> tuple[Pairs, list[Difference]]:
@@ -220,17 +256,31 @@ def _unknown_content(a: list[RunSnapshot], b: list[RunSnapshot]) -> Iterator[Sen
         yield say("check.no_batches", side=side)
 
 
-def _agreed(pairs: Pairs, is_whole: bool) -> Sentence:
-    """Return the sentence for no difference; ``is_whole``: no step or rank is absent."""
+def _agreed(pairs: Pairs, checks: list[OutsideCheck | None], is_whole: bool) -> Sentence:
+    """Return the sentence for no difference; ``is_whole``: no step, rank or value is unknown."""
     if not pairs:
         return say("check.nothing_compared")
-    first_a, first_b = pairs[0]
     parameters = sum(len(x.parameters) for x, _ in pairs)
-    steps = len({*first_a.inputs} & {*first_b.inputs})
+    batches = [BatchCheck(x, y) for x, y in pairs]
+    steps = len(batches[0].steps)
     has_damage = any(x.damage or y.damage for x, y in pairs)
-    is_known = is_whole and parameters and steps and not has_damage
-    key = "check.same_experiment" if is_known else "check.same_known"
-    return say(key, parameters=parameters, steps=steps, file=file_names.RUN, ranks=len(pairs))
+    has_arguments = bool(steps) and all(batch.has_arguments() for batch in batches)
+    known = [found for found in checks if found is not None]
+    has_outside = bool(known) and len(known) == len(pairs)
+    is_known = is_whole and parameters and has_arguments and has_outside and not has_damage
+    if has_outside:
+        count = sum(found.agreeing for found in known)
+        outside = say("check.outside_agrees", count=count, step=known[0].step)
+    else:
+        outside = say("check.outside_unknown" if has_arguments else "check.labels_unknown")
+    return say(
+        "check.same_experiment" if is_known else "check.same_known",
+        parameters=parameters,
+        batches=say("check.arguments_of" if has_arguments else "check.inputs_of", steps=steps),
+        outside=outside,
+        file=file_names.RUN,
+        ranks=len(pairs),
+    )
 
 
 def differences(a: RunSnapshot, b: RunSnapshot) -> list[Difference]:
@@ -238,7 +288,7 @@ def differences(a: RunSnapshot, b: RunSnapshot) -> list[Difference]:
     parameters = ParameterCheck(a, b)
     values = list(parameters.values())
     structure = [*cells.check_cells(a, b), *parameters.structure()]
-    data = list(check_data(a, b))
+    data = list(BatchCheck(a, b).differences())
     rest = [
         *cells.check_cell_values(a, b),
         *optimizers.check_optimizers(a, b, parameters.matched.renamed),

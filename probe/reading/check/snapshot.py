@@ -22,6 +22,21 @@ from probe.store.file_names import Rank
 Described = dict[str, Any]
 
 
+@dataclass(frozen=True)
+class GradientCall:
+    """A call of a function that is differentiated."""
+
+    function: str  # its name
+    names: list[str]  # the names of its positional arguments; none where they are not known
+    arguments: Described  # place -> the value that entered it
+
+    def name(self, place: str) -> str:
+        """Return the name of an argument, by the first part of its place: "1" is "labels"."""
+        first, dot, rest = place.partition(".")
+        is_known = first.isdecimal() and int(first) < len(self.names)
+        return f"{self.names[int(first)]}{dot}{rest}" if is_known else place
+
+
 @dataclass
 class RunSnapshot:
     """The snapshot of one rank of one run."""
@@ -36,6 +51,8 @@ class RunSnapshot:
     first_updates: dict[str, int] = field(default_factory=dict)
     #: step -> place -> the value that entered the model
     inputs: dict[int, Described] = field(default_factory=dict)
+    #: step -> the calls of functions that were differentiated, in their order
+    gradient_calls: dict[int, list[GradientCall]] = field(default_factory=dict)
     #: step -> the Cells that were not in training mode when the model began, where they are others than before
     modes: dict[int, list[str]] = field(default_factory=dict)
     #: step -> parameter -> its CRC-32 after the updates of the step
@@ -224,6 +241,10 @@ def _add(snapshot: RunSnapshot, line: Any, sieve: Sieve) -> None:
         snapshot.inputs[step] = _inputs(line["inputs"], sieve)
         if line.get("evaluating") is not None:
             snapshot.modes[step] = line["evaluating"]
+    elif step is not None and line.get("arguments") is not None:
+        found = _inputs(line["arguments"], sieve)
+        call = GradientCall(line.get("function") or "", line.get("names") or [], found)
+        snapshot.gradient_calls.setdefault(step, []).append(call)
     elif line.get("idle") is not None:
         snapshot.idle = line["idle"]
     elif line.get("outside") is not None:

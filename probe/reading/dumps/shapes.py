@@ -194,6 +194,9 @@ RUN_LINE: Shape = {
     "outside": text,
     "parameters": texts,
     "model": text,
+    "function": text,
+    "names": texts,
+    "arguments": mapping,
 }
 OPTIMIZER: Shape = {"parameters": texts, "groups": groups}
 

@@ -308,7 +308,7 @@ def test_the_same_run_elsewhere_agrees(tmp_path, capsys):
     assert result.ok, result
     assert main(["check", *map(str, paths)]) == 0
     assert (
-        "the same experiment as far as is known: 13 parameters, the inputs of the model in 6 steps"
+        "no difference in what is known: 13 parameters, the inputs of the model in 6 steps, and labels"
         in capsys.readouterr().out
     )
 
@@ -510,7 +510,7 @@ def test_ranks_remarks_and_an_equal_run_are_told_in_chinese(tmp_path):
     assert "rank：仅在 B 中：5" in result.lines("zh")
     assert english_left(result.text("zh"), tmp_path) == []
     equal = probe.check(tmp_path / "golden", tmp_path / "golden").text("zh")
-    assert "就已知内容而言是同一个实验：65 个参数" in equal
+    assert "在已知的内容中没有差异：65 个参数" in equal
     assert english_left(equal, tmp_path) == []
 
 

@@ -1,0 +1,76 @@
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
+"""`probe check` of two runs that differ in one value from outside, or in none."""
+
+from __future__ import annotations
+
+import pytest
+
+import probe
+from tests.programs import experiments
+
+pytestmark = pytest.mark.medium
+
+#: program, thing, exit status, words of the answer
+CASES = [
+    ("words", "", 0, "the inputs of the model and the arguments of gradient functions in 2 steps"),
+    ("words", "labels not moved by one", 1, "step 0, input labels of loss_of (Int32 4x6) differs"),
+    ("words", "label smoothing", 1, "kwargs.label_smoothing of Functional.cross_entropy.0.forward"),
+    ("words", "positions in another order", 2, "input.1 of Tensor.__add__.0.forward (Float32 6x8)"),
+    (
+        "classes",
+        "labels of a closure",
+        1,
+        "input.1 of Functional.cross_entropy.0.forward, which no",
+    ),
+    ("classes", "weights of classes exchanged", 2, "kwargs.weight of Functional.cross_entropy.0"),
+    ("policy", "weight of the entropy", 1, "input entropy of loss_of: 0.01 / 0.1"),
+    ("denoiser", "noise of the images", 1, "input noise of loss_of (Float32 8x8) differs"),
+    ("denoiser", "schedule read backwards", 2, "input.0 of Functional.gather.0.forward"),
+    ("graph", "factor of the loss", 1, "input.1 of Tensor.__mul__.2.forward: 1.0 / 0.5"),
+]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def golden(tmp_path_factory):
+    """Return the folder of a program's golden run, which is recorded once."""
+    folder = tmp_path_factory.mktemp("golden")
+    experiments.record(experiments.words, folder / "first")
+    probe.check(folder / "first", folder / "first")  # now all modules are imported: files of code
+
+    def of(program):
+        found = folder / program
+        if not found.exists():
+            experiments.record(getattr(experiments, program), found)
+        return found
+
+    return of
+
+
+@pytest.mark.parametrize(("program", "thing", "status", "words"), CASES)
+def test_one_other_thing_from_outside_is_named(golden, tmp_path, program, thing, status, words):
+    things = experiments.record(getattr(experiments, program), tmp_path / "mine", thing)
+    assert not thing or thing in things.used
+    found = probe.check(golden(program), tmp_path / "mine")
+    assert (found.status, words in str(found)) == (status, True), found
+
+
+def test_an_argument_that_a_recorded_call_made_is_no_data(tmp_path):
+    """The generator's weights differ: what it gives to the discriminator is no other batch."""
+    folders = [tmp_path / "a", tmp_path / "b"]
+    for folder, scale in zip(folders, (1.0, 2.0)):
+        experiments.record(experiments.adversary(scale), folder)
+    lines = probe.check(*folders).lines()
+    assert lines[0].startswith("parameters: 1 of 4 differ")
+    assert not any(line.startswith("data") for line in lines), lines
+
+
+def test_where_functions_are_not_recorded_their_values_are_not_known(tmp_path):
+    folders = [tmp_path / "a", tmp_path / "b"]
+    for folder in folders:
+        experiments.record(experiments.words, folder, level="L0")
+    found = probe.check(*folders)
+    assert found.ok
+    assert "no difference in what is known" in str(found)
+    assert "other values from outside are not known (record them with level L1 or mix)" in str(
+        found
+    )
