@@ -25,6 +25,7 @@ from probe.reading.compare.origins.across_steps import given
 from probe.reading.compare.origins.exchanged import exchange_of
 from probe.reading.compare.origins.finding import Finding
 from probe.reading.compare.origins.origin import CodeLine, Kind, Origin, Site
+from probe.reading.compare.origins.other_value import OtherValues
 from probe.reading.compare.pairing.partners import NONE
 from probe.reading.dumps import entry_name, text
 from probe.reading.dumps.entry_name import API, BACKWARD, CELL, GRADIENT
@@ -95,6 +96,7 @@ class Describer:
             if slot and has_arrays and self._arrays
             else NOTHING
         )
+        is_outside = finding.kind == Kind.OUTSIDE or finding.why == table.OTHER_OUTSIDE.why
         return Origin(
             finding.kind,
             Site(name, place, cell, dump.step, dump.rank, node, node > self._first_backward),
@@ -102,7 +104,7 @@ class Describer:
             CodeLine(stack, user_frame(stack)),
             rel_l2=max((apart for apart in distances if apart is not None), default=None),
             why=finding.why,
-            given=given(slot) if finding.kind == Kind.OUTSIDE else (),
+            given=given(slot) if is_outside else (),
         )
 
     def _stack(self, node: int) -> list[str]:
@@ -223,6 +225,8 @@ class Describer:
         graph = self._graph
         if finding.why == table.EXCHANGED.why:
             return self._exchanged(finding)
+        if finding.why in (table.OTHER_PARAMETER.why, table.OTHER_OUTSIDE.why):
+            return self._other_value(finding, name, place)
         nodes = graph.producer_nodes(finding.node, finding.place)
         if nodes[0] == nodes[1]:
             if graph.uses_other_output(finding.node, finding.place):
@@ -258,6 +262,27 @@ class Describer:
         names = sorted((exchange.one, exchange.other))
         left, right = (graph.name(node) for node in names)
         return say("compare.exchanged", name=graph.name(finding.node), left=left, right=right)
+
+    def _other_value(self, finding: Finding, name: str, place: Name) -> Sentence:
+        """Return which other parameter, or value from outside, the call is given."""
+        slot = self._graph.slot(finding.node, finding.place)
+        if slot is None:
+            return NOTHING
+        values = OtherValues(self._graph)
+        parameter = values.parameter(finding.node, slot)
+        if parameter is not None:
+            left, right = (say("compare.owned", owner=it[0], name=it[1]) for it in parameter)
+            return say("compare.other_parameter", name=name, left=left, right=right)
+        found = values.outside(finding.node, slot)
+        if found is None:
+            return NOTHING
+        return say(
+            "compare.other_outside",
+            name=name,
+            place=place,
+            user=found.user,
+            at=_place(found.place),
+        )
 
     def _name_in_cell(self, node: int, side: int) -> Name:
         flow = self._graph.alignment.flows[side]

@@ -18,8 +18,8 @@ from probe.reading.dumps.updates import NUMBERS
 
 #: walks over all nodes; one is enough where all causes stand before their effects
 PASSES = 12
-#: dtypes whose equal numbers are equal tensors
-_WHOLE_NUMBERS = ("Int", "UInt", "Bool")
+#: dtypes whose equal numbers are equal tensors; those of a mask are its greatest and least element alone
+_WHOLE_NUMBERS = ("Int", "UInt")
 
 
 class Taint:

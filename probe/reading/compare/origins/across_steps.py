@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from probe.errors import UsageError
-from probe.findings.sentence import Sentence, clauses, say
+from probe.findings.sentence import NOTHING, Sentence, clauses, say
 from probe.reading.check.snapshot import read_snapshots
 from probe.reading.compare.judging.verdicts import Slot
 from probe.reading.compare.origins.origin import Kind, Origin
@@ -52,7 +52,7 @@ def link_steps(
 def _link(unit: UnitSummary, last: UnitSummary, pair: tuple[DumpFolder, DumpFolder]) -> None:
     """Link a step with the one before, ``last``, and its two dumps."""
     first = unit.origins.first
-    outside = [origin for origin in first if origin.kind == Kind.OUTSIDE and any(origin.given)]
+    outside = [origin for origin in first if any(origin.given)]
     if outside:
         _name_makers(outside, pair)
     is_parameter = any(origin.kind == Kind.PARAMETER for origin in first)
@@ -93,10 +93,11 @@ def _name_makers(origins: Sequence[Origin], pair: tuple[DumpFolder, DumpFolder])
             continue
         left = _maker(content.a, makers_a, folder_b.step)
         right = _maker(content.b, makers_b, folder_b.step)
-        is_plain = origin.said.key == "compare.outside"
+        is_plain = origin.said.key in ("compare.outside", "compare.other_outside")
         outside, *parts = [origin.said] if is_plain else origin.said.facts["parts"]
-        facts = {key: outside.facts[key] for key in ("name", "place", "numbers")}
-        link = say("compare.step_link", **facts, left=left, right=right)
+        numbers = outside.facts.get("numbers", NOTHING)
+        facts = {key: outside.facts[key] for key in ("name", "place")}
+        link = say("compare.step_link", **facts, numbers=numbers, left=left, right=right)
         origin.kind = Kind.WIRING
         origin.why = WHY
         origin.said = clauses(link, *parts)

@@ -15,6 +15,7 @@ from probe.reading.compare.origins.exact_evidence import changed_calls, inserted
 from probe.reading.compare.origins.exchanged import exchange_of
 from probe.reading.compare.origins.finding import Finding, without_followers
 from probe.reading.compare.origins.origin import Kind
+from probe.reading.compare.origins.other_value import OtherValues
 from probe.reading.compare.pairing.partners import NONE, REPLACED
 from probe.reading.dumps.call_kinds import is_collective, is_random
 from probe.reading.dumps.entry_name import BACKWARD
@@ -46,6 +47,7 @@ class OriginFinder:
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
         self._batch = Batch(graph)
+        self._others = OtherValues(graph)
         self._updates = [node for node in range(len(graph.pairs)) if graph.is_update(node)]
 
     def origins(self) -> list[Finding]:
@@ -228,6 +230,10 @@ class OriginFinder:
         if own_parameters.is_own_alone(slot):
             yield self._own_parameter(node, slot)
             return
+        is_replaced = graph.pairs[node].how == REPLACED
+        if is_replaced and is_tensor(slot.a) != is_tensor(slot.b):
+            yield Finding(Kind.CALLS, node, why=table.MADE_ALONE.why)
+            return
         maker_a, maker_b = graph.producer_nodes(node, slot.place)
         alone = graph.alone_producers(node, slot.place)
         same = maker_a == maker_b and maker_a != NONE
@@ -244,12 +250,16 @@ class OriginFinder:
             other_output=same and graph.uses_other_output(node, slot.place),
             follows=graph.soft[node] != NONE,
             is_data=self._batch.holds(node, slot),
+            other_parameter=is_unmade and self._others.parameter(node, slot) is not None,
+            other_outside=is_unmade and self._others.outside(node, slot) is not None,
         )
         rule = table.first_rule(table.INPUT_RULES, facts)
         if rule.kind == Kind.CALLS:
             yield Finding(Kind.CALLS, alone[0], why=rule.why, source=node)
         elif rule.kind == Kind.PARAMETER:
             yield Finding(Kind.PARAMETER, node, slot.place, parameter, why=rule.why)
+        elif rule in (table.OTHER_PARAMETER, table.OTHER_OUTSIDE):
+            yield Finding(Kind.WIRING, node, slot.place, why=rule.why)
         elif rule.kind == Kind.WIRING:
             yield Finding(Kind.WIRING, *graph.outermost(node, slot.place), why=rule.why)
         else:
@@ -323,10 +333,13 @@ class OriginFinder:
         if finding.kind in _IN_LISTS and word == "input" and len(numbers) > 1:
             # of a list the first is told
             return finding.kind, finding.node, f"{word}.{numbers[0]}"
-        if finding.kind in (Kind.DATA, Kind.OUTSIDE):
+        is_outside = finding.why == table.OTHER_OUTSIDE.why
+        if finding.kind in (Kind.DATA, Kind.OUTSIDE) or is_outside:
             slot = self._graph.slot(finding.node, finding.place)
             if slot is not None and is_tensor(slot.a) and is_tensor(slot.b):
-                return finding.kind, content_key(slot.a), content_key(slot.b)
+                contents = (content_key(slot.a), content_key(slot.b))
+                # two values that were exchanged are one
+                return finding.kind, frozenset(contents) if is_outside else contents
         return finding.kind, finding.node, finding.place
 
 

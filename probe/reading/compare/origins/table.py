@@ -40,6 +40,8 @@ class InputFacts(NamedTuple):
     other_output: bool = False  # they use two different outputs of that call
     follows: bool = False  # there is a change that alone changes no value: a call more, an argument, another order
     is_data: bool = False  # it is a batch: integers, or the first input of the first call
+    other_parameter: bool = False  # the sides use two parameters, and one of them is equal in both
+    other_outside: bool = False  # the other side gives this value from outside to another call
 
 
 class CallFacts(NamedTuple):
@@ -113,11 +115,23 @@ MISSING: OriginRow[UpdateFacts] = OriginRow(
     "a parameter is missing in the optimizer", Kind.OPTIMIZER, lambda it: it.missing
 )
 
+OTHER_PARAMETER: OriginRow[InputFacts] = OriginRow(
+    "the call uses another parameter",
+    Kind.WIRING,
+    lambda it: it.other_parameter,
+)
+OTHER_OUTSIDE: OriginRow[InputFacts] = OriginRow(
+    "the call is given another value from outside",
+    Kind.WIRING,
+    lambda it: it.other_outside,
+)
+
 INPUT_RULES: tuple[OriginRow[InputFacts], ...] = (
     OriginRow(
         "a Cell's parameter is named by the calls in it", NOTHING, lambda it: it.of_container
     ),
     OriginRow("a moving statistic differs before its use", Kind.PARAMETER, lambda it: it.is_state),
+    OTHER_PARAMETER,
     OriginRow(
         "a parameter differs before its first use", Kind.PARAMETER, lambda it: it.is_parameter
     ),
@@ -142,6 +156,7 @@ INPUT_RULES: tuple[OriginRow[InputFacts], ...] = (
         Kind.WIRING,
         lambda it: it.made_by_partners,
     ),
+    OTHER_OUTSIDE,
     OriginRow("the batch differs", Kind.DATA, lambda it: it.is_data),
     OriginRow("no recorded call made the input", Kind.OUTSIDE, lambda it: True),
 )

@@ -36,7 +36,7 @@ def test_taint_passes_through_equal_numbers_and_ends_at_equal_bits():
 
 
 @pytest.mark.parametrize(
-    ("dtype", "ends"), [("Int32", True), ("UInt8", True), ("Bool", True), ("Float32", False)]
+    ("dtype", "ends"), [("Int32", True), ("UInt8", True), ("Bool", False), ("Float32", False)]
 )
 def test_taint_ends_at_equal_integers(dtype, ends):
     def data(first, last):

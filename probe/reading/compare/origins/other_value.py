@@ -1,0 +1,124 @@
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
+"""Finds a call that is given another parameter, or another value from outside, and the other run has this value too.
+
+Then neither the parameter nor the batch differs: the call is given the wrong one.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from probe.reading.compare.dataflow.graph import Graph
+from probe.reading.compare.judging.verdicts import Slot
+from probe.reading.compare.pairing.partners import NONE
+from probe.reading.dumps import entry_name
+from probe.reading.dumps.entry_name import CELL
+from probe.reading.dumps.flow import Link, content_key, is_constant
+from probe.reading.dumps.values import element_count, is_tensor
+
+_PARAMETERS = "parameters."
+#: the Cell of a parameter as people name it, and its name there
+Owned = tuple[str, str]
+
+
+class OtherParameter(NamedTuple):
+    """The parameters that a call uses in A and in B."""
+
+    in_a: Owned
+    in_b: Owned
+
+
+class OtherOutside(NamedTuple):
+    """A value from outside that B gives to a call, and A to another one."""
+
+    user: str  # the entry of A that is given the value
+    place: str  # where
+
+
+class OtherValues:
+    """The values of both sides that come from no recorded call."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+
+    def parameter(self, node: int, slot: Slot) -> OtherParameter | None:
+        """Return the parameters that a call uses, if they are two, and the other side has one of them unchanged."""
+        owners = [self._owner(node, slot, side) for side in (0, 1)]
+        in_a, in_b = owners
+        if in_a is None or in_b is None or in_a == in_b:
+            return None
+        known_a, known_b = self._parameters
+        is_of_a = in_b in known_a and known_a[in_b] == known_b.get(in_b)
+        is_of_b = in_a in known_b and known_b[in_a] == known_a.get(in_a)
+        return OtherParameter(in_a, in_b) if is_of_a or is_of_b else None
+
+    def _owner(self, node: int, slot: Slot, side: int) -> Owned | None:
+        """Return which parameter a side gives to a place of a call."""
+        place = self._graph.pairs[node].places[side]
+        if place == NONE:
+            return None
+        flow = self._graph.alignment.flows[side]
+        if slot.place.startswith(_PARAMETERS):
+            return _owned(flow.names[place], slot.place[len(_PARAMETERS) :])
+        link = next((link for link in flow.links[place] if link.place == slot.place), None)
+        return _owned(*link.parameter) if link is not None and link.parameter else None
+
+    @functools.cached_property
+    def _parameters(self) -> tuple[dict[Owned, Any], dict[Owned, Any]]:
+        """The parameters of each side, with their contents before their first use."""
+        return self._parameters_of(0), self._parameters_of(1)
+
+    def _parameters_of(self, side: int) -> dict[Owned, Any]:
+        found: dict[Owned, Any] = {}
+        flow = self._graph.alignment.flows[side]
+        for place, name in enumerate(flow.names):
+            entry = self._graph.alignment.entry(side, place)
+            held = entry.get("parameters") if isinstance(entry, dict) else None
+            for key, record in held.items() if isinstance(held, dict) else ():
+                owned = _owned(name, key)
+                if owned is not None and is_tensor(record):
+                    found.setdefault(owned, content_key(record))
+        return found
+
+    def outside(self, node: int, slot: Slot) -> OtherOutside | None:
+        """Return the call to which A gives the value that B gives to this one."""
+        if not is_tensor(slot.b) or not _tells(slot.b):
+            return None
+        own = self._graph.pairs[node].a, slot.place
+        for user, place in self._outside.get(content_key(slot.b), ()):
+            if (user, place) != own:
+                return OtherOutside(self._graph.alignment.flows[0].names[user], place)
+        return None
+
+    @functools.cached_property
+    def _outside(self) -> dict[Any, list[tuple[int, str]]]:
+        """The values from outside in A, by content: the calls that are given one, and the places."""
+        found: dict[Any, list[tuple[int, str]]] = {}
+        for user, link in self._outside_links():
+            found.setdefault(content_key(link.record), []).append((user, link.place))
+        return found
+
+    def _outside_links(self) -> Iterator[tuple[int, Link]]:
+        flow = self._graph.alignment.flows[0]
+        for user, links in enumerate(flow.links):
+            if flow.names[user] in flow.containers:
+                continue
+            for link in links:
+                if link.producer < 0 and link.parameter is None and _tells(link.record):
+                    yield user, link
+
+
+def _owned(entry: str, parameter: str) -> Owned | None:
+    """Return the owner of a parameter and its name; None where it is held by no Cell."""
+    if entry_name.parse(entry).kind != CELL:
+        return None
+    return str(entry_name.cell_label(entry)), parameter
+
+
+def _tells(record: dict[str, Any]) -> bool:
+    """Return whether a content is enough to know a value by."""
+    size = element_count(record.get("shape"))
+    has_several = size is None or size > 1
+    return has_several and not is_constant(record) and content_key(record) is not None
