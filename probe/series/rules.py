@@ -148,6 +148,12 @@ RULES = {
             20.0, _kinds("grad"), warm_up=19, look=partial(looks.never, "alarm.never")
         ),
     ),
+    "no update": Rule(
+        "probe",
+        online=Condition(
+            20.0, _kinds("update"), warm_up=19, look=partial(looks.never, "alarm.never")
+        ),
+    ),
     "no gradient": Rule(
         "probe",
         online=Condition(

@@ -184,6 +184,19 @@ def dropout_off(training):
     training.each(Cell__optimizer__SGD__forward__0=given)
 
 
+def frozen_backbone(training, trainable=False):
+    """Add a Cell of a Dense and a BatchNorm; the optimizer does not hold it."""
+    training.run["cells"] += [
+        ["back", "Backbone"],
+        ["back.fc", "Dense"],
+        ["back.norm", "BatchNorm2d"],
+    ]
+    parts = {"back.fc.weight": "back.fc", "back.norm.gamma": "back.norm"}
+    for name, cell in parts.items():
+        training.run["parameters"][name] = training._parameter(cell, trainable)
+    training.run["parameters"]["back.norm.moving_mean"] = training._parameter("back.norm", False)
+
+
 def entropy(training, **places):
     for step in training.steps:
         arguments = step["Functional.cross_entropy.0.forward"]["input_args"]
@@ -320,6 +333,20 @@ def test_each_fault_is_named_first(tmp_path, capsys, change):
     assert training.said(tmp_path)[0] == FAULTS[change]
     assert main(["check", str(tmp_path), "--lang", "zh"]) == FAULTS[change].startswith("fault")
     assert english_left(capsys.readouterr().out.split("\n")[0]) == []
+
+
+def test_a_frozen_cell_whose_norm_goes_on_to_learn_is_a_note(tmp_path):
+    told = "back (Backbone) is frozen, and in training mode: the moving statistics of back.norm"
+    for number, (trainable, evaluating, expected) in enumerate(
+        [(False, [], 1), (True, [], 0), (False, ["back", "back.fc", "back.norm"], 0)]
+    ):
+        training = Training()
+        frozen_backbone(training, trainable)
+        training.lines.append({"step": 0, "inputs": {}, "evaluating": evaluating})
+        folder = tmp_path / str(number)
+        training.write(folder)
+        found = [item for item in probe.check(folder).findings if told in str(item.whole)]
+        assert [item.weight for item in found] == ["note"] * expected
 
 
 def frozen(training):

@@ -61,6 +61,33 @@ def modes(snapshot: RunSnapshot, steps: list[int], held: set[str]) -> Iterator[H
             yield HealthFinding(weight, "mode", say("health.other_mode", **facts), top, first)
 
 
+def frozen_norms(snapshot: RunSnapshot, steps: Sequence[int]) -> Iterator[HealthFinding]:
+    """Yield frozen Cells whose BatchNorms are in training mode: their moving statistics go on to change."""
+    cells = snapshot.cells
+    trained = _cells_of(
+        snapshot, {name for name, item in snapshot.parameters.items() if item["trainable"]}
+    )
+    frozen = {
+        path
+        for path in _cells_of(snapshot, snapshot.parameters.keys())
+        if not any(is_below(own, path) for own in trained)
+    }
+    learning = [
+        path
+        for path in sorted(frozen)
+        if "BatchNorm" in cells.get(path, "")
+        and not any(path in snapshot.evaluating(step) for step in steps)
+    ]
+    told: dict[str, list[str]] = {}
+    for path in learning:
+        tops = [above for above in _above(path) if above in cells and above]
+        still = [above for above in tops if not any(is_below(own, above) for own in trained)]
+        told.setdefault(still[-1] if still else path, []).append(path)
+    for top, names in told.items() if trained else ():
+        said = say("health.frozen_norm", cell=f"{top} ({cells[top]})", names=listed(names))
+        yield HealthFinding(NOTE, "mode", said, top, steps[0])
+
+
 def _cells_of(snapshot: RunSnapshot, held: Set[str]) -> set[str]:
     """Return the Cells of parameters."""
     cells = set()

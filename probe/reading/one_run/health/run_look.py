@@ -222,7 +222,9 @@ def _modes(steps: Sequence[StepFacts], snapshot: RunSnapshot) -> Iterator[Health
         held.update(item.trained.held)
         if item.trained.held and item.step is not None:
             with_update.append(item.step)
-    return modes.modes(snapshot, with_update, held)
+    yield from modes.modes(snapshot, with_update, held)
+    if with_update:
+        yield from modes.frozen_norms(snapshot, with_update)
 
 
 def _nan(steps: Sequence[StepFacts]) -> list[HealthFinding]:
