@@ -30,7 +30,7 @@ COMPILERS := { command -v gcc && command -v g++ && command -v nm; } >/dev/null |
 .PHONY: help-lab lint imports numbers unit coverage test-all thorough conformance test-oldest unit-oldest \
   test-versions ascend ascend-all test-processors planted-faults torch torch-nets torch-pair test-rounds \
   test-force equality-50 ways transforms seen-nets guard-nets replay-nets browser fuzz fuzz-checks report-test \
-  drawings pictures origins forms experiments interventions perturbed automation one-run mechanisms mutants wheel-test \
+  drawings pictures origins forms reports experiments interventions perturbed automation one-run mechanisms mutants wheel-test \
   wheel-faults bench bench-reading bench-cluster bench-peer bench-device peer
 
 help-lab:  ## list the targets of this file
@@ -158,6 +158,11 @@ origins: $(VENV)/ready  ## plant 24 faults and 10 harmless changes in trainings:
 	$(RUN) -m tests.programs.origins.planted --live --mode md5
 	$(RUN) -m tests.programs.origins.planted --mode tensor
 	$(RUN) -m tests.programs.origins.planted --noise 1e-6
+
+reports: $(VENV)/ready  ## 7 trainings after public reports: 71 faults that compare names, 21 other forms that it does not blame
+	$(RUN) -m tests.programs.origins.reports.trial
+	$(RUN) -m tests.programs.origins.reports.trial --mode md5
+	$(RUN) -m tests.programs.origins.reports.trial --mode tensor
 
 experiments: $(VENV)/ready  ## 40 pairs of experiments that differ in one thing from outside: check names it
 	$(RUN) -m tests.programs.experiments

@@ -48,12 +48,20 @@ class Translator(nn.Cell):
         for place in order:
             state = self.encoder(x[:, place], state)  # read backwards
             states.append(state)
+        if self.bad("stack by concat"):
+            return ops.concat([state.expand_dims(1) for state in states], 1)
         return ops.stack(states, 1)
 
     def attend(self, state: Tensor, memory: Tensor, mask: Tensor) -> Tensor:
         keys = self.score(memory)
-        scores = ops.matmul(keys, state.expand_dims(-1)).squeeze(-1)
-        scores = scores if self.bad("no mask") else ops.masked_fill(scores, mask, -1e4)
+        if self.bad("scores by a sum"):
+            scores = (keys * state.expand_dims(1)).sum(-1)
+        else:
+            scores = ops.matmul(keys, state.expand_dims(-1)).squeeze(-1)
+        if self.bad("mask by where"):
+            scores = ops.where(mask, ops.full_like(scores, -1e4), scores)
+        else:
+            scores = scores if self.bad("no mask") else ops.masked_fill(scores, mask, -1e4)
         weights = ops.softmax(scores, self.bad.either("axis of the batch", 0, -1))
         values = self.bad.either("keys for values", keys, memory)
         return ops.matmul(weights.expand_dims(1), values).squeeze(1)  # keys for values
@@ -115,8 +123,14 @@ class Autoencoder(nn.Cell):
         spread = (
             self.log_variance(hidden) if source is None else source * 1.0
         )  # variance of the mean
-        std = ops.exp(spread if bad("variance for deviation") else 0.5 * spread)
-        drawn = mean + (std if bad("no noise") else std * noise)  # same noise again
+        if bad("root of the variance"):
+            std = ops.sqrt(ops.exp(spread))
+        else:
+            std = ops.exp(spread if bad("variance for deviation") else 0.5 * spread)
+        if bad("noise first"):
+            drawn = noise * std + mean
+        else:
+            drawn = mean + (std if bad("no noise") else std * noise)  # same noise again
         code = ops.stop_gradient(drawn) if bad("code detached") else drawn
         hidden = ops.relu(self.back(code))
         logits = self.out(hidden)
@@ -132,7 +146,10 @@ def autoencoder(bad: Fault) -> Training:
         rebuilt = ops.binary_cross_entropy_with_logits(  # mean of the pixels
             logits, x, ops.ones_like(x), ops.ones_like(x), reduction=reduction
         )
-        inner = 1 + spread - mean**2 - ops.exp(spread)
+        if bad("distance in another order"):
+            inner = 1 - ops.exp(spread) - mean**2 + spread
+        else:
+            inner = 1 + spread - mean**2 - ops.exp(spread)
         distance = -0.5 * inner.sum() if not bad("sign of the distance") else 0.5 * inner.sum()
         weight = bad.either("beta", 4.0, 1.0)
         return (rebuilt + distance * weight) / 8  # beta
@@ -166,7 +183,8 @@ class Segments(nn.Cell):
         deep = ops.relu(self.deep(kept))
         mode = bad.either("other upsampling", "nearest", "bilinear")
         wide = ops.interpolate(deep, size=(8, 8), mode=mode)  # other upsampling
-        wide = ops.relu(self.up(wide))
+        wide = self.up(wide)
+        wide = ops.maximum(wide, ops.zeros_like(wide)) if bad("relu by maximum") else ops.relu(wide)
         skipped = ops.stop_gradient(kept) if bad("skip detached") else kept
         parts = [skipped, wide] if bad("order of the skip") else [wide, skipped]
         return self.last(ops.concat(parts, 1))  # order of the skip
@@ -179,11 +197,17 @@ def segments(bad: Fault) -> Training:
     def loss_of(x: Tensor, wanted: Tensor) -> Tensor:
         logits = net(x)
         entropy = ops.cross_entropy(logits, wanted, weight=weights)  # weights of classes
-        chances = ops.softmax(logits, bad.either("softmax over rows", 2, 1))[:, 1]
+        if bad("softmax of two by sigmoid"):
+            chances = ops.sigmoid(logits[:, 1] - logits[:, 0])
+        else:
+            chances = ops.softmax(logits, bad.either("softmax over rows", 2, 1))[:, 1]
         target = wanted.astype(ms.float32)
         smooth = bad.either("smooth", 10.0, 1.0)
         both = (chances * target).sum()
-        total = chances.sum() + (both if bad("both for target") else target.sum())
+        if bad("one sum for two"):
+            total = (chances + target).sum()
+        else:
+            total = chances.sum() + (both if bad("both for target") else target.sum())
         return entropy + 1 - (2 * both + smooth) / (total + smooth)  # smooth
 
     def batch(step: int) -> tuple[Any, ...]:
@@ -211,12 +235,13 @@ class Experts(nn.Cell):
         kept, chosen = ops.topk(chances, bad.either("one expert", 1, 2))
         kept = kept if bad("not made to one") else kept / kept.sum(-1, keepdims=True)
         total = ops.zeros_like(y)
-        for number, expert in enumerate(self.experts):
+        found = list(enumerate(self.experts))
+        for number, expert in reversed(found) if bad("experts from behind") else found:
             wanted = (chosen == number).astype(ms.float32)
             weight = (kept * wanted).sum(-1, keepdims=True)
-            total = total + expert(y) * weight
+            total = total + (weight * expert(y) if bad("weight in front") else expert(y) * weight)
         x = total if bad("no residual") else x + total
-        load = chances.mean(0)
+        load = chances.sum(0) / 10 if bad("mean by a sum") else chances.mean(0)
         return self.head(ops.gelu(x) if bad("activation too many") else x), (load * load).sum()
 
 
@@ -256,7 +281,11 @@ class Molecules(nn.Cell):
         scores = (
             self.left(h)[sources] + self.right(h)[sources if bad("ends exchanged") else targets]
         )
-        scores = ops.leaky_relu(scores.squeeze(-1), bad.either("slope", 0.01, 0.2))
+        scores = scores.squeeze(-1)
+        if bad("leaky by maximum"):
+            scores = ops.maximum(scores, scores * 0.2)
+        else:
+            scores = ops.leaky_relu(scores, bad.either("slope", 0.01, 0.2))
         scores = ops.exp(scores)
         places = bad.either("normed over sources", sources, targets)
         total = ops.zeros((6,), ms.float32).index_add(0, places, scores)  # normed over sources
@@ -264,9 +293,15 @@ class Molecules(nn.Cell):
         values = ops.relu(self.value(h)) if bad("activation of values") else self.value(h)
         sent = values[sources] * weights.expand_dims(-1)
         summed = ops.zeros((6, 8), ms.float32).index_add(0, targets, sent)
-        h = summed if bad("no own part") else summed + h
+        if bad("own part in front"):
+            h = h + summed
+        else:
+            h = summed if bad("no own part") else summed + h
         h = ops.selu(h) if bad("selu for elu") else ops.elu(h)
-        pooled = ops.amax(h, 0) if bad("greatest for sum") else h.sum(0)
+        if bad("sum by a product"):
+            pooled = ops.matmul(ops.ones((1, 6), ms.float32), h).squeeze(0)
+        else:
+            pooled = ops.amax(h, 0) if bad("greatest for sum") else h.sum(0)
         return self.out(pooled.expand_dims(0)).squeeze()
 
 
@@ -308,7 +343,10 @@ def agent(bad: Fault) -> Training:
 
     def loss_of(states: Tensor, actions: Tensor, old: Tensor, rewards: Tensor) -> Tensor:
         logits, values = net(states)
-        logs = ops.log_softmax(logits, -1)
+        if bad("log of the softmax"):
+            logs = ops.log(ops.softmax(logits, -1))
+        else:
+            logs = ops.log_softmax(logits, -1)
         chosen = ops.gather_elements(logs, 1, actions.expand_dims(-1)).squeeze(
             -1
         )  # actions of another step
@@ -316,7 +354,10 @@ def agent(bad: Fault) -> Training:
         advantages = rewards - given
         if not bad("not normalised"):
             advantages = (advantages - advantages.mean()) / (advantages.std() + 1e-8)
-        ratio = ops.exp(old - chosen if bad("ratio turned") else chosen - old)
+        if bad("ratio as a quotient"):
+            ratio = ops.exp(chosen) / ops.exp(old)
+        else:
+            ratio = ops.exp(old - chosen if bad("ratio turned") else chosen - old)
         most = 1 + bad.either("range of the clip", 0.1, 0.2)
         held = ops.clamp(ratio, 0.8, most) * advantages  # range of the clip
         gain = (
@@ -326,7 +367,9 @@ def agent(bad: Fault) -> Training:
         )
         entropy = -(ops.exp(logs) * logs).sum(-1).mean()
         bonus = 0.01 * entropy
-        error = ((values - rewards) ** 2).mean() * bad.either("weight of the value", 5.0, 0.5)
+        apart = values - rewards
+        squares = apart * apart if bad("square by a product") else apart**2
+        error = squares.mean() * bad.either("weight of the value", 5.0, 0.5)
         return (
             error - gain.mean() + bonus
             if bad("sign of the entropy")
@@ -364,9 +407,17 @@ class Towers(nn.Cell):
             else self.item(self.items(items))
         )
         if not bad("no length of one"):
-            u = u / ops.norm(u, dim=-1, keepdim=True)
+            if bad("length by a root"):
+                u = u / ops.sqrt((u * u).sum(-1, keepdims=True))
+            else:
+                u = u / ops.norm(u, dim=-1, keepdim=True)
         i = i / ops.norm(i, dim=bad.either("length of a column", 0, -1), keepdim=True)
-        scores = ops.matmul(u, i.swapaxes(0, 1)) * bad.either("temperature", 1.0, 10.0)
+        if bad("scores turned"):
+            scores = ops.matmul(i, u.swapaxes(0, 1)).swapaxes(0, 1) * 10.0
+        elif bad("temperature of the users"):
+            scores = ops.matmul(u * 10.0, i.swapaxes(0, 1))
+        else:
+            scores = ops.matmul(u, i.swapaxes(0, 1)) * bad.either("temperature", 1.0, 10.0)
         chosen = users if bad("bias of the user") else items
         return scores if bad("no bias") else scores + self.bias[chosen]  # bias of the user
 
@@ -396,4 +447,30 @@ def towers(bad: Fault) -> Training:
     )
 
 
+#: changes of the form alone
+HARMLESS = frozenset(
+    {
+        "scores by a sum",
+        "mask by where",
+        "stack by concat",
+        "root of the variance",
+        "noise first",
+        "distance in another order",
+        "relu by maximum",
+        "softmax of two by sigmoid",
+        "one sum for two",
+        "experts from behind",
+        "weight in front",
+        "mean by a sum",
+        "leaky by maximum",
+        "own part in front",
+        "sum by a product",
+        "log of the softmax",
+        "ratio as a quotient",
+        "square by a product",
+        "length by a root",
+        "scores turned",
+        "temperature of the users",
+    }
+)
 TRAININGS = (translation, autoencoder, segments, experts, molecules, agent, towers)
