@@ -267,10 +267,13 @@ def _agreed(pairs: Pairs, checks: list[OutsideCheck | None], is_whole: bool) -> 
     has_arguments = bool(steps) and all(batch.has_arguments() for batch in batches)
     known = [found for found in checks if found is not None]
     has_outside = bool(known) and len(known) == len(pairs)
-    is_known = is_whole and parameters and has_arguments and has_outside and not has_damage
+    ends = [found.last for found in known if found.last]
+    is_compared = has_arguments and has_outside and not ends
+    is_known = is_whole and parameters and is_compared and not has_damage
     if has_outside:
         count = sum(found.agreeing for found in known)
-        outside = say("check.outside_agrees", count=count, step=known[0].step)
+        until = say("check.outside_until", name=ends[0]) if ends else NOTHING
+        outside = say("check.outside_agrees", count=count, step=known[0].step, until=until)
     else:
         outside = say("check.outside_unknown" if has_arguments else "check.labels_unknown")
     return say(

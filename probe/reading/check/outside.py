@@ -22,11 +22,14 @@ from probe.reading.dumps.entry_name import CELL, FORWARD, EntryName
 from probe.reading.dumps.flow import Link, content_key, is_constant
 from probe.reading.dumps.text import number, shape as shape_text
 from probe.reading.dumps.updates import is_update
-from probe.reading.dumps.values import Record, element_count, is_tensor, leaves, plain
+from probe.reading.dumps.values import Record, element_count, is_tensor, leaves, plain, real
 
 #: the levels that record calls of functions: else most values come from calls that were not recorded
-_LEVELS = ("L1", "mix")
-_KEYS = ("dtype", "shape", "Max", "Min", "Mean", "Norm", "md5")
+_LEVELS = frozenset(("L1", "mix"))
+_EXACT = ("dtype", "shape", "Max", "Min")
+_SUMS = ("Mean", "Norm")
+#: sums of two devices differ by this part
+_ROUNDING = 1e-5
 _USED = ("input_args", "input_kwargs", "parameters")
 _PARTS = (("input_args", "input"), ("input_kwargs", "kwargs"), ("attributes", "attributes"))
 
@@ -36,9 +39,10 @@ class OutsideCheck:
     """How the values from outside agree in one step."""
 
     step: int
-    agreeing: int = 0  # how many tensors from outside agree
-    difference: Sentence = NOTHING  # the first that differs
-    unknown: Sentence = NOTHING  # a value whose numbers agree, and whose contents may differ
+    agreeing: int  # how many tensors from outside agree
+    difference: Sentence  # the first that differs, before any call gives another output
+    unknown: Sentence  # the first of which it cannot be known whether it is another one
+    last: str  # the call behind which no calls were compared, as one side lacks it; "" for none
 
 
 def check_outside(a: RunSnapshot, b: RunSnapshot) -> OutsideCheck | None:
@@ -51,28 +55,58 @@ def check_outside(a: RunSnapshot, b: RunSnapshot) -> OutsideCheck | None:
         dump_a = dump_of(a, step)
         dump_b = dump_of(b, step)
         if dump_a is not None and dump_b is not None:
-            return _check_step(step, dump_a, dump_b, batches.known(step))
+            levels = {dump.header.get("level") for dump in (dump_a, dump_b)}
+            if not levels <= _LEVELS:
+                return None
+            rounding = 0.0 if a.run.get("device") == b.run.get("device") else _ROUNDING
+            return _Walk(step, batches.known(step), rounding).over(dump_a, dump_b)
     return None
 
 
-def _check_step(step: int, a: Dump, b: Dump, known: set[Any]) -> OutsideCheck | None:
-    """Compare the values of one step; ``known`` are the contents that agree by their checksums."""
-    if a.header.get("level") not in _LEVELS or b.header.get("level") not in _LEVELS:
-        return None
-    agreeing = 0
-    untold: dict[Any, Sentence] = {}  # by content
-    for call in _calls(a, b):
+class _Walk:
+    """A walk over the calls of one step."""
+
+    def __init__(self, step: int, known: set[Any], rounding: float) -> None:
+        """``known`` are the contents that agree by their checksums; Mean and Norm may differ by ``rounding``."""
+        self._step = step
+        self._known = known
+        self._rounding = rounding
+        self._agreeing = 0
+        self._untold: dict[Any, Sentence] = {}  # places by content
+        self._other = ""  # the first call that gave another output
+        self._difference = NOTHING
+        self._unknown = NOTHING
+
+    def over(self, a: Dump, b: Dump) -> OutsideCheck:
+        """Compare the calls of both dumps in A's order, until one side lacks one."""
+        last = ""
+        for call in _calls(a, b, self._rounding):
+            if isinstance(call, str):
+                last = call
+                break
+            self._look(call)
+            if self._difference:
+                break
+        return OutsideCheck(self._step, self._agreeing, self._difference, self._unknown, last)
+
+    def _look(self, call: _CallPair) -> None:
         difference = call.other_tensor() or call.other_number()
-        if difference:
-            return OutsideCheck(step, agreeing, difference)
-        agreeing += len(call.outside)
-        untold = {**call.untold(known), **untold}
+        if difference and self._other:
+            behind = say("gap.outside_behind", said=difference, name=self._other)
+            self._unknown = self._unknown or behind
+        elif difference:
+            self._difference = difference
+        else:
+            self._agreeing += len(call.outside)
+        if self._other or difference:
+            return
+        for content, place in call.untold(self._known).items():
+            self._untold.setdefault(content, place)
         if call.gives_other():
-            is_explained = not untold or call.is_explained()
-            places = list(reversed(untold.values()))
-            unknown = say("gap.outside_value", places=listed(places), name=call.name)
-            return OutsideCheck(step, agreeing, unknown=NOTHING if is_explained else unknown)
-    return OutsideCheck(step, agreeing)
+            self._other = call.name
+            if self._untold and not call.is_explained():
+                places = listed(self._untold.values())
+                self._unknown = say("gap.outside_value", places=places, name=call.name)
 
 
 @dataclass(frozen=True)
@@ -84,11 +118,12 @@ class _CallPair:
     entry_a: Mapping[str, Any]
     entry_b: Mapping[str, Any]
     outside: list[tuple[Link, Link]]  # the tensors that no recorded call made on either side
+    rounding: float  # by so much Mean and Norm may differ
 
     def other_tensor(self) -> Sentence:
         """Return how the first tensor from outside differs."""
         for link_a, link_b in self.outside:
-            if _differ(link_a.record, link_b.record):
+            if _differ(link_a.record, link_b.record, self.rounding):
                 return say(
                     "check.outside",
                     place=link_a.place,
@@ -114,7 +149,9 @@ class _CallPair:
         if outputs_a.keys() != outputs_b.keys():
             return True
         return any(
-            is_tensor(record) and is_tensor(outputs_b[place]) and _differ(record, outputs_b[place])
+            is_tensor(record)
+            and is_tensor(outputs_b[place])
+            and _differ(record, outputs_b[place], self.rounding)
             for place, record in outputs_a.items()
         )
 
@@ -146,13 +183,13 @@ class _CallPair:
                 other = used_b.get(place)
                 if record is None or not is_tensor(record):
                     continue
-                if other is None or not is_tensor(other) or _differ(record, other):
+                if other is None or not is_tensor(other) or _differ(record, other, self.rounding):
                     return True
         return False
 
 
-def _calls(a: Dump, b: Dump) -> Iterator[_CallPair]:
-    """Yield the calls of both dumps in A's order, until one side alone has a call."""
+def _calls(a: Dump, b: Dump, rounding: float) -> Iterator[_CallPair | str]:
+    """Yield the calls of both dumps in A's order; the name of the first that B lacks is the last."""
     flow_a = a.flow
     flow_b = b.flow_like(flow_a)
     for place_a, (name, parts) in enumerate(zip(flow_a.names, flow_a.parts)):
@@ -161,6 +198,7 @@ def _calls(a: Dump, b: Dump) -> Iterator[_CallPair]:
         if parts.direction != FORWARD or not isinstance(entry_a, dict) or is_update(parts, entry_a):
             continue
         if not isinstance(entry_b, dict):
+            yield name
             return
         if parts.kind == CELL and name in flow_a.containers:
             continue
@@ -170,15 +208,30 @@ def _calls(a: Dump, b: Dump) -> Iterator[_CallPair]:
             for link in flow_a.links[place_a]
             if _is_outside(link) and link.place in links_b and _is_outside(links_b[link.place])
         ]
-        yield _CallPair(name, parts, entry_a, entry_b, outside)
+        yield _CallPair(name, parts, entry_a, entry_b, outside, rounding)
 
 
 def _is_outside(link: Link) -> bool:
     return link.producer < 0 and link.parameter is None
 
 
-def _differ(a: Record, b: Record) -> bool:
-    return any(not are_equal(a.get(key), b.get(key)) for key in _KEYS)
+def _differ(a: Record, b: Record, rounding: float) -> bool:
+    """Return whether two tensors differ in what is known of them."""
+    if rounding and not a.get("md5"):
+        return any(not are_equal(a.get(key), b.get(key)) for key in _EXACT) or any(
+            not _are_near(a, b, key, rounding) for key in _SUMS
+        )
+    return any(not are_equal(a.get(key), b.get(key)) for key in (*_EXACT, *_SUMS, "md5"))
+
+
+def _are_near(a: Record, b: Record, key: str, rounding: float) -> bool:
+    """Return whether a mean or norm of two devices agrees, as these sum in other orders."""
+    x = real(a.get(key))
+    y = real(b.get(key))
+    if x is None or y is None:
+        return are_equal(a.get(key), b.get(key))
+    size = max(abs(real(record.get(end)) or 0.0) for record in (a, b) for end in ("Max", "Min"))
+    return abs(x - y) <= rounding * max(abs(x), abs(y), size)
 
 
 def _described(record: Record) -> Sentence:

@@ -3,10 +3,14 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 import probe
 from tests.programs import experiments
+from tests.reading.builders import calls, write
+from tests.reading.check.snapshots import Experiment
 
 pytestmark = pytest.mark.medium
 
@@ -74,3 +78,44 @@ def test_where_functions_are_not_recorded_their_values_are_not_known(tmp_path):
     assert "other values from outside are not known (record them with level L1 or mix)" in str(
         found
     )
+
+
+def made(folder, *lines, device="CPU", md5=True):
+    """Write a run by hand, with the calls of its first step."""
+    experiment = Experiment(folder)
+    experiment.run["device"] = device
+    experiment.write()
+    write(folder / "step0" / "rank", calls(*lines, md5=md5), level="mix")
+    return folder
+
+
+def test_a_value_behind_another_output_may_follow_from_it(tmp_path):
+    golden = made(tmp_path / "a", "relu x -> p", "loss p l -> r")
+    kernel = made(tmp_path / "b", "relu x -> p'", "loss p' l -> r'")
+    labels = made(tmp_path / "c", "relu x -> p'", "loss p' l' -> r'")
+    assert probe.check(golden, kernel).status == 0
+    found = probe.check(golden, labels)
+    assert found.status == 2
+    assert "It may follow from Functional.relu.0.forward" in str(found.unknown[0])
+
+
+def test_calls_behind_one_that_a_side_lacks_are_not_claimed(tmp_path):
+    golden = made(tmp_path / "a", "relu x -> p", "tanh p -> q", "loss q l -> r")
+    other = made(tmp_path / "b", "relu x -> p", "loss p l' -> r'")
+    found = probe.check(golden, other)
+    assert "up to Functional.tanh.0.forward, which one side lacks" in str(found)
+    assert "the same experiment" not in str(found)
+
+
+@pytest.mark.parametrize(("device", "status"), [("CPU", 1), ("Ascend", 1)])
+@pytest.mark.parametrize("apart", [1e-7, 1e-3])
+def test_means_of_two_devices_may_differ_by_a_rounding(tmp_path, device, status, apart):
+    golden = made(tmp_path / "a", "mul x m -> p", md5=False)
+    other = made(tmp_path / "b", "mul x m -> p", device=device, md5=False)
+    path = other / "step0" / "rank" / "dump.json"
+    dump = json.loads(path.read_text())
+    dump["data"]["Functional.mul.0.forward"]["input_args"][1]["Mean"] += apart
+    path.write_text(json.dumps(dump))
+    found = probe.check(golden, other)
+    is_named = any("input.1 of Functional.mul.0.forward" in line for line in found.lines())
+    assert (found.status, is_named) == (status, device == "CPU" or apart > 1e-5)
