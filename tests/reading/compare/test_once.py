@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import probe
-from probe.reading.compare.answer.summary import like_once, summary_text
+from probe.reading.compare.answer.summary import summary_text
+from probe.reading.compare.origins.one_change import like_once
 from tests.reading.builders import forward, record, write
 
 FRAME = "File train.py, line {}, in step, \n y = ops.f(x)"

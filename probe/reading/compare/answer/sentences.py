@@ -8,6 +8,7 @@ import os
 from typing import Union
 
 from probe.findings.sentence import NOTHING, Sentence, clauses, say
+from probe.reading.compare.answer.sites import Sites
 from probe.reading.compare.dataflow.graph import Graph
 from probe.reading.compare.judging.arrays import Arrays
 from probe.reading.compare.judging.relation import elements, relation
@@ -24,7 +25,7 @@ from probe.reading.compare.origins import gradient_end, own_parameters, table, u
 from probe.reading.compare.origins.across_steps import given
 from probe.reading.compare.origins.exchanged import exchange_of
 from probe.reading.compare.origins.finding import Finding
-from probe.reading.compare.origins.origin import CodeLine, Kind, Origin, Site
+from probe.reading.compare.origins.origin import Kind, Origin
 from probe.reading.compare.pairing.partners import NONE
 from probe.reading.dumps import entry_name, text
 from probe.reading.dumps.entry_name import API, BACKWARD, CELL, GRADIENT
@@ -52,67 +53,39 @@ class Describer:
     def __init__(self, graph: Graph, arrays: Arrays | None) -> None:
         self._graph = graph
         self._arrays = arrays
-        nodes = range(len(graph.pairs))
-        self._first_backward = next(
-            (node for node in nodes if graph.parts(node).direction == BACKWARD), len(nodes)
-        )
+        self._sites = Sites(graph)
 
     def origin(self, finding: Finding) -> Origin:
         """Return the origin with its Cell, lines of code and sentence."""
         graph = self._graph
         node = finding.node
-        dump = graph.dump(node)
-        name = graph.name(node)
-        place = dump.on_disk(name, finding.place)
-        if finding.parameter is not None:
-            name = finding.parameter[0]
-            place = f"parameters.{finding.parameter[1]}"
-        call = dump.get(name)
-        parts = entry_name.parse(name)
-        cell = (
-            entry_name.cell_label(name)
-            if graph.parts(node).kind in (CELL, GRADIENT) or finding.parameter
-            else None
-        )
-        cell = cell or (call.cell if call else None)
-        stack = call.stack if call else []
-        if not stack and parts.kind == GRADIENT:  # the first forward of the Cell
-            stack = dump.stacks.get(f"{parts.key}.forward.0", [])
-        if finding.kind == Kind.OPTIMIZER and finding.source != NONE:
-            stack = self._stack(finding.source) or stack
         slot = graph.slot(node, finding.place)
-        told = (
-            [slot]
-            if slot is not None
-            else [slot for slot in graph.slots[node] if slot.verdict in HARD]
-        )
-        distances = [slot.distance.rel_l2 for slot in told]
-        has_arrays = (
-            slot is not None and slot.verdict in HARD and is_tensor(slot.a) and is_tensor(slot.b)
-        )
-        which = (
-            self._arrays.told(elements, slot.a, slot.b)
-            if slot and has_arrays and self._arrays
-            else NOTHING
-        )
+        hard = [other for other in graph.slots[node] if other.verdict in HARD]
+        told = hard if slot is None else [slot]
+        distances = [other.distance.rel_l2 for other in told]
         return Origin(
             finding.kind,
-            Site(name, place, cell, dump.step, dump.rank, node, node > self._first_backward),
-            clauses(self._sentence(finding, slot), which),
-            CodeLine(stack, user_frame(stack)),
+            self._sites.site(finding),
+            clauses(self._sentence(finding, slot), self._elements(slot)),
+            self._sites.code(finding),
             rel_l2=max((apart for apart in distances if apart is not None), default=None),
             why=finding.why,
             given=given(slot) if finding.kind == Kind.OUTSIDE else (),
         )
 
-    def _stack(self, node: int) -> list[str]:
-        return self._graph.dump(node).stacks.get(self._graph.name(node), [])
+    def _elements(self, slot: Slot | None) -> Sentence:
+        """Return which elements of two arrays differ; nothing where they agree, or one is missing."""
+        if slot is None or self._arrays is None or slot.verdict not in HARD:
+            return NOTHING
+        if not (is_tensor(slot.a) and is_tensor(slot.b)):
+            return NOTHING
+        return self._arrays.told(elements, slot.a, slot.b)
 
     def _change(self, node: int) -> Sentence:
         """Return that only one side has a call between gradients and optimizer, with its line."""
         if node == NONE:
             return NOTHING
-        frame = user_frame(self._stack(node))
+        frame = user_frame(self._sites.shown_stack(node))
         line = (
             say("compare.code", file=os.path.basename(frame.file), line=frame.line)
             if frame
@@ -193,7 +166,7 @@ class Describer:
         return say("compare.perhaps_rows") if is_batch else say("compare.perhaps_places")
 
     def _where(self, node: int) -> Name:
-        flow, place = self._graph.flow(node)
+        flow, place = self._graph.shown_flow(node)
         return entry_name.cell_label(flow.cells[place]) or say("compare.model_or_script")
 
     def _argument(self, name: str, place: Name, slot: Slot | None) -> Sentence:
@@ -362,7 +335,7 @@ class Describer:
             return say(
                 "compare.gradient_more",
                 name=name,
-                maker=flow.names[givers[0]],
+                maker=self._graph.name(self._graph.node_of(flow, givers[0])),
                 side=side,
                 other=other,
                 more=abs(most),

@@ -269,7 +269,7 @@ class OriginFinder:
     def _moving(self, node: int, place: str) -> tuple[str, str] | None:
         """Return the moving statistic that BatchNorm is given at a place: it changes it, so that no content tells."""
         number = _MOVING_PLACES.get(place)
-        flow, own = self._graph.flow(node)
+        flow, own = self._graph.shown_flow(node)
         cell = flow.cells[own]
         if number is None or cell is None or not _NORMAL.search(self._graph.parts(node).key):
             return None
@@ -304,7 +304,8 @@ class OriginFinder:
         graph = self._graph
         wirings = graph.wirings(node)
         if not wirings:
-            tensors = [slot.place for slot in graph.slots[node] if is_tensor(slot.a)]
+            slots = graph.slots[node]
+            tensors = [slot.place for slot in slots if is_tensor(slot.a) and is_tensor(slot.b)]
             return Finding(Kind.ARGUMENT, node, tensors[0] if tensors else "")
         alone = graph.alone_producers(node, wirings[0])
         if alone:
