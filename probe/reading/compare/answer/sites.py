@@ -34,10 +34,18 @@ class Sites:
         if finding.parameter is not None:
             name, parameter = finding.parameter
             place = f"parameters.{parameter}"
-            calls = ("", "")
+            calls = self._owners(node, name)
         is_behind = node > self._first_backward
         cell = self._cell(finding, dump, name)
         return Site(name, place, cell, dump.step, dump.rank, node, is_behind, calls)
+
+    def _owners(self, node: int, name: str) -> tuple[str, str]:
+        """Return the entries in A and in B of the Cell that has a parameter; ("", "") where they are not known."""
+        graph = self._graph
+        flow = graph.alignment.flows[graph.shown_side(node)]
+        if name not in flow.position:
+            return "", ""
+        return graph.names(graph.node_of(flow, flow.position[name]))
 
     def _cell(self, finding: Finding, dump: Dump, name: str) -> str | None:
         """Return the Cell around a finding, or the Cell that it is."""
