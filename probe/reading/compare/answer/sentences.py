@@ -9,6 +9,7 @@ from typing import Union
 
 from probe.findings.sentence import NOTHING, Sentence, clauses, say
 from probe.reading.compare.answer.sites import Sites
+from probe.reading.compare.dataflow.alone import alone_with
 from probe.reading.compare.dataflow.graph import Graph
 from probe.reading.compare.judging.arrays import Arrays
 from probe.reading.compare.judging.relation import elements, relation
@@ -103,7 +104,7 @@ class Describer:
         numbers = _numbers(slot)
         place = _place(self._graph.dump(finding.node).on_disk(name, finding.place))
         if finding.kind == Kind.PARAMETER and finding.parameter:
-            return clauses(self._parameter(*finding.parameter, slot), self._order(slot))
+            return clauses(self._parameter(finding, slot), self._order(slot))
         if finding.kind == Kind.PARAMETER:
             of_a, of_b = (
                 names or say("compare.none") for names in own_parameters.alone_names(self._graph)
@@ -148,10 +149,12 @@ class Describer:
             return say("compare.communication", name=name, numbers=numbers)
         return self._computation(finding.node, name, slot)
 
-    @staticmethod
-    def _parameter(cell: str, parameter: str, slot: Slot | None) -> Sentence:
+    def _parameter(self, finding: Finding, slot: Slot | None) -> Sentence:
+        cell, parameter = finding.parameter or ("", "")
+        entry = self._graph.dump(finding.node).data.get(cell)
         is_of_cell = entry_name.parse(cell).kind in (CELL, GRADIENT)
-        owner = entry_name.cell_label(cell) if is_of_cell else say("compare.model")
+        is_own = own_parameters.is_of_model(entry, parameter)
+        owner = entry_name.cell_label(cell) if is_of_cell and not is_own else say("compare.model")
         if slot is not None and slot.verdict == Verdict.OTHER_BITS:
             return say("compare.parameter_bits", parameter=parameter, owner=owner)
         return say("compare.parameter", parameter=parameter, owner=owner, numbers=_numbers(slot))
@@ -270,15 +273,9 @@ class Describer:
             left = self._own_name(node, 0)
             right = self._own_name(node, 1)
             return say("compare.other_call", left=left, right=right, where=where, lacks=lacks)
-        flow, place = graph.flow(node)
-        partner = (graph.alignment.b_of, graph.alignment.a_of)[side]
-        near = range(place + 1, min(place + 4, len(flow.names)))
-        more = [
-            other
-            for other in near
-            if other not in partner and flow.cells[other] == flow.cells[place]
-        ]
-        alone = [flow.names[other] for other in (place, *more)]
+        change = alone_with(graph, node)
+        behind = [other for other in change if other > node]
+        alone = [graph.name(other) for other in (node, *behind[:_SHOWN])]
         return say("compare.only", side="AB"[side], names=alone, where=where, lacks=lacks)
 
     def _without_gradient(self, finding: Finding) -> Sentence:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from probe.reading.compare.dataflow.graph import Graph
 from probe.reading.compare.origins.finding import Finding
 from probe.reading.compare.origins.origin import CodeLine, Kind, Site
+from probe.reading.compare.origins.own_parameters import is_of_model
 from probe.reading.compare.pairing.partners import NONE
 from probe.reading.dumps import entry_name
 from probe.reading.dumps.dump import Dump
@@ -49,6 +50,8 @@ class Sites:
 
     def _cell(self, finding: Finding, dump: Dump, name: str) -> str | None:
         """Return the Cell around a finding, or the Cell that it is."""
+        if finding.parameter and is_of_model(dump.data.get(name), finding.parameter[1]):
+            return None
         is_of_cell = self._graph.parts(finding.node).kind in (CELL, GRADIENT)
         cell = entry_name.cell_label(name) if is_of_cell or finding.parameter else None
         call = dump.get(name)

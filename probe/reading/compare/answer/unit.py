@@ -21,6 +21,7 @@ from probe.reading.compare.distances.distance import distance
 from probe.reading.compare.distances.net_noise import NetNoise
 from probe.reading.compare.judging.judged_pairs import JudgedPairs, Options
 from probe.reading.compare.judging.verdicts import FAINT, HARD, Slot, Verdict, sharpened
+from probe.reading.compare.origins.beside import changes_beside
 from probe.reading.compare.origins.casts import Casts
 from probe.reading.compare.origins.finder import OriginFinder
 from probe.reading.compare.origins.finding import Finding
@@ -303,7 +304,7 @@ def _find_origins(counts: UnitCounts, judged: JudgedPairs, settled: _Settled) ->
         graph.at[side][place] for form in forms for side in (0, 1) for place in form.places[side]
     }
     told = formed.union(finding.node for finding in findings)
-    rest = [finding for finding in finder.soft() if finding.node not in told]
+    rest = changes_beside(graph, finder.soft(), told)
     first = _origins(describer, findings)
     explains = len(exact) <= _FEW and all(
         origin.kind in _ROOTS and not origin.more for origin in exact

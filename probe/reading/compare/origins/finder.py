@@ -234,11 +234,14 @@ class OriginFinder:
         is_unmade = maker_a == NONE and maker_b == NONE
         moving = self._moving(node, slot.place) if is_unmade else None
         parameter = moving or self._parameter(node, slot)
+        is_one_sided = slot.verdict == Verdict.ONE_SIDE
         facts = table.InputFacts(
             of_container=slot.place.startswith(PARAMETERS) and graph.is_container(node),
             is_parameter=parameter is not None and is_unmade,
             is_state=moving is not None,
             made_alone=bool(alone) and not same,
+            of_other_call=is_one_sided and graph.pairs[node].how == REPLACED,
+            one_sided=is_one_sided,
             made_by_others=maker_a != maker_b,
             made_by_partners=same,
             other_output=same and graph.uses_other_output(node, slot.place),
@@ -246,8 +249,10 @@ class OriginFinder:
             is_data=self._batch.holds(node, slot),
         )
         rule = table.first_rule(table.INPUT_RULES, facts)
-        if rule.kind == Kind.CALLS:
+        if rule is table.MADE_ALONE:
             yield Finding(Kind.CALLS, alone[0], why=rule.why, source=node)
+        elif rule is table.OTHER_CALL:
+            yield Finding(Kind.CALLS, node, why=rule.why)
         elif rule.kind == Kind.PARAMETER:
             yield Finding(Kind.PARAMETER, node, slot.place, parameter, why=rule.why)
         elif rule.kind == Kind.WIRING:
