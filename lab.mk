@@ -30,7 +30,7 @@ COMPILERS := { command -v gcc && command -v g++ && command -v nm; } >/dev/null |
 .PHONY: help-lab lint imports numbers unit coverage test-all thorough conformance test-oldest unit-oldest \
   test-versions ascend ascend-all test-processors planted-faults torch torch-nets torch-pair test-rounds \
   test-force equality-50 ways transforms seen-nets guard-nets replay-nets browser fuzz fuzz-checks report-test \
-  drawings pictures origins forms reports experiments interventions perturbed automation one-run mechanisms mutants wheel-test \
+  drawings pictures origins forms orders reports experiments interventions perturbed automation one-run mechanisms mutants wheel-test \
   wheel-faults bench bench-reading bench-cluster bench-peer bench-device peer
 
 help-lab:  ## list the targets of this file
@@ -152,6 +152,9 @@ forms: $(VENV)/ready  ## write one net in 20 other forms, and plant 20 faults in
 	$(RUN) -m tests.programs.origins.forms
 	$(RUN) -m tests.programs.origins.forms --mode md5
 	$(RUN) -m tests.programs.origins.forms --mode tensor
+
+orders: $(VENV)/ready  ## compare 600 pairs of dumps in both orders: one status, the same places
+	$(RUN) -m tests.programs.origins.both_orders
 
 origins: $(VENV)/ready  ## plant 24 faults and 10 harmless changes in trainings: `probe compare` must name the faults
 	$(RUN) -m tests.programs.origins.planted --live

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import probe
-from probe.reading.compare.answer.summary import like_once, summary_text
+from probe.reading.compare.answer.summary import summary_text
+from probe.reading.compare.origins.one_change import like_once
 from tests.reading.builders import forward, record, write
 
 FRAME = "File train.py, line {}, in step, \n y = ops.f(x)"
@@ -75,9 +76,11 @@ def test_changes_that_are_alike_are_told_once(compare):
     found = compare(a, b, stacks)
     text = summary_text(found, "en")
     assert found.status == 0
-    assert len(found.soft) > 1
+    assert len(found.soft) == 1  # they feed each other
     assert len(like_once(found.soft)) == 1
-    assert text.count("harmless") == 1, text
+    assert text.count("changed too") == 1, (
+        text
+    )  # the last may be the result: it is not proved to be harmless
 
 
 def batch(scale, in_cells=True):

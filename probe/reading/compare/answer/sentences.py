@@ -8,6 +8,8 @@ import os
 from typing import Union
 
 from probe.findings.sentence import NOTHING, Sentence, clauses, say
+from probe.reading.compare.answer.sites import Sites
+from probe.reading.compare.dataflow.alone import alone_with
 from probe.reading.compare.dataflow.graph import Graph
 from probe.reading.compare.judging.arrays import Arrays
 from probe.reading.compare.judging.relation import elements, relation
@@ -24,7 +26,7 @@ from probe.reading.compare.origins import gradient_end, own_parameters, table, u
 from probe.reading.compare.origins.across_steps import given
 from probe.reading.compare.origins.exchanged import exchange_of
 from probe.reading.compare.origins.finding import Finding
-from probe.reading.compare.origins.origin import CodeLine, Kind, Origin, Site
+from probe.reading.compare.origins.origin import Kind, Origin
 from probe.reading.compare.origins.other_value import OtherValues
 from probe.reading.compare.pairing.partners import NONE
 from probe.reading.dumps import entry_name, text
@@ -53,68 +55,40 @@ class Describer:
     def __init__(self, graph: Graph, arrays: Arrays | None) -> None:
         self._graph = graph
         self._arrays = arrays
-        nodes = range(len(graph.pairs))
-        self._first_backward = next(
-            (node for node in nodes if graph.parts(node).direction == BACKWARD), len(nodes)
-        )
+        self._sites = Sites(graph)
 
     def origin(self, finding: Finding) -> Origin:
         """Return the origin with its Cell, lines of code and sentence."""
         graph = self._graph
         node = finding.node
-        dump = graph.dump(node)
-        name = graph.name(node)
-        place = dump.on_disk(name, finding.place)
-        if finding.parameter is not None:
-            name = finding.parameter[0]
-            place = f"parameters.{finding.parameter[1]}"
-        call = dump.get(name)
-        parts = entry_name.parse(name)
-        cell = (
-            entry_name.cell_label(name)
-            if graph.parts(node).kind in (CELL, GRADIENT) or finding.parameter
-            else None
-        )
-        cell = cell or (call.cell if call else None)
-        stack = call.stack if call else []
-        if not stack and parts.kind == GRADIENT:  # the first forward of the Cell
-            stack = dump.stacks.get(f"{parts.key}.forward.0", [])
-        if finding.kind == Kind.OPTIMIZER and finding.source != NONE:
-            stack = self._stack(finding.source) or stack
         slot = graph.slot(node, finding.place)
-        told = (
-            [slot]
-            if slot is not None
-            else [slot for slot in graph.slots[node] if slot.verdict in HARD]
-        )
-        distances = [slot.distance.rel_l2 for slot in told]
-        has_arrays = (
-            slot is not None and slot.verdict in HARD and is_tensor(slot.a) and is_tensor(slot.b)
-        )
-        which = (
-            self._arrays.told(elements, slot.a, slot.b)
-            if slot and has_arrays and self._arrays
-            else NOTHING
-        )
+        hard = [other for other in graph.slots[node] if other.verdict in HARD]
+        told = hard if slot is None else [slot]
+        distances = [other.distance.rel_l2 for other in told]
         is_outside = finding.kind == Kind.OUTSIDE or finding.why == table.OTHER_OUTSIDE.why
         return Origin(
             finding.kind,
-            Site(name, place, cell, dump.step, dump.rank, node, node > self._first_backward),
-            clauses(self._sentence(finding, slot), which),
-            CodeLine(stack, user_frame(stack)),
+            self._sites.site(finding),
+            clauses(self._sentence(finding, slot), self._elements(slot)),
+            self._sites.code(finding),
             rel_l2=max((apart for apart in distances if apart is not None), default=None),
             why=finding.why,
             given=given(slot) if is_outside else (),
         )
 
-    def _stack(self, node: int) -> list[str]:
-        return self._graph.dump(node).stacks.get(self._graph.name(node), [])
+    def _elements(self, slot: Slot | None) -> Sentence:
+        """Return which elements of two arrays differ; nothing where they agree, or one is missing."""
+        if slot is None or self._arrays is None or slot.verdict not in HARD:
+            return NOTHING
+        if not (is_tensor(slot.a) and is_tensor(slot.b)):
+            return NOTHING
+        return self._arrays.told(elements, slot.a, slot.b)
 
     def _change(self, node: int) -> Sentence:
         """Return that only one side has a call between gradients and optimizer, with its line."""
         if node == NONE:
             return NOTHING
-        frame = user_frame(self._stack(node))
+        frame = user_frame(self._sites.shown_stack(node))
         line = (
             say("compare.code", file=os.path.basename(frame.file), line=frame.line)
             if frame
@@ -132,7 +106,7 @@ class Describer:
         numbers = _numbers(slot)
         place = _place(self._graph.dump(finding.node).on_disk(name, finding.place))
         if finding.kind == Kind.PARAMETER and finding.parameter:
-            return clauses(self._parameter(*finding.parameter, slot), self._order(slot))
+            return clauses(self._parameter(finding, slot), self._order(slot))
         if finding.kind == Kind.PARAMETER:
             of_a, of_b = (
                 names or say("compare.none") for names in own_parameters.alone_names(self._graph)
@@ -177,10 +151,12 @@ class Describer:
             return say("compare.communication", name=name, numbers=numbers)
         return self._computation(finding.node, name, slot)
 
-    @staticmethod
-    def _parameter(cell: str, parameter: str, slot: Slot | None) -> Sentence:
+    def _parameter(self, finding: Finding, slot: Slot | None) -> Sentence:
+        cell, parameter = finding.parameter or ("", "")
+        entry = self._graph.dump(finding.node).data.get(cell)
         is_of_cell = entry_name.parse(cell).kind in (CELL, GRADIENT)
-        owner = entry_name.cell_label(cell) if is_of_cell else say("compare.model")
+        is_own = own_parameters.is_of_model(entry, parameter)
+        owner = entry_name.cell_label(cell) if is_of_cell and not is_own else say("compare.model")
         if slot is not None and slot.verdict == Verdict.OTHER_BITS:
             return say("compare.parameter_bits", parameter=parameter, owner=owner)
         return say("compare.parameter", parameter=parameter, owner=owner, numbers=_numbers(slot))
@@ -195,7 +171,7 @@ class Describer:
         return say("compare.perhaps_rows") if is_batch else say("compare.perhaps_places")
 
     def _where(self, node: int) -> Name:
-        flow, place = self._graph.flow(node)
+        flow, place = self._graph.shown_flow(node)
         return entry_name.cell_label(flow.cells[place]) or say("compare.model_or_script")
 
     def _argument(self, name: str, place: Name, slot: Slot | None) -> Sentence:
@@ -322,15 +298,9 @@ class Describer:
             left = self._own_name(node, 0)
             right = self._own_name(node, 1)
             return say("compare.other_call", left=left, right=right, where=where, lacks=lacks)
-        flow, place = graph.flow(node)
-        partner = (graph.alignment.b_of, graph.alignment.a_of)[side]
-        near = range(place + 1, min(place + 4, len(flow.names)))
-        more = [
-            other
-            for other in near
-            if other not in partner and flow.cells[other] == flow.cells[place]
-        ]
-        alone = [flow.names[other] for other in (place, *more)]
+        change = alone_with(graph, node)
+        behind = [other for other in change if other > node]
+        alone = [graph.name(other) for other in (node, *behind[:_SHOWN])]
         return say("compare.only", side="AB"[side], names=alone, where=where, lacks=lacks)
 
     def _without_gradient(self, finding: Finding) -> Sentence:
@@ -387,7 +357,7 @@ class Describer:
             return say(
                 "compare.gradient_more",
                 name=name,
-                maker=flow.names[givers[0]],
+                maker=self._graph.name(self._graph.node_of(flow, givers[0])),
                 side=side,
                 other=other,
                 more=abs(most),

@@ -5,16 +5,16 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from probe.findings.sentence import ENGLISH, NOTHING, Sentence, say
 from probe.reading.compare.judging.verdicts import Verdict
-from probe.reading.compare.origins.across_ranks import first_origins, once
-from probe.reading.compare.origins.origin import Kind, Origin
+from probe.reading.compare.origins.across_ranks import first_origins
+from probe.reading.compare.origins.one_change import Named, like_once, once
+from probe.reading.compare.origins.origin import Origin
 from probe.reading.compare.origins.unit_summary import UnitSummary
 from probe.reading.dumps import text
-from probe.reading.dumps.entry_name import parse
 
 _LEAST_PAIRED = 0.5
 _ORIGINS = 5
@@ -323,9 +323,9 @@ def _origins(comparison: ComparisonResult, language: str) -> list[Sentence | str
     more = len(comparison.origins) - _ORIGINS
     if more > 0:
         lines.append(say("compare.and_more", count=more))
-    named = _named(comparison)
+    named = Named(comparison.origins)
     steps = {origin.step for origin in (*comparison.origins[:1], *comparison.later)}
-    later = [origin for origin in comparison.later if origin.name not in named]
+    later = [origin for origin in comparison.later if not named.holds(origin)]
     names = [origin.name for origin in later]
     if len(steps) > 1:
         names = [say("compare.of_step", name=it.name, step=it.step).text(language) for it in later]
@@ -336,37 +336,11 @@ def _origins(comparison: ComparisonResult, language: str) -> list[Sentence | str
     return lines
 
 
-def _named(comparison: ComparisonResult) -> set[str]:
-    return {name for origin in comparison.origins for name in (origin.name, *origin.more)}
-
-
 def harmless(comparison: ComparisonResult) -> list[Origin]:
     """Return the changes that are proved to change no value, without those of calls that an origin names."""
-    named = _named(comparison)
+    named = Named(comparison.origins)
     proven = [origin for origin in comparison.soft if origin.is_harmless]
-    return [origin for origin in like_once(proven) if origin.name not in named]
-
-
-def like_once(origins: Sequence[Origin]) -> list[Origin]:
-    """Return the first of changes that are alike: a call more shifts the partners of all calls behind it by one.
-
-    They have one kind and place, calls of one API, and one line of code. An argument is alike where its values are.
-    """
-    found: dict[tuple[Any, ...], Origin] = {}
-    for origin in origins:
-        sides = origin.said.facts if origin.kind == Kind.ARGUMENT else {}
-        values = str(sides.get("left")), str(sides.get("right"))
-        key = (
-            origin.kind,
-            parse(origin.name).key,
-            origin.place,
-            origin.said.key,
-            origin.file,
-            origin.line,
-            values,
-        )
-        found.setdefault(key, origin)
-    return list(found.values())
+    return [origin for origin in like_once(proven) if not named.holds(origin)]
 
 
 def _where(origin: Origin) -> list[Sentence | str]:

@@ -20,7 +20,8 @@ from probe.reading.compare.dataflow.rejoined import Rejoined
 from probe.reading.compare.distances.distance import distance
 from probe.reading.compare.distances.net_noise import NetNoise
 from probe.reading.compare.judging.judged_pairs import JudgedPairs, Options
-from probe.reading.compare.judging.verdicts import FAINT, HARD, Verdict, sharpened
+from probe.reading.compare.judging.verdicts import FAINT, HARD, Slot, Verdict, sharpened
+from probe.reading.compare.origins.beside import changes_beside
 from probe.reading.compare.origins.casts import Casts
 from probe.reading.compare.origins.finder import OriginFinder
 from probe.reading.compare.origins.finding import Finding
@@ -228,13 +229,16 @@ def _form_origins(graph: Graph, describer: Describer, forms: Sequence[Form]) -> 
         if names_a or names_b:
             left, right = (_few(names) for names in (names_a, names_b))
             said = say("compare.other_form", left=left, right=right, **_agreement([form]))
-            yield _form_origin(graph, describer, (names_b or names_a)[0], said)
+            yield _form_origin(graph, describer, (names_a[:1], names_b[:1]), said)
         else:
             ordered.append(form)
-    names = [name for form in ordered for name in names_of(graph, 1, form.places[1])]
-    if names:
-        said = say("compare.other_order", names=_few(names), **_agreement(ordered))
-        yield _form_origin(graph, describer, names[0], said)
+    names_a, names_b = (
+        [name for form in ordered for name in names_of(graph, side, form.places[side])]
+        for side in (0, 1)
+    )
+    if names_b:
+        said = say("compare.other_order", names=_few(names_b), **_agreement(ordered))
+        yield _form_origin(graph, describer, (names_a[:1], names_b[:1]), said)
 
 
 def _alone_calls(graph: Graph, form: Form, side: int) -> list[str]:
@@ -249,11 +253,22 @@ def _agreement(forms: Sequence[Form]) -> dict[str, Any]:
     return {"count": sum(form.leaving for form in forms), "size": f"{worst:.1e}"}
 
 
-def _form_origin(graph: Graph, describer: Describer, name: str, said: Sentence) -> Origin:
-    flow_a, flow_b = graph.alignment.flows
-    flow = flow_b if name in flow_b.position else flow_a
-    node = graph.node_of(flow, flow.position[name])
-    return replace(describer.origin(Finding(Kind.FORM, node)), said=said, is_harmless=True)
+def _form_origin(
+    graph: Graph, describer: Describer, firsts: tuple[list[str], list[str]], said: Sentence
+) -> Origin:
+    """Return a change of a region; ``firsts`` has the name of its first call in A and in B, where there is one."""
+    found: dict[int, Origin] = {}
+    for side, names in enumerate(firsts):
+        for name in names:
+            flow = graph.alignment.flows[side]
+            node = graph.node_of(flow, flow.position[name])
+            found[side] = describer.origin(Finding(Kind.FORM, node))
+    shown = found[max(found)]
+    frame_a, frame_b = (found[side].code.frames[side] if side in found else None for side in (0, 1))
+    left, right = (next(iter(names), "") for names in firsts)
+    site = shown.site._replace(calls=(left, right))
+    code = shown.code._replace(frames=(frame_a, frame_b))
+    return replace(shown, site=site, code=code, said=said, is_harmless=True)
 
 
 def _soft_origin(graph: Graph, describer: Describer, finding: Finding) -> Origin:
@@ -289,7 +304,7 @@ def _find_origins(counts: UnitCounts, judged: JudgedPairs, settled: _Settled) ->
         graph.at[side][place] for form in forms for side in (0, 1) for place in form.places[side]
     }
     told = formed.union(finding.node for finding in findings)
-    rest = [finding for finding in finder.soft() if finding.node not in told]
+    rest = changes_beside(graph, finder.soft(), told)
     first = _origins(describer, findings)
     explains = len(exact) <= _FEW and all(
         origin.kind in _ROOTS and not origin.more for origin in exact
@@ -328,7 +343,7 @@ def _exact_origins(judged: JudgedPairs) -> tuple[Origin, ...]:
 
 def _before(judged: JudgedPairs, order: int) -> str:
     """Return how the values before a node agree: in bits, in numbers, or within the tolerance; "" if some do not."""
-    found = {slot.verdict for slots in judged.slots[:order] for slot in slots if is_tensor(slot.a)}
+    found = {slot.verdict for slots in judged.slots[:order] for slot in slots if _has_tensor(slot)}
     if not HARD.isdisjoint(found):
         return ""
     if not FAINT.isdisjoint(found):
@@ -342,11 +357,15 @@ def _before(judged: JudgedPairs, order: int) -> str:
     )
 
 
+def _has_tensor(slot: Slot) -> bool:
+    return is_tensor(slot.a) or is_tensor(slot.b)
+
+
 def _is_settled(judged: JudgedPairs) -> bool:
     """Return whether the results of all updates are recorded, and agree."""
     updates = [slots for pair, slots in zip(judged.pairs, judged.slots) if pair.a in judged.updates]
     made = [
-        [slot.verdict for slot in slots if not slot.is_input and is_tensor(slot.a)]
+        [slot.verdict for slot in slots if not slot.is_input and _has_tensor(slot)]
         for slots in updates
     ]
     return bool(made) and all(
@@ -386,10 +405,11 @@ def _collectives(graph: Graph, findings: list[Finding]) -> list[Collective]:
     counts = Counter[tuple[str, str]]()
     blamed = {finding.node for finding in findings}
     for node in range(len(graph.pairs)):
-        parts = graph.parts(node)
+        flow, place = graph.shown_flow(node)  # the names of one side, which all ranks have
+        parts = flow.parts[place]
         if parts.direction == BACKWARD or not is_collective(parts) or graph.is_container(node):
             continue
-        entry = graph.entry(node)
+        entry = graph.dump(node).data[flow.names[place]]
         ranks = entry.get("group_ranks") if isinstance(entry, dict) else None
         group = (
             ",".join(map(str, ranks)) if isinstance(ranks, list) else "world"

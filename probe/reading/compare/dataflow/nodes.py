@@ -45,27 +45,48 @@ class Nodes:
                 self._updates.add(node)
 
     def side(self, node: int) -> int:
+        """Return the side by which a node is looked at, 0 for A and 1 for B: the leading one where the node is there.
+
+        It is one dump in both orders of a comparison. Names are those of ``shown_side``.
+        """
+        leading = self.alignment.leading
+        return 1 - leading if self.pairs[node].places[leading] == NONE else leading
+
+    def flow(self, node: int) -> tuple[Flow, int]:
+        """Return the flow and the place of a node, on the side by which it is looked at."""
+        side = self.side(node)
+        return self.alignment.flows[side], self.pairs[node].places[side]
+
+    def shown_side(self, node: int) -> int:
         """Return the side whose name a node has: 1 for B where it is there, else 0 for A."""
         return int(self.pairs[node].b != NONE)
 
-    def flow(self, node: int) -> tuple[Flow, int]:
-        """Return the flow and the place of a node, on the side of B where it is there."""
-        pair = self.pairs[node]
-        flow_a, flow_b = self.alignment.flows
-        return (flow_a, pair.a) if pair.b == NONE else (flow_b, pair.b)
+    def shown_flow(self, node: int) -> tuple[Flow, int]:
+        """Return the flow and the place of a node, on the side whose name it has."""
+        side = self.shown_side(node)
+        return self.alignment.flows[side], self.pairs[node].places[side]
 
     def dump(self, node: int) -> NormalDump:
         """Return the dump of a node, B where it is there."""
-        return self.dumps[self.side(node)]
+        return self.dumps[self.shown_side(node)]
 
     def entry(self, node: int) -> Any:
         """Return the entry of a node."""
-        return self.dump(node).data[self.name(node)]
+        flow, place = self.flow(node)
+        return self.dumps[self.side(node)].data[flow.names[place]]
 
     def name(self, node: int) -> str:
         """Return the name of a node, that in B where it is there."""
-        flow, place = self.flow(node)
+        flow, place = self.shown_flow(node)
         return flow.names[place]
+
+    def names(self, node: int) -> tuple[str, str]:
+        """Return the names of a node in A and in B; "" where it is not."""
+        flow_a, flow_b = self.alignment.flows
+        place_a, place_b = self.pairs[node].places
+        name_a = "" if place_a == NONE else flow_a.names[place_a]
+        name_b = "" if place_b == NONE else flow_b.names[place_b]
+        return name_a, name_b
 
     def parts(self, node: int) -> EntryName:
         """Return the name of a node, taken apart."""
@@ -93,8 +114,8 @@ class Nodes:
         return _maker(link_a, nodes_a, first), _maker(link_b, nodes_b, first)
 
     def alone_producers(self, node: int, place: str) -> list[int]:
-        """Return the nodes that made an input, and that only one side has."""
-        makers = self.producer_nodes(node, place)
+        """Return the nodes that made an input, and that only one side has; the last stands first, on whichever side."""
+        makers = sorted(self.producer_nodes(node, place), reverse=True)
         return [maker for maker in makers if maker != NONE and self.is_alone(maker)]
 
     def is_unmade(self, node: int, place: str) -> bool:

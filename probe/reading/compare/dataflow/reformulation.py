@@ -9,6 +9,7 @@ makes the whole region a difference.
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -137,7 +138,7 @@ class Reformulations:
         known = self._used[side]
         contents = {_content(record) for record in made}
         twins = {known[content] for content in contents if content in known}
-        return [user for twin in sorted(twins) for user in flow.used_by[twin]]
+        return [user for twin in sorted(twins) for user in flow.used_by.get(twin, ())]
 
     @functools.cached_property
     def _used(self) -> tuple[dict[Any, int], dict[Any, int]]:
@@ -296,16 +297,18 @@ class Reformulations:
         """Return the values that no call uses; None where one has no equal on the other side."""
         if len(ends_a) != len(ends_b):
             return None
-        left = list(ends_b)
-        found: list[_Leaving] = []
-        for record in ends_a:
-            fitting = [(self._apart(record, other), place) for place, other in enumerate(left)]
-            size, place = min(fitting, default=(None, NONE), key=lambda item: item[0] or 0.0)
-            if size is None or size > of_dtype(record.get("dtype")) * self._tolerances.factor:
-                return None
-            found.append(_leaving(record, size))
-            left.pop(place)
-        return found
+        every = itertools.product(enumerate(ends_a), enumerate(ends_b))
+        # the nearest first, from whichever side they are looked at
+        nearest = sorted((self._apart(one, other), a, b) for (a, one), (b, other) in every)
+        found: dict[int, _Leaving] = {}
+        taken: set[int] = set()
+        for size, a, b in nearest:
+            record = ends_a[a]
+            is_near = size <= _tolerance(record, ends_b[b]) * self._tolerances.factor
+            if is_near and a not in found and b not in taken:
+                found[a] = _leaving(record, size)
+                taken.add(b)
+        return list(found.values()) if len(found) == len(ends_a) else None
 
     def _apart(self, a: Record, b: Record) -> float:
         if a.get("shape") != b.get("shape"):
@@ -353,6 +356,10 @@ class Reformulations:
             return True
         slots = [slot for slot in graph.slots[graph.at[side][backward]] if slot.is_input]
         return all(map(_is_known, slots))
+
+
+def _tolerance(a: Record, b: Record) -> float:
+    return max(of_dtype(a.get("dtype")), of_dtype(b.get("dtype")))
 
 
 def _leaving(record: Record, apart: float) -> _Leaving:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from probe.naming import written_outputs
@@ -24,6 +24,8 @@ _PARTS = {key: f"{word}." for key, word in {**WORDS, **_FURTHER}.items()}
 #: keys that other recorders, older dumps and merged shards lack: where one entry has none, nothing is known
 _OPTIONAL = frozenset(("attributes", "model_parameters"))
 NO_FLOOR = (0.0, 0.0)
+#: words stand behind numbers of so many digits
+_LONG = 99
 _PLACES = tuple(map(str, range(64)))
 #: two tensors with one CRC-32
 SAME_BITS = Distance(0.0, 0.0, True)
@@ -71,7 +73,7 @@ class Judge:
     def _entry(self, call: _Call, a: dict[str, Any], b: dict[str, Any]) -> list[Slot]:
         slots: list[Slot] = []
         is_unfinished = _is_unfinished(a) or _is_unfinished(b)
-        for key in a if a.keys() == b.keys() else {**a, **b}:
+        for key in a if a.keys() == b.keys() else _parts_of(a, b):
             word = _PARTS.get(key)
             if word is None or (key in _OPTIONAL and (key in a) != (key in b)):
                 continue
@@ -130,15 +132,16 @@ class Judge:
                 self._tensors(call, sys.intern(word + key), is_input, left, right)
                 for key, left, right in zip(_PLACES, a, b)
             ]
-        rest = dict(leaves(b))
+        leaves_a = dict(leaves(a))
+        leaves_b = dict(leaves(b))
+        keys = list(leaves_a)
+        if keys != list(leaves_b):  # the order must not tell which side is A
+            keys = sorted({**leaves_a, **leaves_b}, key=_by_words)
         slots: list[Slot] = []
-        for key, left in leaves(a):
+        for key in keys:
             place = sys.intern(word + key)
-            right = rest.pop(key, None)  # None for one that is missing
-            slots.append(self._slot(call, place, is_input, left, right))
-        for key, right in rest.items():
-            place = sys.intern(word + key)
-            slots.append(self._slot(call, place, is_input, None, right))
+            left = leaves_a.get(key)  # None for one that is missing
+            slots.append(self._slot(call, place, is_input, left, leaves_b.get(key)))
         return slots
 
     def _slot(self, call: _Call, place: str, is_input: bool, a: Any, b: Any) -> Slot:
@@ -238,6 +241,20 @@ class Judge:
         if not agrees:
             return Verdict.DIFFERS
         return Verdict.OTHER_BITS if other_bits else Verdict.CLOSE
+
+
+def _parts_of(a: dict[str, Any], b: dict[str, Any]) -> Iterator[str]:
+    """Yield the parts of two entries that do not have the same ones."""
+    yield from (key for key in _PARTS if key in a or key in b)
+
+
+def _by_words(place: str) -> list[tuple[int, str]]:
+    """Return a key that puts places in order, numbers by their size.
+
+    >>> sorted(["10", "2", "b.0", "a"], key=_by_words)
+    ['2', '10', 'a', 'b.0']
+    """
+    return [(len(word) if word.isdigit() else _LONG, word) for word in place.split(".")]
 
 
 def _is_unfinished(entry: dict[str, Any]) -> bool:

@@ -43,7 +43,7 @@ class Rounding:
     """Knows the tensors that hold such rounding."""
 
     def __init__(self) -> None:
-        self._known: dict[Any, _Rounding] = {}  # content in A -> how far apart
+        self._known: dict[Any, _Rounding] = {}  # content in A and in B -> how far apart
 
     def follow(self, parts: EntryName, slots: list[Slot]) -> list[Slot]:
         """Return the places of a call, in the order in which the calls ran: rounding that differs is near zero."""
@@ -96,8 +96,7 @@ class Rounding:
         if any(slot.verdict in HARD for slot in inputs):
             return slots
         tensors = [slot for slot in inputs if is_tensor(slot.a) and is_tensor(slot.b)]
-        norms = [real(slot.a.get("Norm")) or 0.0 for slot in tensors]
-        most = max(norms, default=0.0)
+        most = max(map(_size, tensors), default=0.0)
         if not any(map(_gap, tensors)) or not most < _HUGE:
             return slots
         after: list[Slot] = []
@@ -110,12 +109,11 @@ class Rounding:
 
     def _without_rounding(self, slots: list[Slot]) -> list[Slot]:
         """Return the places of a call: one that is small beside a larger one, and differs by rounding, is near zero."""
-        known = [slot for slot in slots if type(slot.a) is dict and _has_norm(slot.a)]
-        norms = [slot.a["Norm"] for slot in known]
-        most = max(norms, default=0.0)
+        known = [slot for slot in slots if _has_norm(slot.a) and _has_norm(slot.b)]
+        most = max(map(_size, known), default=0.0)
         small: set[str] = set()
-        for slot, norm in zip(known, norms):
-            is_small = norm < _SMALL * most
+        for slot in known:
+            is_small = _size(slot) < _SMALL * most
             if is_small and slot.verdict == Verdict.DIFFERS and _is_rounding(slot, known):
                 small.add(slot.place)
         if not small:
@@ -124,12 +122,17 @@ class Rounding:
 
 
 def _content(slot: Slot) -> Any:
-    return content_key(slot.a)
+    return content_key(slot.a), content_key(slot.b)
 
 
-def _has_norm(record: Record) -> bool:
-    norm = record.get("Norm")
+def _has_norm(value: Any) -> bool:
+    norm = value.get("Norm") if type(value) is dict else None
     return type(norm) is float and norm < _HUGE
+
+
+def _size(slot: Slot) -> float:
+    """Return the norm of a term: the lesser one of both sides, as one of them may be wrong."""
+    return min(real(slot.a.get("Norm")) or 0.0, real(slot.b.get("Norm")) or 0.0)
 
 
 def _is_rounding(slot: Slot, known: list[Slot]) -> bool:
@@ -138,16 +141,15 @@ def _is_rounding(slot: Slot, known: list[Slot]) -> bool:
     A sum of n numbers that should be zero is as large as their rounding: larger by the root of n than that of one. In
     norms the root of n falls out.
     """
-    right = slot.b.get("Norm")
     apart = slot.distance.rel_l2
     tolerance = _tolerance(slot)
     count = element_count(slot.a.get("shape"))
-    if type(right) is not float or apart is None or not tolerance or count is None:
+    if apart is None or not tolerance or count is None:
         return False
-    larger = max(slot.a["Norm"], right)
+    larger = max(slot.a["Norm"], slot.b["Norm"])
     gap = apart * larger
     for other in known:
-        norm = other.a["Norm"]
+        norm = _size(other)
         if larger < _SMALL * norm and gap <= tolerance * norm and _may_hold(other.a, count):
             return True
     return False

@@ -3,12 +3,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from probe.findings.sentence import clauses, say
 from probe.reading.compare.judging.verdicts import is_state
+from probe.reading.compare.origins.one_change import change_of, merged, of_lines, once
 from probe.reading.compare.origins.origin import Kind, Origin
 from probe.reading.compare.origins.unit_summary import (
     UnitSummary,
@@ -45,36 +44,22 @@ def first_origins(units: Sequence[UnitSummary]) -> tuple[list[Origin], list[Orig
             later += follows
         is_quiet = (is_quiet or not before) and all(unit.counts.is_exact for unit in of_step)
         before = of_step
-    lines = {_line_key(origin) for origin in origins if origin.file is not None}
     # calls of the same statement are the same change
-    same = [origin for origin in later if _line_key(origin) in lines]
-    rest = [origin for origin in later if _line_key(origin) not in lines]
-    return _merged([*origins, *same])[:_MOST], once(rest)[:_MOST]
+    same, rest = of_lines(origins, later)
+    return merged([*origins, *same])[:_MOST], once(rest)[:_MOST]
 
 
 def _since(origin: Origin, units: Sequence[UnitSummary]) -> Origin:
     """Return the same change in the first step that has it: a factor of zeros changes no value there."""
     if origin.kind not in (Kind.ARGUMENT, Kind.CALLS):
         return origin
-    wanted = (*_change(origin), origin.rank)
+    wanted = (*change_of(origin), origin.rank)
     soft = [found for unit in units for found in unit.origins.soft if found.step != origin.step]
-    first = next((found for found in soft if (*_change(found), found.rank) == wanted), None)
+    first = next((found for found in soft if (*change_of(found), found.rank) == wanted), None)
     if first is None or first.step is None or origin.step is None or first.step > origin.step:
         return origin
     first.said = clauses(first.said, say("compare.acts_in", step=origin.step))
     return first
-
-
-def once(origins: Iterable[Origin]) -> list[Origin]:
-    """Return the first of those that are one thing in several steps and ranks."""
-    found: dict[tuple[str, ...], Origin] = {}
-    for origin in origins:
-        found.setdefault(_change(origin), origin)
-    return list(found.values())
-
-
-def _change(origin: Origin) -> tuple[str, str, str]:
-    return origin.kind, origin.name, origin.place
 
 
 def _of_ranks(units: Sequence[UnitSummary], is_quiet: bool) -> tuple[list[Origin], list[Origin]]:
@@ -143,34 +128,3 @@ def _from_step_before(
             origin.said = clauses(say(key, step=step, next=origin.step), origin.said)
         made.append(late[0] if late else origin)
     return made
-
-
-def _merged(origins: list[Origin]) -> list[Origin]:
-    found: dict[tuple[Any, ...], Origin] = {}
-    for origin in origins:
-        first = found.setdefault((*_change(origin), origin.step), origin)
-        if first is not origin and origin.rank not in (first.rank, *first.ranks):
-            first.ranks.append(origin.rank)
-    return _of_lines(list(found.values()))
-
-
-def _line_key(origin: Origin) -> tuple[Any, ...]:
-    """Return what the same change of one line of code shares."""
-    line = (origin.file, origin.line) if origin.file is not None else (origin.name,)
-    return (origin.step, origin.kind, *line, parse(origin.name).key, origin.place)
-
-
-def _of_lines(origins: list[Origin]) -> list[Origin]:
-    """Sum up the same change of one line of code: a line in a loop runs for each layer or parameter."""
-    found: dict[tuple[Any, ...], Origin] = {}
-    counts: Counter[tuple[Any, ...]] = Counter()
-    for origin in origins:
-        key = _line_key(origin)
-        first = found.setdefault(key, origin)
-        if origin.name not in (first.name, *first.more):
-            first.more.append(origin.name)
-            counts[key] += 1
-    for key, count in counts.items():
-        first = found[key]
-        first.said = clauses(first.said, say("compare.more_calls", count=count))
-    return list(found.values())

@@ -25,19 +25,16 @@ class Batch:
         The batch is integers, or the tensor that the first call is given. A tensor with as many samples is of the data
         set too if it enters an outermost Cell, or a call outside of all Cells, as the labels of a regression.
         """
-        record = slot.b if is_tensor(slot.b) else slot.a
-        if not is_tensor(record):
-            return False
-        if str(record.get("dtype")).startswith(("Int", "UInt")):
-            return True
         sides = [side for side in (slot.a, slot.b) if is_tensor(side)]
+        if any(str(side.get("dtype")).startswith(("Int", "UInt")) for side in sides):
+            return True
         contents = {content_key(side) for side in sides} - {None}
         first = self._given[:1]
         others = self._given[1:]
         if not contents.isdisjoint(map(content_key, first)):
             return True
         sizes = {_samples(given) for given in first} - {0, 1}
-        if _samples(record) not in sizes:
+        if sizes.isdisjoint(map(_samples, sides)):
             return False  # as a mask, which the outermost Cells may be given too
         flow, own = self._graph.flow(node)
         is_outside = self._has_cells and flow.cells[own] is None

@@ -44,7 +44,7 @@ def changed_calls(graph: Graph) -> Iterator[int]:
 def _is_above_rounding(slot: Slot) -> bool:
     """Return whether outputs are farther apart than two calls for one thing, as einsum and matmul, leave them."""
     apart = slot.distance.rel_l2 or 0.0
-    return apart > _ROUNDED * of_dtype(slot.a.get("dtype"))
+    return apart > _ROUNDED * max(of_dtype(slot.a.get("dtype")), of_dtype(slot.b.get("dtype")))
 
 
 def inserted_calls(graph: Graph) -> Iterator[int]:

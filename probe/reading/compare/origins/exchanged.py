@@ -80,7 +80,7 @@ def _arrived(graph: Graph, node: int, place: str) -> Slot | None:
 
 def _are_near(a: Record, b: Record) -> bool:
     apart = distance(a, b).rel_l2
-    return apart is not None and apart <= of_dtype(a.get("dtype"))
+    return apart is not None and apart <= max(of_dtype(a.get("dtype")), of_dtype(b.get("dtype")))
 
 
 def _first_user(graph: Graph, own: int) -> tuple[int, str]:

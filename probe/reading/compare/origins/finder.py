@@ -240,11 +240,14 @@ class OriginFinder:
         is_unmade = maker_a == NONE and maker_b == NONE
         moving = self._moving(node, slot.place) if is_unmade else None
         parameter = moving or self._parameter(node, slot)
+        is_one_sided = slot.verdict == Verdict.ONE_SIDE
         facts = table.InputFacts(
             of_container=slot.place.startswith(PARAMETERS) and graph.is_container(node),
             is_parameter=parameter is not None and is_unmade,
             is_state=moving is not None,
             made_alone=bool(alone) and not same,
+            of_other_call=is_one_sided and graph.pairs[node].how == REPLACED,
+            one_sided=is_one_sided,
             made_by_others=maker_a != maker_b,
             made_by_partners=same,
             other_output=same and graph.uses_other_output(node, slot.place),
@@ -254,8 +257,10 @@ class OriginFinder:
             other_outside=is_unmade and self._others.outside(node, slot) is not None,
         )
         rule = table.first_rule(table.INPUT_RULES, facts)
-        if rule.kind == Kind.CALLS:
+        if rule is table.MADE_ALONE:
             yield Finding(Kind.CALLS, alone[0], why=rule.why, source=node)
+        elif rule is table.OTHER_CALL:
+            yield Finding(Kind.CALLS, node, why=rule.why)
         elif rule.kind == Kind.PARAMETER:
             yield Finding(Kind.PARAMETER, node, slot.place, parameter, why=rule.why)
         elif rule in (table.OTHER_PARAMETER, table.OTHER_OUTSIDE):
@@ -279,7 +284,7 @@ class OriginFinder:
     def _moving(self, node: int, place: str) -> tuple[str, str] | None:
         """Return the moving statistic that BatchNorm is given at a place: it changes it, so that no content tells."""
         number = _MOVING_PLACES.get(place)
-        flow, own = self._graph.flow(node)
+        flow, own = self._graph.shown_flow(node)
         cell = flow.cells[own]
         if number is None or cell is None or not _NORMAL.search(self._graph.parts(node).key):
             return None
@@ -314,7 +319,8 @@ class OriginFinder:
         graph = self._graph
         wirings = graph.wirings(node)
         if not wirings:
-            tensors = [slot.place for slot in graph.slots[node] if is_tensor(slot.a)]
+            slots = graph.slots[node]
+            tensors = [slot.place for slot in slots if is_tensor(slot.a) and is_tensor(slot.b)]
             return Finding(Kind.ARGUMENT, node, tensors[0] if tensors else "")
         alone = graph.alone_producers(node, wirings[0])
         if alone:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from probe.naming import written_inputs
+from probe.reading.compare.dataflow.alone import alone_with
 from probe.reading.compare.dataflow.graph import Graph
 from probe.reading.compare.dataflow.structure import moves_elements
 from probe.reading.compare.judging.verdicts import HARD, Slot, Verdict
@@ -14,15 +15,21 @@ from probe.reading.dumps.values import is_tensor
 def is_harmless(graph: Graph, node: int) -> bool:
     """Return whether a change is proved to be harmless, forward and backward.
 
-    A call that one side alone has is harmless if calls use its outputs, and none of these is given another value. A
-    call that no recorded call follows may still be the result of the net.
+    Calls that one side alone has are harmless if calls use their outputs, and none of these is given another value. A
+    call that no recorded call follows may still be the result of the net. Of calls that feed each other either all are
+    harmless, or none is.
     """
-    if graph.off[node] or graph.tainted[node] or _writes(graph, node):
-        return False
     if graph.is_alone(node):
-        return _is_used_without_effect(graph, node)
+        change = alone_with(graph, node)
+        return all(_is_without_effect(graph, call) for call in change)
+    if _has_effect(graph, node):
+        return False
     made = [slot for slot in graph.slots[node] if not slot.is_input]
     return all(_is_same(graph, node, slot) for slot in made) and _is_backward_same(graph, node)
+
+
+def _has_effect(graph: Graph, node: int) -> bool:
+    return graph.off[node] or graph.tainted[node] or _writes(graph, node)
 
 
 def _writes(graph: Graph, node: int) -> bool:
@@ -34,10 +41,11 @@ def _writes(graph: Graph, node: int) -> bool:
     return any(map(written_inputs, names))
 
 
-def _is_used_without_effect(graph: Graph, node: int) -> bool:
+def _is_without_effect(graph: Graph, node: int) -> bool:
+    """Return whether no call that uses the outputs of a call differs, and no gradient at its inputs."""
     flow, place = graph.flow(node)
     users = [graph.node_of(flow, user) for user in flow.used_by.get(place, ())]
-    if not users or moves_elements(graph.parts(node).key):
+    if not users or moves_elements(graph.parts(node).key) or _has_effect(graph, node):
         return False
     makers = [link.producer for link in flow.links[place] if link.producer >= 0]
     backwards = [flow.backward_of(call) for call in (place, *makers)]

@@ -45,6 +45,8 @@ class Site(NamedTuple):
     rank: Rank = None
     order: int = 0  # the position of the call in its step
     after_backward: bool = False  # whether the call comes after the first backward
+    #: the entries in A and in B; "" where there is none, or a parameter is the place
+    calls: tuple[str, str] = ("", "")
 
 
 class CodeLine(NamedTuple):
@@ -52,6 +54,7 @@ class CodeLine(NamedTuple):
 
     stack: list[str]  # the frames of the call, innermost first
     frame: Frame | None  # the innermost frame of the user's code
+    frames: tuple[Frame | None, Frame | None] = (None, None)  # that in A and in B
 
 
 @dataclass

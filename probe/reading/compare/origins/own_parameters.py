@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from probe.reading.compare.dataflow.graph import Graph
 from probe.reading.compare.judging.verdicts import Slot
 from probe.reading.dumps.flow import content_key
@@ -15,6 +17,20 @@ WHY = "the model itself holds other parameters"
 def is_own_alone(slot: Slot) -> bool:
     """Return whether a place is a parameter of the model itself that only one side has."""
     return slot.place.startswith(OWN) and is_tensor(slot.a) != is_tensor(slot.b)
+
+
+def is_of_model(entry: Any, parameter: str) -> bool:
+    """Return whether the entry of a Cell has a parameter as one of the model, and not of the Cell.
+
+    >>> entry = {"parameters": {"weight": None}, "model_parameters": {"weight": None, "taps": None}}
+    >>> is_of_model(entry, "taps"), is_of_model(entry, "weight")
+    (True, False)
+    """
+    if not isinstance(entry, dict):
+        return False
+    of_cell = entry.get("parameters") or ()
+    of_model = entry.get("model_parameters") or ()
+    return parameter in of_model and parameter not in of_cell
 
 
 def alone_names(graph: Graph) -> tuple[list[str], list[str]]:

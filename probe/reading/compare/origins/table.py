@@ -35,6 +35,8 @@ class InputFacts(NamedTuple):
         False  # it has the shape of a moving statistic, and goes into BatchNorm at its place
     )
     made_alone: bool = False  # one side has it from a call that the other does not have
+    of_other_call: bool = False  # one side has no such input, as another API stands there
+    one_sided: bool = False  # one side has no such input, or a plain value
     made_by_others: bool = False  # the sides have it from two calls that are no partners
     made_by_partners: bool = False  # both sides have it from the same call, whose outputs agree
     other_output: bool = False  # they use two different outputs of that call
@@ -95,6 +97,11 @@ class OriginRow(Generic[Facts]):
 MADE_ALONE: OriginRow[InputFacts] = OriginRow(
     "the input comes from a call that one side lacks", Kind.CALLS, lambda it: it.made_alone
 )
+OTHER_CALL: OriginRow[InputFacts] = OriginRow(
+    "another API stands there, which is not given this input",
+    Kind.CALLS,
+    lambda it: it.of_other_call,
+)
 LACKING: OriginRow[GradientFacts] = OriginRow(
     "the optimizer lacks the parameter", Kind.OPTIMIZER, lambda it: it.missing and it.not_updated
 )
@@ -136,6 +143,8 @@ INPUT_RULES: tuple[OriginRow[InputFacts], ...] = (
         "a parameter differs before its first use", Kind.PARAMETER, lambda it: it.is_parameter
     ),
     MADE_ALONE,
+    OTHER_CALL,
+    OriginRow("one side is given no tensor", Kind.ARGUMENT, lambda it: it.one_sided),
     OriginRow(
         "the input comes from two calls that are no partners",
         Kind.WIRING,

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from probe.reading.compare.pairing.side import Side
@@ -52,6 +52,20 @@ class Partners:
         self.b_of = side_a.partners  # place in A -> place in B
         self.a_of = side_b.partners  # place in B -> place in A
         self.how: dict[int, str] = {}  # place in A -> how its partner was found
+        self._is_turned = False
+
+    @property
+    def leading(self) -> int:
+        """The side whose order the pairs have, and by which they are looked at: 0 for A, 1 for B."""
+        return 0 if self._is_turned else 1
+
+    def turn(self) -> None:
+        """Let A be B, and B be A; the pairs, their order and the leading dump stay."""
+        self.how = {b: self.how[a] for a, b in self.b_of.items()}
+        self.b_of, self.a_of = self.a_of, self.b_of
+        self.flows = self.flows[::-1]
+        self._sides = self._sides[::-1]
+        self._is_turned = not self._is_turned
 
     def partners(self, side: int) -> dict[int, int]:
         """Return place -> its partner's place, for the places of a side: 0 for A, 1 for B."""
@@ -124,19 +138,23 @@ class Partners:
         return side_a.word(a) == side_b.word(b)
 
     def pairs(self) -> list[Pair]:
-        """Return all pairs in the order of B; those only in A stand where they are in A."""
-        flow_a, flow_b = self.flows
-        side_a, _ = self._sides
-        pairs: list[Pair] = []
-        waiting = iter(range(len(flow_a.names)))
+        """Return all pairs in the order of the leading side; those only on the other stand where they are there."""
+        ordered = self._ordered()
+        if not self._is_turned:
+            return [Pair(a, b, self.how.get(a, "")) for a, b in ordered]
+        return [Pair(b, a, self.how.get(b, "")) for a, b in ordered]
+
+    def _ordered(self) -> Iterator[tuple[int, int]]:
+        """Yield all pairs as they stood before they were turned, in the order of B."""
+        side_a, side_b = self._sides[::-1] if self._is_turned else self._sides
+        waiting = iter(range(len(side_a.flow.names)))
         done = NONE
-        for b in range(len(flow_b.names)):
-            a = self.a_of.get(b, NONE)
+        for b in range(len(side_b.flow.names)):
+            a = side_b.partners.get(b, NONE)
             while done < a:
                 done = next(waiting)
-                if done not in self.b_of:
-                    pairs.append(Pair(done, NONE, ""))
-            how = self.how.get(a, "")
-            pairs.append(Pair(a, b, how))
-        pairs += [Pair(a, NONE, "") for a in side_a.free(waiting)]
-        return pairs
+                if done not in side_a.partners:
+                    yield done, NONE
+            yield a, b
+        for a in side_a.free(waiting):
+            yield a, NONE

@@ -6,7 +6,8 @@ from __future__ import annotations
 import pytest
 
 from probe.findings.sentence import say
-from probe.reading.compare.origins.across_ranks import first_origins, once
+from probe.reading.compare.origins.across_ranks import first_origins
+from probe.reading.compare.origins.one_change import once
 from probe.reading.compare.origins.origin import CodeLine, Origin, Site
 from probe.reading.compare.origins.unit_summary import (
     Collective,

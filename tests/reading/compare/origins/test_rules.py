@@ -30,6 +30,8 @@ INPUTS = [
     ("made_by_others", "wiring"), ("made_alone made_by_others", "calls"), ("is_parameter", "parameter"),
     ("is_state is_parameter", "parameter"), ("of_container is_parameter", ""), ("other_output", "outside value"),
     ("follows", "outside value"), ("follows is_data", "data"), ("is_parameter is_data", "parameter"),
+    ("of_other_call one_sided", "calls"), ("one_sided is_data", "argument"), ("made_alone one_sided", "calls"),
+    ("one_sided is_parameter", "parameter"), ("one_sided made_by_others", "argument"),
 ]  # fmt: skip
 CALLS = [
     ("", "computation"), ("is_collective", "communication"), ("is_random", "random"), ("argument", "argument"),

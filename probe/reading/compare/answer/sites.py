@@ -1,0 +1,95 @@
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
+"""Tells where an origin is: the calls of both sides, the place on disk, the Cell, and the lines of code."""
+
+from __future__ import annotations
+
+from probe.reading.compare.dataflow.graph import Graph
+from probe.reading.compare.origins.finding import Finding
+from probe.reading.compare.origins.origin import CodeLine, Kind, Site
+from probe.reading.compare.origins.own_parameters import is_of_model
+from probe.reading.compare.pairing.partners import NONE
+from probe.reading.dumps import entry_name
+from probe.reading.dumps.dump import Dump
+from probe.reading.dumps.entry_name import BACKWARD, CELL, GRADIENT
+from probe.reading.dumps.flow import user_frame
+
+
+class Sites:
+    """Tells where findings are, and which code has made them."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+        nodes = range(len(graph.pairs))
+        self._first_backward = next(
+            (node for node in nodes if graph.parts(node).direction == BACKWARD), len(nodes)
+        )
+
+    def site(self, finding: Finding) -> Site:
+        """Return the place of a finding; its names are those in B where it is there."""
+        graph = self._graph
+        node = finding.node
+        dump = graph.dump(node)
+        name = graph.name(node)
+        place = dump.on_disk(name, finding.place)
+        calls = graph.names(node)
+        if finding.parameter is not None:
+            name, parameter = finding.parameter
+            place = f"parameters.{parameter}"
+            calls = self._owners(node, name)
+        is_behind = node > self._first_backward
+        cell = self._cell(finding, dump, name)
+        return Site(name, place, cell, dump.step, dump.rank, node, is_behind, calls)
+
+    def _owners(self, node: int, name: str) -> tuple[str, str]:
+        """Return the entries in A and in B of the Cell that has a parameter; ("", "") where they are not known."""
+        graph = self._graph
+        flow = graph.alignment.flows[graph.shown_side(node)]
+        if name not in flow.position:
+            return "", ""
+        return graph.names(graph.node_of(flow, flow.position[name]))
+
+    def _cell(self, finding: Finding, dump: Dump, name: str) -> str | None:
+        """Return the Cell around a finding, or the Cell that it is."""
+        if finding.parameter and is_of_model(dump.data.get(name), finding.parameter[1]):
+            return None
+        is_of_cell = self._graph.parts(finding.node).kind in (CELL, GRADIENT)
+        cell = entry_name.cell_label(name) if is_of_cell or finding.parameter else None
+        call = dump.get(name)
+        return cell or (call.cell if call else None)
+
+    def code(self, finding: Finding) -> CodeLine:
+        """Return the code that made the call of a finding; of an optimizer that which changes its gradients."""
+        side = self._graph.shown_side(finding.node)
+        if finding.parameter is not None:
+            stack = _stack_of(self._graph.dumps[side], finding.parameter[0])
+            return CodeLine(stack, user_frame(stack))
+        stacks = self.stacks(finding.node)
+        if finding.kind == Kind.OPTIMIZER and finding.source != NONE:
+            source = self._graph.shown_side(finding.source)
+            found = self.stacks(finding.source)
+            if found[source]:
+                side = source
+                stacks = found
+        frame_a, frame_b = (user_frame(stack) for stack in stacks)
+        return CodeLine(stacks[side], (frame_a, frame_b)[side], (frame_a, frame_b))
+
+    def stacks(self, node: int) -> tuple[list[str], list[str]]:
+        """Return the frames of a node in A and in B, innermost first."""
+        dump_a, dump_b = self._graph.dumps
+        name_a, name_b = self._graph.names(node)
+        return _stack_of(dump_a, name_a), _stack_of(dump_b, name_b)
+
+    def shown_stack(self, node: int) -> list[str]:
+        """Return the frames of a node on the side whose name it has."""
+        return self.stacks(node)[self._graph.shown_side(node)]
+
+
+def _stack_of(dump: Dump, name: str) -> list[str]:
+    """Return the frames of an entry; of a parameter's gradient those of the first forward of its Cell."""
+    call = dump.get(name)
+    if call is None:
+        return []
+    parts = entry_name.parse(name)
+    if not call.stack and parts.kind == GRADIENT:
+        return dump.stacks.get(f"{parts.key}.forward.0", [])
+    return call.stack

@@ -1,0 +1,133 @@
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
+"""Origins that are one change: in several steps and ranks, or in several calls of one line of code.
+
+A change is known by its calls on both sides, and by its line on either side. So it is one in both orders of a
+comparison, also where the code of one side has a loop, and that of the other side several lines.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+
+from probe.findings.sentence import clauses, say
+from probe.reading.compare.origins.origin import Kind, Origin
+from probe.reading.dumps.entry_name import parse
+from probe.reading.dumps.flow import Frame
+
+
+def change_of(origin: Origin) -> tuple[Hashable, ...]:
+    """Return what the same change of one call shares in all steps and ranks."""
+    calls = sorted(origin.site.calls) if any(origin.site.calls) else [origin.name]
+    return origin.kind, *calls, origin.place
+
+
+def once(origins: Iterable[Origin]) -> list[Origin]:
+    """Return the first of those that are one thing in several steps and ranks."""
+    found: dict[tuple[Hashable, ...], Origin] = {}
+    for origin in origins:
+        found.setdefault(change_of(origin), origin)
+    return list(found.values())
+
+
+def of_lines(
+    origins: Sequence[Origin], later: Sequence[Origin]
+) -> tuple[list[Origin], list[Origin]]:
+    """Return the later ones that are calls of the lines of origins, and the other ones."""
+    lines = {key for origin in origins if origin.file is not None for key in _line_keys(origin)}
+    same: list[Origin] = []
+    rest: list[Origin] = []
+    for origin in later:
+        is_same = not lines.isdisjoint(_line_keys(origin))
+        (same if is_same else rest).append(origin)
+    return same, rest
+
+
+class Named:
+    """The calls that origins name. One name may stand for another call on the other side."""
+
+    def __init__(self, origins: Iterable[Origin]) -> None:
+        self._calls: set[tuple[str, str]] = set()
+        self._more: set[str] = set()
+        for origin in origins:
+            self._calls.update(_calls(origin))
+            self._more.update(origin.more)
+
+    def holds(self, origin: Origin) -> bool:
+        """Return whether a call of an origin is named."""
+        return origin.name in self._more or not self._calls.isdisjoint(_calls(origin))
+
+
+def _calls(origin: Origin) -> list[tuple[str, str]]:
+    return [(side, name) for side, name, _ in _sides(origin)]
+
+
+def merged(origins: Iterable[Origin]) -> list[Origin]:
+    """Return the origins, of which one stands for all ranks and for all calls of its line."""
+    found: dict[tuple[Hashable, ...], Origin] = {}
+    for origin in origins:
+        first = found.setdefault((*change_of(origin), origin.step), origin)
+        if first is not origin and origin.rank not in (first.rank, *first.ranks):
+            first.ranks.append(origin.rank)
+    return _lines_once(found.values())
+
+
+def _sides(origin: Origin) -> Iterator[tuple[str, str, Frame | None]]:
+    """Yield the side, the call and the line of an origin, for each side that has it; a parameter has one alone."""
+    if not any(origin.site.calls):
+        yield "", origin.name, origin.code.frame
+    for side, name, frame in zip("AB", origin.site.calls, origin.code.frames):
+        if name:
+            yield side, name, frame
+
+
+def _line_keys(origin: Origin) -> Iterator[tuple[Hashable, ...]]:
+    """Yield, for each side that has an origin, what the same change of one line of its code shares."""
+    for side, name, frame in _sides(origin):
+        line = (name,) if frame is None else (frame.file, frame.line)
+        yield side, origin.step, origin.kind, origin.place, parse(name).key, *line
+
+
+def _lines_once(origins: Iterable[Origin]) -> list[Origin]:
+    """Sum up the same change of one line of code: a line in a loop runs for each layer or parameter."""
+    counts: Counter[int] = Counter()
+    kept: list[Origin] = []
+    for origin, first in _firsts(origins, _line_keys):
+        if first is origin:
+            kept.append(origin)
+        elif origin.name not in (first.name, *first.more):
+            first.more.append(origin.name)
+            counts[kept.index(first)] += 1
+    for place, count in counts.items():
+        kept[place].said = clauses(kept[place].said, say("compare.more_calls", count=count))
+    return kept
+
+
+def _firsts(
+    origins: Iterable[Origin], keys_of: Callable[[Origin], Iterable[Hashable]]
+) -> Iterator[tuple[Origin, Origin]]:
+    """Yield each origin with the first one that shares a key with it, which may be itself."""
+    known: dict[Hashable, Origin] = {}
+    for origin in origins:
+        keys = list(keys_of(origin))
+        first = next((known[key] for key in keys if key in known), origin)
+        for key in keys:
+            known.setdefault(key, first)
+        yield origin, first
+
+
+def like_once(origins: Iterable[Origin]) -> list[Origin]:
+    """Return the first of changes that are alike: a call more shifts the partners of all calls behind it by one.
+
+    They have one kind and place, calls of one API, and one line of code. An argument is alike where its values are.
+    """
+    return [origin for origin, first in _firsts(origins, _alike_keys) if first is origin]
+
+
+def _alike_keys(origin: Origin) -> Iterator[tuple[Hashable, ...]]:
+    facts = origin.said.facts if origin.kind == Kind.ARGUMENT else {}
+    values = str(facts.get("left")), str(facts.get("right"))
+    change = (origin.kind, origin.place, origin.said.key, values)
+    for side, name, frame in _sides(origin):
+        line = None if frame is None else (frame.file, frame.line)
+        yield side, *change, parse(name).key, line

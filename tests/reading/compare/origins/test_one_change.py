@@ -1,0 +1,70 @@
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
+"""Origins that are one change: known by the calls and the lines of both sides, in both orders."""
+
+from __future__ import annotations
+
+from probe.findings.sentence import say
+from probe.reading.compare.origins.one_change import Named, like_once, merged, of_lines, once
+from probe.reading.compare.origins.origin import CodeLine, Origin, Site
+from probe.reading.dumps.flow import Frame
+
+ADD, MUL = "Functional.add.0.forward", "Functional.mul.0.forward"
+
+
+def origin(calls, lines=(None, None), kind="wiring", step=0, rank=0):
+    """Return an origin of a call in A and in B, each at a line; "" and None for a side without it."""
+    frames = tuple(line and Frame("/me/net.py", line, "run", f"line{line}()") for line in lines)
+    name, frame = (calls[1], frames[1]) if calls[1] else (calls[0], frames[0])
+    site = Site(name, "input.0", None, step, rank, calls=calls)
+    return Origin(kind, site, say("compare.differs"), CodeLine([], frame, frames))
+
+
+def turned(item):
+    """Return the same origin as the other order has it."""
+    return origin(item.site.calls[::-1], [one and one.line for one in item.code.frames[::-1]])
+
+
+def add(number):
+    return f"Functional.add.{number}.forward"
+
+
+def loop():
+    """Return two calls of one line of A, which runs twice, where B has two lines."""
+    return [origin((add(0), add(0)), (5, 5)), origin((add(1), add(1)), (5, 6))]
+
+
+def test_calls_of_one_line_of_either_side_are_one():
+    for items in (loop(), list(map(turned, loop()))):
+        assert len(like_once(items)) == 1
+        (found,) = merged(items)
+        assert found.more == [add(1)]
+
+
+def test_a_line_of_the_other_file_is_another_line():
+    # an insertion above: the line 6 of B is the line 5 of A
+    shifted = [origin((add(0), add(0)), (5, 6)), origin((add(1), add(1)), (6, 7))]
+    assert len(merged(shifted)) == 2
+
+
+def test_later_ones_of_the_lines_of_origins_are_told_with_them():
+    first, second = loop()
+    same, rest = of_lines([first], [second, origin((MUL, MUL), (9, 9))])
+    assert same == [second]
+    assert [item.name for item in rest] == [MUL]
+
+
+def test_a_name_of_one_side_is_no_call_of_the_other():
+    named = Named([origin((ADD, ""))])
+    assert named.holds(origin((ADD, MUL)))
+    assert not named.holds(origin(("", ADD)))
+    assert not named.holds(origin((MUL, ADD)))
+
+
+def test_calls_with_one_name_and_two_partners_are_two_changes():
+    items = [origin((ADD, ADD)), origin((MUL, ADD), step=1), origin((ADD, ADD), step=1)]
+    assert once(items) == items[:2]
+
+
+def test_ranks_of_one_change_are_told_once():
+    (found,) = merged([origin((ADD, ADD), rank=rank) for rank in (0, 1, 1)])
+    assert found.ranks == [1]
