@@ -115,17 +115,8 @@ class Describer:
             own_place = _place(finding.place)
             used = NOTHING if is_own else say("compare.own_used", name=name, place=own_place)
             return say("compare.own_parameters", left=of_a, right=of_b, used=used)
-        if finding.kind == Kind.DATA:
-            batch = say("compare.batch", name=name, place=place, numbers=numbers)
-            return clauses(batch, self._order(slot, True))
-        if finding.kind == Kind.OUTSIDE:
-            return say(
-                "compare.outside",
-                name=name,
-                place=place,
-                where=self._where(finding.node),
-                numbers=numbers,
-            )
+        if finding.kind in (Kind.DATA, Kind.OUTSIDE):
+            return self._outside(finding, slot, name, place)
         if finding.why == table.OTHER_CLASS.why:
             left, right = updates.other_classes(self._graph, finding.node)
             return say("compare.other_optimizer", left=left, right=right, name=name)
@@ -150,6 +141,18 @@ class Describer:
         if finding.kind == Kind.COMMUNICATION:
             return say("compare.communication", name=name, numbers=numbers)
         return self._computation(finding.node, name, slot)
+
+    def _outside(self, finding: Finding, slot: Slot | None, name: str, place: Name) -> Sentence:
+        """Return that a value from outside differs, and where else it is given."""
+        numbers = _numbers(slot)
+        elsewhere = self._elsewhere(finding, slot)
+        if finding.kind == Kind.OUTSIDE:
+            where = self._where(finding.node)
+            said = say("compare.outside", name=name, place=place, where=where, numbers=numbers)
+            return clauses(said, elsewhere)
+        key = "compare.other_batch" if elsewhere else "compare.batch"
+        batch = say(key, name=name, place=place, numbers=numbers)
+        return clauses(batch, elsewhere, self._order(slot, True))
 
     def _parameter(self, finding: Finding, slot: Slot | None) -> Sentence:
         cell, parameter = finding.parameter or ("", "")
@@ -249,16 +252,21 @@ class Describer:
         if parameter is not None:
             left, right = (say("compare.owned", owner=it[0], name=it[1]) for it in parameter)
             return say("compare.other_parameter", name=name, left=left, right=right)
-        found = values.outside(finding.node, slot)
+        found = values.exchange(finding.node, slot)
         if found is None:
             return NOTHING
         return say(
-            "compare.other_outside",
-            name=name,
-            place=place,
-            user=found.user,
-            at=_place(found.place),
+            "compare.other_outside", name=name, place=place, user=found.user, at=_place(found.place)
         )
+
+    def _elsewhere(self, finding: Finding, slot: Slot | None) -> Sentence:
+        """Return the call to which one side gives the value that the other side gives to this call."""
+        found = [] if slot is None else OtherValues(self._graph).outside(finding.node, slot)
+        if len(found) != 1:
+            return NOTHING
+        [other] = found
+        at = _place(other.place)
+        return say("compare.value_of", side="AB"[other.side], user=other.user, at=at)
 
     def _name_in_cell(self, node: int, side: int) -> Name:
         flow = self._graph.alignment.flows[side]

@@ -254,7 +254,7 @@ class OriginFinder:
             follows=graph.soft[node] != NONE,
             is_data=self._batch.holds(node, slot),
             other_parameter=is_unmade and self._others.parameter(node, slot) is not None,
-            other_outside=is_unmade and self._others.outside(node, slot) is not None,
+            other_outside=is_unmade and self._others.exchange(node, slot) is not None,
         )
         rule = table.first_rule(table.INPUT_RULES, facts)
         if rule is table.MADE_ALONE:

@@ -31,9 +31,10 @@ class OtherParameter(NamedTuple):
 
 
 class OtherOutside(NamedTuple):
-    """A value from outside that B gives to a call, and A to another one."""
+    """A value from outside that one side gives to a call, and the other side to another call."""
 
-    user: str  # the entry of A that is given the value
+    side: int  # the side whose call is given it here
+    user: str  # the entry of the other side that is given the value
     place: str  # where
 
 
@@ -82,26 +83,38 @@ class OtherValues:
                     found.setdefault(owned, content_key(record))
         return found
 
-    def outside(self, node: int, slot: Slot) -> OtherOutside | None:
-        """Return the call to which A gives the value that B gives to this one."""
-        if not is_tensor(slot.b) or not _tells(slot.b):
-            return None
-        own = self._graph.pairs[node].a, slot.place
-        for user, place in self._outside.get(content_key(slot.b), ()):
-            if (user, place) != own:
-                return OtherOutside(self._graph.alignment.flows[0].names[user], place)
-        return None
+    def exchange(self, node: int, slot: Slot) -> OtherOutside | None:
+        """Return where A gives the value of B, if B gives that of A to another call too."""
+        found = self.outside(node, slot)
+        return found[-1] if len(found) == 2 else None
+
+    def outside(self, node: int, slot: Slot) -> list[OtherOutside]:
+        """Return for each side the call to which the other side gives the value of this call; A's comes first."""
+        found = []
+        for side, record in enumerate((slot.a, slot.b)):
+            if not is_tensor(record) or not _tells(record):
+                continue
+            flow = self._graph.alignment.flows[1 - side]
+            own = self._graph.pairs[node].places[1 - side], slot.place
+            users = self._outside[1 - side].get(content_key(record), ())
+            other = next(((user, place) for user, place in users if (user, place) != own), None)
+            if other is not None:
+                found.append(OtherOutside(side, flow.names[other[0]], other[1]))
+        return found
 
     @functools.cached_property
-    def _outside(self) -> dict[Any, list[tuple[int, str]]]:
-        """The values from outside in A, by content: the calls that are given one, and the places."""
+    def _outside(self) -> tuple[dict[Any, list[tuple[int, str]]], dict[Any, list[tuple[int, str]]]]:
+        """The values from outside of each side, by content: the calls that are given one, and the places."""
+        return self._outside_of(0), self._outside_of(1)
+
+    def _outside_of(self, side: int) -> dict[Any, list[tuple[int, str]]]:
         found: dict[Any, list[tuple[int, str]]] = {}
-        for user, link in self._outside_links():
+        for user, link in self._outside_links(side):
             found.setdefault(content_key(link.record), []).append((user, link.place))
         return found
 
-    def _outside_links(self) -> Iterator[tuple[int, Link]]:
-        flow = self._graph.alignment.flows[0]
+    def _outside_links(self, side: int) -> Iterator[tuple[int, Link]]:
+        flow = self._graph.alignment.flows[side]
         for user, links in enumerate(flow.links):
             if flow.names[user] in flow.containers:
                 continue

@@ -43,7 +43,7 @@ class InputFacts(NamedTuple):
     follows: bool = False  # there is a change that alone changes no value: a call more, an argument, another order
     is_data: bool = False  # it is a batch: integers, or the first input of the first call
     other_parameter: bool = False  # the sides use two parameters, and one of them is equal in both
-    other_outside: bool = False  # the other side gives this value from outside to another call
+    other_outside: bool = False  # each side gives the value of the other one to another call
 
 
 class CallFacts(NamedTuple):
