@@ -23,12 +23,13 @@ from probe.reading.dumps.work import Workers, run_units
 from probe.reading.one_run.coverage import looked_at
 from probe.reading.one_run.health.rows import Rows, gaps_of as gaps_of_rows, read_rows, said_of
 from probe.reading.one_run.health.run_look import findings_of, gaps_of, trends_of
-from probe.reading.report.content import Content, ContentMaker, Sources
+from probe.reading.report.content import Content, ContentMaker
 from probe.reading.report.headline import OneRun
 from probe.reading.report.html_page import write
 from probe.reading.report.part import Part
 from probe.reading.report.reading import pair_part, run_part
 from probe.reading.report.row_pairs import compare_rows
+from probe.reading.report.sources import Sources
 from probe.series.file import RankSeries
 
 #: above this size a page is slow to open, and mails refuse it
@@ -104,7 +105,15 @@ def _path_of(run: str | os.PathLike[str] | Run) -> str:
 def make_content(path: str, golden: str = "", wishes: Wishes | None = None) -> Content:
     """Return the content of the report of one run or two; raise UsageError when there is nothing to show."""
     wishes = wishes or Wishes()
-    request = wishes.request
+    sources, answers = read_all(path, golden, wishes.request)
+    return ContentMaker(sources, wishes.with_code, wishes.everything).content(answers)
+
+
+def read_all(path: str, golden: str, request: Request) -> tuple[Sources, OneRun]:
+    """Return all that was read of one run or two, and the answers about one run alone.
+
+    Raise UsageError when there is nothing to show.
+    """
     run = open_run(path)
     snapshots = Snapshots(path)
     rows_of_golden = read_rows(golden) if golden else Rows()
@@ -131,8 +140,7 @@ def make_content(path: str, golden: str = "", wishes: Wishes | None = None) -> C
     if not parts and not rows.ranks:
         raise UsageError(rows.unread[0])
     sources = Sources((golden, path), parts, alone, (rows_of_golden, rows), row_pairs)
-    maker = ContentMaker(sources, wishes.with_code, wishes.everything)
-    return maker.content(_answers(parts, read, snapshots, rows.ranks))
+    return sources, _answers(parts, read, snapshots, rows.ranks)
 
 
 def _have_rows_alone(rows: tuple[Rows, Rows], golden: str, run: Run) -> bool:

@@ -117,6 +117,7 @@ ANSWERS = [
     ("compare good bad", 1), ("compare good half", 1), ("compare good nan", 1), ("compare single mixed", 1),
     ("nan good", 0), ("nan nan", 1),
     ("ranks ranks", 1), ("trend good", 0), ("trend watch", 1), ("watch watch", 1), ("recover killed", 0),
+    ("find good", 0), ("find nan", 1), ("find good bad", 1), ("find watch", 1), ("find good good", 0), ("find nan nan", 1),
     ("report good -o page.html", 0), ("report good bad -o page.html", 1), ("replay good --all --step 0", 0),
     ("replay bad Functional.relu.0.forward --step 0", 1), ("doctor --device GPU", 1),
 ]  # fmt: skip
