@@ -11,7 +11,7 @@ from probe.errors import UsageError
 from probe.findings.sentence import Sentence, say
 from probe.reading.check.snapshot import read_snapshots
 from probe.reading.compare.origins.origin import Kind
-from probe.search.cause import COMPARED, HEALTH, NONFINITE, RANKS, Cause
+from probe.search.cause import COMPARED, HEALTH, NONFINITE, RANKS, WATCHED, Cause
 from probe.search.on_disk import DiskLook
 from probe.series.series import find_series
 
@@ -112,6 +112,7 @@ ROWS: dict[tuple[str, str], AdviceRow] = {
     (COMPARED, ""): AdviceRow("find.do_line", lambda place, _: place.compares("compare")),
     (NONFINITE, ""): AdviceRow("find.do_inputs", _shown),
     (HEALTH, ""): AdviceRow("find.do_rule", lambda place, _: place.reads("check")),
+    (WATCHED, ""): AdviceRow("find.do_setting", lambda place, _: place.reads("watch")),
     (RANKS, ""): AdviceRow("find.do_ranks", lambda place, _: place.reads("ranks")),
 }
 

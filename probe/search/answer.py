@@ -9,13 +9,14 @@ from typing import Any
 
 from probe.findings.sentence import NOTHING, Sentence, say
 from probe.search.advice import Advice
-from probe.search.cause import SAID_OF_STRENGTH, STRENGTHS, Cause
+from probe.search.cause import GUESS, SAID_OF_STRENGTH, STRENGTHS, Cause
 
 #: lines of a list that are shown
 _MOST = 5
 #: the kind of an answer -> its first line
 _FIRST_LINE = {
     "cause": "find.is_cause",
+    "guess": "find.is_guess",
     "symptom": "find.is_symptom",
     "unknown": "find.is_unknown",
     "nothing": "find.is_nothing",
@@ -43,6 +44,7 @@ class Diagnosis:
         status: the exit status: 0 nothing found, 1 something found, 2 it cannot be known.
         said: the cause or the symptom in one sentence, or how much was looked at.
         cause: the thing that can be changed; None for a symptom alone, and for nothing.
+        symptom: the symptom, where the program was run; NOTHING where it has none.
         evidence: the evidence for the cause.
         excluded: what experiments have excluded.
         unseen: what could not be looked at.
@@ -53,6 +55,7 @@ class Diagnosis:
     status: int
     said: Sentence
     cause: Cause | None = None
+    symptom: Sentence = NOTHING
     evidence: Sequence[Evidence] = ()
     excluded: Sequence[Sentence] = ()
     unseen: Sequence[Sentence] = ()
@@ -61,9 +64,9 @@ class Diagnosis:
 
     @property
     def kind(self) -> str:
-        """The kind of the answer: "cause", "symptom", "unknown" or "nothing"."""
+        """The kind of the answer: "cause", "guess", "symptom", "unknown" or "nothing"."""
         if self.cause is not None:
-            return "cause"
+            return "guess" if self.cause.strength == GUESS else "cause"
         return ("nothing", "symptom", "unknown")[self.status]
 
     @property
@@ -73,6 +76,8 @@ class Diagnosis:
 
     def lines(self) -> Iterator[Sentence]:
         """Yield the lines for a terminal."""
+        if self.symptom and self.cause is not None:
+            yield say("find.symptom", said=self.symptom)
         yield say(_FIRST_LINE[self.kind], said=self.said)
         if self.cause is not None and self.cause.file:
             source = self.cause.source or ""
@@ -99,6 +104,7 @@ class Diagnosis:
             "sentence": str(self.said),
             **self.said.to_dict(),
             "cause": self.cause.to_dict() if self.cause is not None else None,
+            "symptom": sentence_dict(self.symptom) if self.symptom else None,
             "evidence": [
                 {"strength": item.strength, **sentence_dict(item.said)} for item in self.ordered
             ],

@@ -6,13 +6,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from probe.findings.sentence import Finding, Sentence
+from probe.findings.sentence import Finding, Sentence, say
 from probe.reading.compare.answer.summary import ComparisonResult
 from probe.reading.compare.judging.verdicts import Verdict
 from probe.reading.compare.origins.origin import Kind, Origin
 from probe.reading.one_run.health.rows import SeriesFinding
 from probe.reading.one_run.health.step import HealthFinding
 from probe.reading.one_run.rank_checks import RankFinding
+from probe.reading.one_run.trend import TrendFinding
 from probe.store.file_names import Rank
 
 #: how strong the evidence for a cause is, the strongest first; the first two are proofs
@@ -25,7 +26,11 @@ SAID_OF_STRENGTH = {
     GUESS: "find.guess",
 }
 #: the readers that name causes, as words of the JSON answer
-COMPARED, NONFINITE, HEALTH, RANKS = ("compare", "nan", "check", "ranks")
+COMPARED, NONFINITE, HEALTH, RANKS, WATCHED = ("compare", "nan", "check", "ranks", "watch")
+#: the search itself names a line of code
+LINES = "find"
+#: the rule of a series that names a thing which can be changed: a number of the optimizer
+_SETTING = "setting"
 
 
 @dataclass(frozen=True)
@@ -34,7 +39,7 @@ class Cause(Finding):
 
     Attributes:
         said: the finding in one sentence.
-        reader: the command that names it: "compare", "nan", "check" or "ranks".
+        reader: the command that names it: "compare", "nan", "check", "ranks", "watch" or "find".
         kind: the kind of the difference, or the rule.
         strength: one of ``STRENGTHS``.
         name: the call or the parameter.
@@ -79,7 +84,7 @@ def cause_of(finding: Finding | None, result: ComparisonResult | None) -> Cause 
         result: the comparison of two runs, whose equal bits may prove it.
 
     Returns:
-        The cause. None for a rule that holds in a series: it tells a symptom.
+        The cause. None for a rule that holds in a series: it tells a symptom, unless it looks at settings.
     """
     if isinstance(finding, Origin):
         return _of_origin(finding, result)
@@ -100,6 +105,11 @@ def cause_of(finding: Finding | None, result: ComparisonResult | None) -> Cause 
         rank = finding.ranks[0] if len(finding.ranks) == 1 else None
         return Cause(
             finding.said, RANKS, finding.kind, name=finding.name, step=finding.step, rank=rank
+        )
+    if isinstance(finding, TrendFinding) and finding.rule == _SETTING:
+        said = say("find.setting", name=finding.name, said=finding.said)
+        return Cause(
+            said, WATCHED, finding.rule, name=finding.name, step=finding.step, rank=finding.rank
         )
     return None
 

@@ -6,13 +6,29 @@ from __future__ import annotations
 from probe.findings.sentence import Sentence, say
 from probe.search.advice import advice
 from probe.search.answer import Diagnosis, Evidence
-from probe.search.cause import BITS, COMPARED, GUESS, HEALTH, NONFINITE, RANKS, Cause
+from probe.search.cause import (
+    BITS,
+    COMPARED,
+    GUESS,
+    HEALTH,
+    LINES,
+    NONFINITE,
+    RANKS,
+    WATCHED,
+    Cause,
+)
 from probe.search.on_disk import DiskLook
 
 #: how many differences of the circumstances are told
 _MOST = 3
 #: the reader -> the sentence about its evidence
-_BY = {COMPARED: "find.by_compare", NONFINITE: "find.by_nan", RANKS: "find.by_ranks"}
+_BY = {
+    COMPARED: "find.by_compare",
+    NONFINITE: "find.by_nan",
+    RANKS: "find.by_ranks",
+    WATCHED: "find.by_watch",
+    LINES: "find.by_lines",
+}
 
 
 def diagnosis_of(seen: DiskLook, path: str, golden: str = "") -> Diagnosis:
@@ -34,7 +50,7 @@ def diagnosis_of(seen: DiskLook, path: str, golden: str = "") -> Diagnosis:
         seen.status,
         _said(seen),
         cause,
-        evidence,
+        evidence=evidence,
         excluded=_excluded(cause, golden),
         unseen=seen.gaps if cause is not None else (),
         others=seen.others,

@@ -11,7 +11,7 @@ from probe.findings.sentence import NOTHING, Sentence
 from probe.reading.check.check import check
 from probe.reading.compare.answer.comparison import Request
 from probe.reading.dumps.work import HERE, Workers
-from probe.reading.report.headline import Headline, Readers, headline
+from probe.reading.report.headline import Readers, headline
 from probe.reading.report.report import read_all
 from probe.reading.report.sources import readers_of
 from probe.search.cause import Cause, cause_of
@@ -26,6 +26,7 @@ class DiskLook:
         said: the heaviest finding, or how much was looked at.
         cause: the heaviest finding, if it names a thing that can be changed.
         step: the step of the heaviest finding; None where it has none.
+        first_apart: the first step in which the rows of two runs differ; None without one.
         others: how many further findings there are.
         gaps: the parts that cannot be known.
         circumstances: how the circumstances of two runs differ, the most important first.
@@ -36,6 +37,7 @@ class DiskLook:
     said: Sentence
     cause: Cause | None = None
     step: int | None = None
+    first_apart: int | None = None
     others: int = 0
     gaps: Sequence[Sentence] = ()
     circumstances: Sequence[Sentence] = ()
@@ -61,7 +63,8 @@ def look(path: str, golden: str = "", workers: Workers = HERE) -> DiskLook:
         head.status,
         head.said,
         cause_of(head.finding, result),
-        _step_of(head, readers),
+        _first_apart(readers) if head.finding is None else getattr(head.finding, "step", None),
+        _first_apart(readers),
         head.others,
         _gaps(readers),
         _circumstances(path, golden) if golden else (),
@@ -69,11 +72,10 @@ def look(path: str, golden: str = "", workers: Workers = HERE) -> DiskLook:
     )
 
 
-def _step_of(head: Headline, readers: Readers) -> int | None:
-    """Return the step of the heaviest finding; of two runs with rows alone that of the first difference."""
-    if readers.rows is not None and readers.rows.first:
-        return int(readers.rows.first.facts["step"])
-    return getattr(head.finding, "step", None)
+def _first_apart(readers: Readers) -> int | None:
+    """Return the first step in which the rows of two runs differ; None without one."""
+    has_difference = readers.rows is not None and bool(readers.rows.first)
+    return int(readers.rows.first.facts["step"]) if readers.rows and has_difference else None
 
 
 def _gaps(readers: Readers) -> list[Sentence]:
