@@ -58,7 +58,8 @@ def concluded(search: Search) -> Diagnosis:
     said = found.said
     status = found.status
     if cause is None and first is not None and first.outcome in _SICK:
-        cause = lab.look(WATCH).cause or guessed(results.get(NEW_LINES))
+        suspicion = next(iter(seen.suspicions), None)
+        cause = lab.look(WATCH).cause or guessed(results.get(NEW_LINES)) or suspicion
         said = first.learned if cause is None else cause.said
         status = 1
     unseen = list(_unseen(search, seen))
@@ -70,7 +71,7 @@ def concluded(search: Search) -> Diagnosis:
         said=said,
         cause=cause,
         symptom=first.learned if first is not None and first.outcome in _SICK else NOTHING,
-        evidence=[*_evidence(cause, results), *found.evidence[cause is not None :]],
+        evidence=[*_evidence(cause, results), *found.evidence[seen.cause is not None :]],
         excluded=list(dict.fromkeys(_excluded(results))),
         unseen=unseen,
         advice=_advice(search, seen, cause, path),

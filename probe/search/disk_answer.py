@@ -41,6 +41,11 @@ def diagnosis_of(seen: DiskLook, path: str, golden: str = "") -> Diagnosis:
     """
     cause = seen.cause
     evidence = [evidence_of(cause)] if cause is not None else []
+    if cause is None:
+        evidence += [
+            Evidence(GUESS, say("find.suspicious", said=item.said))
+            for item in seen.suspicions[:_MOST]
+        ]
     if seen.status:
         evidence += [
             Evidence(GUESS, say("find.by_circumstances", said=said))

@@ -4,17 +4,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from probe.errors import UsageError
 from probe.findings.sentence import NOTHING, Sentence
 from probe.reading.check.check import check
 from probe.reading.compare.answer.comparison import Request
 from probe.reading.dumps.work import HERE, Workers
+from probe.reading.one_run.health.step import SUSPICIOUS
 from probe.reading.report.headline import Readers, headline
 from probe.reading.report.report import read_all
 from probe.reading.report.sources import readers_of
-from probe.search.cause import Cause, cause_of
+from probe.search.cause import GUESS, Cause, cause_of
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,7 @@ class DiskLook:
         status: 0 nothing found, 1 something found, 2 it cannot be known.
         said: the heaviest finding, or how much was looked at.
         cause: the heaviest finding, if it names a thing that can be changed.
+        suspicions: the suspicious findings of one run, which are guesses.
         step: the step of the heaviest finding; None where it has none.
         first_apart: the first step in which the rows of two runs differ; None without one.
         others: how many further findings there are.
@@ -36,6 +38,7 @@ class DiskLook:
     status: int
     said: Sentence
     cause: Cause | None = None
+    suspicions: Sequence[Cause] = ()
     step: int | None = None
     first_apart: int | None = None
     others: int = 0
@@ -63,6 +66,7 @@ def look(path: str, golden: str = "", workers: Workers = HERE) -> DiskLook:
         head.status,
         head.said,
         cause_of(head.finding, result),
+        _suspicions(readers),
         _first_apart(readers) if head.finding is None else getattr(head.finding, "step", None),
         _first_apart(readers),
         head.others,
@@ -70,6 +74,13 @@ def look(path: str, golden: str = "", workers: Workers = HERE) -> DiskLook:
         _circumstances(path, golden) if golden else (),
         answers.scope,
     )
+
+
+def _suspicions(readers: Readers) -> list[Cause]:
+    """Return the suspicious findings of one run. Some trainings have them on purpose."""
+    found = [item for item in readers.run.health if item.weight == SUSPICIOUS]
+    causes = [cause_of(item, None) for item in found]
+    return [replace(cause, strength=GUESS) for cause in causes if cause is not None]
 
 
 def _first_apart(readers: Readers) -> int | None:

@@ -7,6 +7,7 @@ import contextlib
 import ctypes
 import functools
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -19,6 +20,8 @@ _PAUSE = 0.1
 _SIGNAL_AT_END_OF_PARENT = 1
 #: seconds that a command has to end by itself, with the processes that it started
 _GRACE = 20.0
+#: the last line of a traceback
+_ERROR = re.compile(r"[\w.]*(Error|Exception|Exit|Interrupt)\b")
 
 
 @dataclass(frozen=True)
@@ -108,10 +111,10 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def _last_line(log: str) -> str:
-    """Return the last line of errors; of the output where there is none."""
-    for path in (log, f"{log}.out"):
+    """Return the line that says how a program has ended: its last error, else the last line that it has printed."""
+    lines: list[str] = []
+    for path in (f"{log}.out", log):
         with open(path, encoding="utf-8", errors="replace") as file:
-            lines = [line.strip() for line in file if line.strip()]
-        if lines:
-            return lines[-1]
-    return ""
+            lines += [line.strip() for line in file if line.strip()]
+    errors = [line for line in lines if _ERROR.match(line)]
+    return next(reversed(errors or lines), "")
