@@ -15,6 +15,7 @@ from probe.findings.sentence import NOTHING, Sentence, say
 from probe.findings.system import reason_of
 from probe.reading.check.snapshot import Snapshots
 from probe.reading.compare.answer.comparison import Request, pair_folders
+from probe.reading.compare.origins.across_steps import link_steps
 from probe.reading.dumps.folders import DumpFolder
 from probe.reading.dumps.query import folders
 from probe.reading.dumps.run import Run, open as open_run
@@ -128,6 +129,7 @@ def read_all(path: str, golden: str, request: Request) -> tuple[Sources, OneRun]
         pairs, alone = pair_folders(open_run(golden), run, request.step, request.rank)
         units = [(of_a, of_b, request.options, snapshots) for of_a, of_b in pairs]
         parts = list(run_units(pair_part, units, request.workers))
+        link_steps([part.summary for part in parts if part.summary is not None], pairs)
         read = [of_b for _, of_b in pairs]
     else:
         has_rows_alone = rows.ranks and not run.folders
