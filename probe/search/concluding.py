@@ -14,11 +14,12 @@ from probe.search.advice import Advice, advice
 from probe.search.answer import Diagnosis, Evidence
 from probe.search.cause import BITS, COMPARED, EXPERIMENT, RULE, Cause
 from probe.search.disk_answer import diagnosis_of, evidence_of
+from probe.search.lab import Lab
 from probe.search.ledger import Result
 from probe.search.new_lines import NEW_LINES, guessed
 from probe.search.on_disk import DiskLook
 from probe.search.proofs import FLOAT32, GRAFT, REPLAY
-from probe.search.recordings import RECORD_GOLDEN, REPEAT, final_look, golden_dump
+from probe.search.recordings import RECORD, RECORD_GOLDEN, REPEAT, final_look, golden_dump
 from probe.search.searching import Search
 from probe.search.table import EXPERIMENTS
 from probe.search.watching import WATCH, WATCH_GOLDEN
@@ -52,38 +53,62 @@ def concluded(search: Search) -> Diagnosis:
     first = results.get(WATCH)
     if seen is None:
         return _without_record(search, first)
-    path = lab.place("record", "dump")
+    path = lab.place(RECORD, "dump")
     found = diagnosis_of(seen, path, golden_dump(lab))
-    cause = _judged(seen.cause, results)
-    said = found.said
-    status = found.status
-    if cause is None and first is not None and first.outcome in _SICK:
-        suspicion = next(iter(seen.suspicions), None)
-        cause = lab.look(WATCH).cause or guessed(results.get(NEW_LINES)) or suspicion
-        said = first.learned if cause is None else cause.said
-        status = 1
-    unseen = list(_unseen(search, seen))
-    if not status and _is_cut(search):
-        status = 2
+    cause = _judged(seen.cause, results) or _guess(lab, seen)
+    status, said = _told(search, found, cause)
+    of_disk = found.evidence[seen.cause is not None :]
     return replace(
         found,
         status=status,
         said=said,
         cause=cause,
-        symptom=first.learned if first is not None and first.outcome in _SICK else NOTHING,
-        evidence=[*_evidence(cause, results), *found.evidence[seen.cause is not None :]],
+        symptom=_symptom(lab),
+        evidence=[
+            *_evidence(cause, results),
+            *(item for item in of_disk if not _is_of(item, cause)),
+        ],
         excluded=list(dict.fromkeys(_excluded(results))),
-        unseen=unseen,
+        unseen=list(_unseen(search, seen)),
         advice=_advice(search, seen, cause, path),
     )
 
 
+def _guess(lab: Lab, seen: DiskLook) -> Cause | None:
+    """Return the best guess where no reader names a cause: the user knows of a symptom."""
+    setting = lab.look(WATCH).cause if _symptom(lab) else None
+    new_line = guessed(lab.ledger.results.get(NEW_LINES))
+    return setting or new_line or next(iter(seen.suspicions), None)
+
+
+def _symptom(lab: Lab) -> Sentence:
+    """Return the symptom that the first experiment has seen; NOTHING where it has seen none."""
+    first = lab.ledger.results.get(WATCH)
+    return first.learned if first is not None and first.outcome in _SICK else NOTHING
+
+
+def _told(search: Search, found: Diagnosis, cause: Cause | None) -> tuple[int, Sentence]:
+    """Return the exit status, and the first line."""
+    if found.cause is not None:
+        return found.status, found.said
+    symptom = _symptom(search.lab)
+    if cause is not None or symptom:
+        return 1, symptom if cause is None else cause.said
+    return (2 if search.left_out else found.status), found.said
+
+
+def _is_of(item: Evidence, cause: Cause | None) -> bool:
+    """Return whether a piece of evidence only tells the cause once more."""
+    return cause is not None and item.said.facts.get("said") == cause.said
+
+
 def _without_record(search: Search, first: Result | None) -> Diagnosis:
     """Return the answer of a search that has no recorded step."""
-    is_symptom = first is not None and first.outcome in _SICK
     said = first.learned if first is not None else say("find.no_time")
     unseen = list(_unseen(search, None))
-    return Diagnosis(1 if is_symptom else 2, said, unseen=unseen, advice=_more_time(search))
+    return Diagnosis(
+        1 if _symptom(search.lab) else 2, said, unseen=unseen, advice=_more_time(search)
+    )
 
 
 def _judged(cause: Cause | None, results: dict[str, Result]) -> Cause | None:
@@ -150,10 +175,6 @@ def _unseen(search: Search, seen: DiskLook | None) -> Iterator[Sentence]:
     touched = [os.path.relpath(path) for path in dict.fromkeys(search.lab.touched)]
     if touched:
         yield say("find.touched", files=touched[:3], count=len(touched))
-
-
-def _is_cut(search: Search) -> bool:
-    return bool(search.left_out)
 
 
 def _advice(search: Search, seen: DiskLook, cause: Cause | None, path: str) -> Advice:

@@ -67,6 +67,8 @@ def evidence_of(cause: Cause) -> Evidence:
     """Return why a reader names a cause."""
     if cause.strength == BITS:
         return Evidence(BITS, say("find.by_bits"))
+    if cause.reader == HEALTH and cause.strength == GUESS:
+        return Evidence(GUESS, say("find.by_suspicion", rule=cause.kind))
     if cause.reader == HEALTH:
         return Evidence(cause.strength, say("find.by_check", rule=cause.kind))
     return Evidence(cause.strength, say(_BY[cause.reader]))
