@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from probe.errors import UsageError
@@ -54,7 +54,7 @@ class RunPlace:
         """Return a command that reads both runs."""
         return shlex.join(["probe", command, self.golden, self.path])
 
-    def records(self, *words: str) -> str:
+    def records(self, words: Sequence[str]) -> str:
         """Return a command that records the training again, into a folder of its own."""
         folder = f"{self.path.rstrip('/')}-next"
         return f"{shlex.join(['probe', 'run', *words, '--dump-path', folder])} {self.program}"
@@ -83,7 +83,7 @@ def _shown(place: RunPlace, cause: Cause) -> str:
 
 def _replayed(place: RunPlace, cause: Cause) -> str:
     arrays = ["--task", "tensor", "--level", "mix", *_steps(cause), "--list", cause.call]
-    return place.records(*arrays)
+    return place.records(arrays)
 
 
 #: the reader and the kind of a cause -> the next thing to do; "" is any other kind
@@ -130,17 +130,17 @@ def advice(seen: DiskLook, path: str, golden: str = "") -> Advice:
     if cause is not None:
         row = ROWS.get((cause.reader, cause.kind)) or ROWS[cause.reader, ""]
         return Advice(say(row.does), row.command(place, cause))
-    early = place.records("--level", "mix", "--step", "0-2")
+    early = place.records(["--level", "mix", "--step", "0-2"])
     if seen.step is not None:
         steps = f"{max(seen.step - 1, 0)}-{seen.step}"
-        return Advice(say("find.do_step"), place.records("--level", "mix", "--step", steps))
+        return Advice(say("find.do_step"), place.records(["--level", "mix", "--step", steps]))
     if seen.status:
         return Advice(say("find.do_record"), early)
     if golden:
         return Advice(say("find.do_circumstances"), place.compares("check"))
     if find_series(path):
         return Advice(say("find.do_early"), early)
-    return Advice(say("find.do_watch"), place.records("--task", "monitor"))
+    return Advice(say("find.do_watch"), place.records(["--task", "monitor"]))
 
 
 def program_of(path: str) -> str:

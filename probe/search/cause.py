@@ -26,7 +26,11 @@ SAID_OF_STRENGTH = {
     GUESS: "find.guess",
 }
 #: the readers that name causes, as words of the JSON answer
-COMPARED, NONFINITE, HEALTH, RANKS, WATCHED = ("compare", "nan", "check", "ranks", "watch")
+COMPARED = "compare"
+NONFINITE = "nan"
+HEALTH = "check"
+RANKS = "ranks"
+WATCHED = "watch"
 #: the search itself names a line of code
 LINES = "find"
 #: the rule of a series that names a thing which can be changed: a number of the optimizer

@@ -17,6 +17,7 @@ from probe.search.disk_answer import diagnosis_of, evidence_of
 from probe.search.lab import Lab
 from probe.search.ledger import Result
 from probe.search.new_lines import NEW_LINES, guessed
+from probe.search.new_numbers import NEW_NUMBERS, guessed_number
 from probe.search.on_disk import DiskLook
 from probe.search.proofs import FLOAT32, GRAFT, REPLAY
 from probe.search.recordings import RECORD, RECORD_GOLDEN, REPEAT, final_look, golden_dump
@@ -78,7 +79,8 @@ def _guess(lab: Lab, seen: DiskLook) -> Cause | None:
     """Return the best guess where no reader names a cause: the user knows of a symptom."""
     setting = lab.look(WATCH).cause if _symptom(lab) else None
     new_line = guessed(lab.ledger.results.get(NEW_LINES))
-    return setting or new_line or next(iter(seen.suspicions), None)
+    number = guessed_number(lab.ledger.results.get(NEW_NUMBERS))
+    return setting or new_line or number or next(iter(seen.suspicions), None)
 
 
 def _symptom(lab: Lab) -> Sentence:
@@ -106,9 +108,14 @@ def _without_record(search: Search, first: Result | None) -> Diagnosis:
     """Return the answer of a search that has no recorded step."""
     said = first.learned if first is not None else say("find.no_time")
     unseen = list(_unseen(search, None))
-    return Diagnosis(
-        1 if _symptom(search.lab) else 2, said, unseen=unseen, advice=_more_time(search)
-    )
+    advised = _more_time(search) if search.left_out else _by_itself(search)
+    return Diagnosis(1 if _symptom(search.lab) else 2, said, unseen=unseen, advice=advised)
+
+
+def _by_itself(search: Search) -> Advice:
+    """Return that the program is to be started by itself."""
+    command = shlex.join(["python", *search.wishes.training.words])
+    return Advice(say("find.do_alone"), command)
 
 
 def _judged(cause: Cause | None, results: dict[str, Result]) -> Cause | None:

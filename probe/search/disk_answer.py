@@ -67,6 +67,8 @@ def evidence_of(cause: Cause) -> Evidence:
     """Return why a reader names a cause."""
     if cause.strength == BITS:
         return Evidence(BITS, say("find.by_bits"))
+    if cause.reader == LINES and not cause.file:
+        return Evidence(GUESS, say("find.by_numbers"))
     if cause.reader == HEALTH and cause.strength == GUESS:
         return Evidence(GUESS, say("find.by_suspicion", rule=cause.kind))
     if cause.reader == HEALTH:

@@ -75,7 +75,8 @@ class Lab:
             after = states(self.user_folder, kept)
             self.touched += [path for path, state in after.items() if before.get(path) != state]
             shutil.rmtree(work, ignore_errors=True)
-        return done
+        words = done.words.replace(os.path.realpath(work), self.user_folder)
+        return replace(done, words=words)
 
     def read(self, name: str, words: Sequence[str]) -> Done:
         """Run a command of probe that reads dumps: it needs no working folder of its own.
@@ -89,7 +90,9 @@ class Lab:
             words, self.user_folder, os.path.join(self.ledger.place(name), "log.txt"), self.deadline
         )
 
-    def record(self, name: str, training: Training, steps: Sequence[int], *options: str) -> Done:
+    def record(
+        self, name: str, training: Training, steps: Sequence[int], options: Sequence[str]
+    ) -> Done:
         """Record steps of a program, and end it then.
 
         Args:

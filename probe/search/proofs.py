@@ -20,7 +20,9 @@ from probe.search.recordings import RECORD, REPEAT, final_look
 from probe.search.running import Done
 from probe.search.watching import WATCH
 
-GRAFT, REPLAY, FLOAT32 = ("graft", "replay", "float32")
+GRAFT = "graft"
+REPLAY = "replay"
+FLOAT32 = "float32"
 #: steps behind that of the cause, in which the losses must agree
 _BEHIND = 2
 #: the part by which healed losses may differ from the golden ones
@@ -30,6 +32,12 @@ _FARTHER = 100.0
 _HALF = frozenset(("Float16", "BFloat16"))
 #: kinds of differences whose call has the same name in the golden run
 _SAME_NAME = frozenset((Kind.ARGUMENT, Kind.COMPUTATION, Kind.GRADIENT, Kind.OPTIMIZER))
+#: the outcome -> the sentence about it
+_REPLAYED = {
+    "right": "find.replay_right",
+    "wrong": "find.replay_wrong",
+    "unknown": "find.replay_unknown",
+}
 
 
 def suspect(lab: Lab) -> Cause | None:
@@ -71,7 +79,7 @@ def graft(lab: Lab) -> Result:
     steps = list(range(cause.step, last + 1))
     arrays = f"{GRAFT}_arrays"
     options = ("--tensor-list", _arrays_of(name), "--optimizer", "states")
-    first = lab.record(arrays, golden, steps, *CALLS, *NUMBERS, *options)
+    first = lab.record(arrays, golden, steps, [*CALLS, *NUMBERS, *options])
     if not lab.has_steps(arrays):
         return _failed(GRAFT, first)
     words = ["try", *lab.wishes.options, "--from", lab.place(arrays, "dump"), name]
@@ -133,7 +141,7 @@ def replay(lab: Lab) -> Result:
     assert cause is not None
     assert cause.step is not None
     options = ("--task", "tensor", "--list", cause.call)
-    first = lab.record(REPLAY, lab.wishes.training, [cause.step], *CALLS, *options)
+    first = lab.record(REPLAY, lab.wishes.training, [cause.step], [*CALLS, *options])
     if not lab.has_steps(REPLAY):
         return _failed(REPLAY, first)
     arrays = lab.place(REPLAY, "dump")
@@ -148,14 +156,6 @@ def replay(lab: Lab) -> Result:
         outcome = "right" if verdicts == {"ok"} else "wrong" if "wrong" in verdicts else "unknown"
     learned = say(_REPLAYED[outcome], name=cause.name)
     return Result(REPLAY, outcome, learned, seconds)
-
-
-#: the outcome -> the sentence about it
-_REPLAYED = {
-    "right": "find.replay_right",
-    "wrong": "find.replay_wrong",
-    "unknown": "find.replay_unknown",
-}
 
 
 def can_widen(lab: Lab) -> bool:

@@ -15,9 +15,11 @@ from probe.search.on_disk import DiskLook
 from probe.search.running import Done
 from probe.search.watching import WATCH, WATCH_GOLDEN
 
-RECORD, RECORD_GOLDEN, REPEAT = ("record", "record_golden", "repeat")
+RECORD = "record"
+RECORD_GOLDEN = "record_golden"
+REPEAT = "repeat"
 #: the first steps, which rules of one run need
-_FIRST = (0, 1, 2)
+FIRST_STEPS = (0, 1, 2)
 #: the steps of a golden dump that are recorded beside it
 _MOST_BESIDE = 4
 #: the steps that are recorded once more
@@ -30,8 +32,8 @@ def wanted_steps(lab: Lab) -> list[int]:
     golden = lab.wishes.golden_path
     if golden:
         return sorted(step for step in open_run(golden).steps if step is not None)[:_MOST_BESIDE]
-    last = lab.ledger.fact(WATCH, "last", _FIRST[-1])
-    found = {step for step in _FIRST if step <= last}
+    last = lab.ledger.fact(WATCH, "last", FIRST_STEPS[-1])
+    found = {step for step in FIRST_STEPS if step <= last}
     symptoms = [lab.ledger.fact(WATCH, "alarm"), lab.ledger.fact(WATCH, "nonfinite")]
     symptoms.append(lab.ledger.fact(WATCH_GOLDEN, "step"))
     if lab.ledger.fact(WATCH, "status"):
@@ -45,7 +47,7 @@ def wanted_steps(lab: Lab) -> list[int]:
 def record(lab: Lab) -> Result:
     """Record the steps of the symptom, and look at them."""
     steps = wanted_steps(lab)
-    done = lab.record(RECORD, lab.wishes.training, steps, *CALLS, *NUMBERS, *_GUARD)
+    done = lab.record(RECORD, lab.wishes.training, steps, [*CALLS, *NUMBERS, *_GUARD])
     if not lab.has_steps(RECORD):
         return _nothing(RECORD, done)
     seen = lab.look(RECORD, lab.wishes.golden_path)
@@ -57,7 +59,7 @@ def record_golden(lab: Lab) -> Result:
     golden = lab.wishes.golden
     assert golden is not None  # the table asks for it
     steps = wanted_steps(lab)
-    done = lab.record(RECORD_GOLDEN, golden, steps, *CALLS, *NUMBERS)
+    done = lab.record(RECORD_GOLDEN, golden, steps, [*CALLS, *NUMBERS])
     if not lab.has_steps(RECORD_GOLDEN):
         return _nothing(RECORD_GOLDEN, done)
     seen = lab.look(RECORD, lab.place(RECORD_GOLDEN, "dump"))
@@ -67,7 +69,7 @@ def record_golden(lab: Lab) -> Result:
 def repeat(lab: Lab) -> Result:
     """Record the first steps of the program once more, and compare their bits."""
     steps = wanted_steps(lab)[:_REPEATED]
-    done = lab.record(REPEAT, lab.wishes.training, steps, *CALLS, *NUMBERS)
+    done = lab.record(REPEAT, lab.wishes.training, steps, [*CALLS, *NUMBERS])
     if not lab.has_steps(REPEAT):
         return _nothing(REPEAT, done)
     shown = ",".join(map(str, steps))

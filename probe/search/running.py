@@ -15,6 +15,8 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from probe.errors import UsageError
+
 _PAUSE = 0.1
 #: the kernel sends a signal to the process when the one that started it has ended
 _SIGNAL_AT_END_OF_PARENT = 1
@@ -117,4 +119,5 @@ def _last_line(log: str) -> str:
         with open(path, encoding="utf-8", errors="replace") as file:
             lines += [line.strip() for line in file if line.strip()]
     errors = [line for line in lines if _ERROR.match(line)]
-    return next(reversed(errors or lines), "")
+    last = next(reversed(errors or lines), "")
+    return last.removeprefix(f"{UsageError.__module__}.{UsageError.__qualname__}: ")

@@ -6,6 +6,7 @@ from __future__ import annotations
 from probe.search.experiment import Experiment, Outcome, Price
 from probe.search.lab import Lab
 from probe.search.new_lines import NEW_LINES, new_lines, symptom_step
+from probe.search.new_numbers import NEW_NUMBERS, new_numbers
 from probe.search.proofs import (
     FLOAT32,
     GRAFT,
@@ -31,7 +32,9 @@ from probe.search.watching import WATCH, WATCH_GOLDEN, watch, watch_golden
 #: the first experiment
 FIRST = WATCH
 #: the times of a step by that of a bare one: docs/performance.md
-_MONITORED, _RECORDED, _ARRAYS = (1.1, 2.5, 3.2)
+_MONITORED = 1.1
+_RECORDED = 2.5
+_ARRAYS = 3.2
 #: experiments about a suspect; without one about the step of the symptom
 _ABOUT_SUSPECT = (REPEAT, GRAFT, REPLAY, FLOAT32, NEW_LINES)
 
@@ -163,7 +166,18 @@ EXPERIMENTS = {
             new_lines,
             {
                 "found": Outcome("find.mean_new_line"),
-                "none": Outcome("find.mean_no_new_line"),
+                "none": Outcome("find.mean_no_new_line", (NEW_NUMBERS,)),
+            },
+        ),
+        Experiment(
+            NEW_NUMBERS,
+            "find.ask_new_numbers",
+            Price(0),
+            _has_symptom_alone,
+            new_numbers,
+            {
+                "found": Outcome("find.mean_new_line"),
+                "none": Outcome("find.mean_no_new_number"),
             },
         ),
     )

@@ -14,9 +14,17 @@ from probe.search.ledger import Result
 from probe.search.running import Done
 from probe.search.wishes import Training
 
-WATCH, WATCH_GOLDEN = ("watch", "watch_golden")
+WATCH = "watch"
+WATCH_GOLDEN = "watch_golden"
 #: the monitor measures parameters in each step
 _MONITOR = ("--task", "monitor", "--interval", "1")
+#: the outcome -> the sentence about it
+_LEARNED = {
+    "symptom": "find.watch_symptom",
+    "fails": "find.watch_fails",
+    "cut": "find.watch_cut",
+    "quiet": "find.watch_quiet",
+}
 
 
 def watch(lab: Lab) -> Result:
@@ -34,15 +42,6 @@ def watch(lab: Lab) -> Result:
         outcome = "cut" if done.is_cut else "quiet"
     learned = say(_LEARNED[outcome], said=_symptom(lab, done), **_counted(facts))
     return Result(WATCH, outcome, learned, done.seconds, facts=facts)
-
-
-#: the outcome -> the sentence about it
-_LEARNED = {
-    "symptom": "find.watch_symptom",
-    "fails": "find.watch_fails",
-    "cut": "find.watch_cut",
-    "quiet": "find.watch_quiet",
-}
 
 
 def watch_golden(lab: Lab) -> Result:

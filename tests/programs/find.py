@@ -130,11 +130,13 @@ class Found(NamedTuple):
         answer: the last line of its answer.
         runs: how many runs of a training it made.
         seconds: how long it took.
+        price: its time by that of the first run.
     """
 
     answer: dict
     runs: int
     seconds: float
+    price: float
 
 
 def find(case, folder):
@@ -157,7 +159,8 @@ def find(case, folder):
     *experiments, answer = lines
     assert answer["status"] == done.returncode
     runs = sum(row["runs"] for row in experiments)
-    return Found(answer, runs, time.monotonic() - begin)
+    seconds = time.monotonic() - begin
+    return Found(answer, runs, seconds, seconds / experiments[0]["seconds"])
 
 
 def _split(words):
@@ -194,7 +197,7 @@ def main():
         place = Path(given.keep or scratch).resolve()
         place.mkdir(parents=True, exist_ok=True)
         for group in given.only.split(","):
-            words, runs, strengths = [], [], []
+            words, runs, strengths, prices = [], [], [], []
             for number, case in enumerate(GROUPS[group]):
                 if given.case not in case.words:
                     continue
@@ -204,6 +207,7 @@ def main():
                 cause = found.answer["cause"] or {}
                 words.append(word)
                 runs.append(found.runs)
+                prices.append(found.price)
                 strengths.append(cause.get("strength", "none") if word == "right" else "none")
                 bad += word in ("CLAIMED", "WRONG and proved")
                 at = f"{Path(cause['file']).name}:{cause['line']}" if cause.get("file") else ""
@@ -216,8 +220,13 @@ def main():
                     shutil.rmtree(folder)
             counts = {word: words.count(word) for word in dict.fromkeys(words)}
             proved = {word: strengths.count(word) for word in dict.fromkeys(strengths)}
-            median = statistics.median(runs) if runs else 0
-            print(f"{group}: {len(words)} trainings, {counts}; {proved}; median {median:g} runs")
+            middle = statistics.median(runs), statistics.median(prices)
+            print(
+                f"{group}: {len(words)} trainings, {counts}; evidence of the right ones: {proved}"
+            )
+            print(
+                f"    median {middle[0]:g} runs, and {middle[1]:.1f} times the time of the first run"
+            )
     return int(bad > 0)
 
 
