@@ -29,7 +29,7 @@ from probe.search.concluding import concluded
 from probe.search.disk_answer import diagnosis_of
 from probe.search.on_disk import look
 from probe.search.searching import Search
-from probe.search.wishes import Training, Wishes
+from probe.search.wishes import DEFAULT_FOLDER, Training, Wishes
 
 _AS_OF_RUN = Wording("as of probe run", "与 `probe run` 相同")
 _OPTIONS = (
@@ -57,7 +57,7 @@ _OPTIONS = (
     Option(
         "--output",
         short="-o",
-        default="probe_find",
+        default=DEFAULT_FOLDER,
         metavar="FOLDER",
         help=Wording("where the search is kept, and continued", "保存查找并从中继续的目录"),
     ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 
 from probe.findings.sentence import NOTHING, Sentence, say
@@ -198,6 +198,4 @@ def _advice(search: Search, seen: DiskLook, cause: Cause | None, path: str) -> A
 
 def _more_time(search: Search) -> Advice:
     wishes = search.wishes
-    minutes = f"{2 * wishes.minutes:g}"
-    words: Sequence[str] = ["probe", "find", "--minutes", minutes, *wishes.training.words]
-    return Advice(say("find.do_minutes"), shlex.join(words))
+    return Advice(say("find.do_minutes"), wishes.command(2 * wishes.minutes))

@@ -13,6 +13,8 @@ from pathlib import Path
 from probe.errors import UsageError
 from probe.findings.sentence import ENGLISH, say
 
+DEFAULT_FOLDER = "probe_find"
+
 
 @dataclass(frozen=True)
 class Training:
@@ -72,6 +74,16 @@ class Wishes:
     def has_golden(self) -> bool:
         """Whether there is a program or a dump that is well."""
         return self.golden is not None or bool(self.golden_path)
+
+    def command(self, minutes: float) -> str:
+        """Return the command that goes on with this search, with another budget."""
+        words = ["probe", "find", "--minutes", f"{minutes:g}", *self.options]
+        golden = self.golden_path or (str(self.golden) if self.golden else "")
+        words += ["--golden", golden] if golden else []
+        words += ["--in-place"] if self.is_in_place else []
+        if os.path.relpath(self.folder) != DEFAULT_FOLDER:
+            words += ["-o", os.path.relpath(self.folder)]
+        return shlex.join([*words, *self.training.words])
 
     @property
     def key(self) -> str:
