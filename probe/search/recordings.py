@@ -25,6 +25,8 @@ _MOST_BESIDE = 4
 #: the steps that are recorded once more
 _REPEATED = 2
 _GUARD = ("--saved-tensors",)
+#: levels at which a program can be recorded as its golden dump was
+_LEVELS = ("L0", "L1", "mix")
 
 
 def wanted_steps(lab: Lab) -> list[int]:
@@ -44,10 +46,18 @@ def wanted_steps(lab: Lab) -> list[int]:
     return sorted(found)
 
 
+def _calls(lab: Lab) -> Sequence[str]:
+    """Return the option of the level: all calls, or those that a golden dump has."""
+    for dump in open_run(lab.wishes.golden_path) if lab.wishes.golden_path else ():
+        level = dump.header.get("level")
+        return ("--level", level) if level in _LEVELS else CALLS
+    return CALLS
+
+
 def record(lab: Lab) -> Result:
     """Record the steps of the symptom, and look at them."""
     steps = wanted_steps(lab)
-    done = lab.record(RECORD, lab.wishes.training, steps, [*CALLS, *NUMBERS, *_GUARD])
+    done = lab.record(RECORD, lab.wishes.training, steps, [*_calls(lab), *NUMBERS, *_GUARD])
     if not lab.has_steps(RECORD):
         return _nothing(RECORD, done)
     seen = lab.look(RECORD, lab.wishes.golden_path)
@@ -69,7 +79,7 @@ def record_golden(lab: Lab) -> Result:
 def repeat(lab: Lab) -> Result:
     """Record the first steps of the program once more, and compare their bits."""
     steps = wanted_steps(lab)[:_REPEATED]
-    done = lab.record(REPEAT, lab.wishes.training, steps, [*CALLS, *NUMBERS])
+    done = lab.record(REPEAT, lab.wishes.training, steps, [*_calls(lab), *NUMBERS])
     if not lab.has_steps(REPEAT):
         return _nothing(REPEAT, done)
     shown = ",".join(map(str, steps))
