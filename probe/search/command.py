@@ -92,7 +92,7 @@ _PATHS = Option(
 def main(words: Sequence[str]) -> int:
     """Run the command; return its exit status: 0 nothing found, 1 something, 2 wrong use or it cannot be known."""
     language = asked_language(words)
-    usage = say("help.find_usage").text(language)
+    usage = say("help.find_usage", command=NAME).text(language)
     about = say("help.find_long").text(language)
     parser = OneLineParser(
         prog=f"probe {NAME}", usage=usage, description=about, allow_abbrev=False, language=language

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from probe.errors import UsageError
 from probe.findings.sentence import say
+from probe.findings.system import foreign
 from probe.reading.dumps.text import size
 
 #: a larger folder is not copied
@@ -30,7 +31,7 @@ def copied(source: str, target: str, kept: str) -> str:
         kept: the folder of the search, which is left out.
 
     Raises:
-        UsageError: when the folder is too large, or the disk has no space for it.
+        UsageError: when the folder is too large, a file cannot be read, or the disk has no space for it.
     """
     needed = sum(path.stat().st_size for path in _files(source, kept) if path.exists())
     if needed > LARGEST:
@@ -40,7 +41,11 @@ def copied(source: str, target: str, kept: str) -> str:
     free = shutil.disk_usage(target).free
     if needed + _RESERVED > free:
         raise UsageError(say("find.no_space", size=size(needed), free=size(free)))
-    shutil.copytree(source, target, symlinks=True, ignore=_left_out(kept), dirs_exist_ok=True)
+    try:
+        shutil.copytree(source, target, symlinks=True, ignore=_left_out(kept), dirs_exist_ok=True)
+    except shutil.Error as error:
+        path, _, why = error.args[0][0]
+        raise UsageError(say("find.not_copied", path=path, reason=foreign(str(why)))) from None
     return target
 
 
