@@ -96,7 +96,9 @@ def _told(search: Search, found: Diagnosis, cause: Cause | None) -> tuple[int, S
     symptom = _symptom(search.lab)
     if cause is not None or symptom:
         return 1, symptom if cause is None else cause.said
-    return (2 if search.left_out else found.status), found.said
+    first = search.lab.ledger.results.get(WATCH)
+    is_cut = first is not None and first.outcome == "cut"
+    return (2 if search.left_out or is_cut else found.status), found.said
 
 
 def _is_of(item: Evidence, cause: Cause | None) -> bool:
@@ -175,7 +177,7 @@ def _unseen(search: Search, seen: DiskLook | None) -> Iterator[Sentence]:
     if seen is not None:
         yield from seen.gaps
     for result in search.lab.ledger.results.values():
-        if result.outcome in ("failed", "nothing", "unknown") or (
+        if result.outcome in ("cut", "failed", "nothing", "unknown") or (
             result.name == WATCH_GOLDEN and result.outcome == "no_steps"
         ):
             yield result.learned

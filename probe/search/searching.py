@@ -15,7 +15,7 @@ from probe.search.experiment import Experiment
 from probe.search.lab import Lab
 from probe.search.ledger import Ledger, Result
 from probe.search.table import EXPERIMENTS, FIRST
-from probe.search.watching import WATCH
+from probe.search.watching import NO_TIME, WATCH
 from probe.search.wishes import Wishes
 
 #: a guess at the seconds before the first step, until a run has told them
@@ -48,7 +48,7 @@ class Search:
                 return
             self._ask(number, experiment)
             result = known or experiment.do(self.lab)
-            is_cut = known is None and self.lab.left <= 0
+            is_cut = known is None and (self.lab.left <= 0 or result.outcome == NO_TIME)
             if known is None and not is_cut:
                 self.lab.ledger.add(result)
             self._tell(number, experiment, result, known is not None)

@@ -27,7 +27,7 @@ from probe.search.recordings import (
     record_golden,
     repeat,
 )
-from probe.search.watching import WATCH, WATCH_GOLDEN, watch, watch_golden
+from probe.search.watching import NO_TIME, WATCH, WATCH_GOLDEN, watch, watch_golden
 
 #: the first experiment
 FIRST = WATCH
@@ -68,7 +68,8 @@ EXPERIMENTS = {
             {
                 "symptom": Outcome("find.mean_symptom", (WATCH_GOLDEN, RECORD)),
                 "quiet": Outcome("find.mean_quiet", (WATCH_GOLDEN, RECORD)),
-                "cut": Outcome("find.mean_cut", ()),
+                "cut": Outcome("find.mean_cut", (WATCH_GOLDEN, RECORD)),
+                NO_TIME: Outcome("find.mean_no_time"),
                 "fails": Outcome("find.mean_fails", (WATCH_GOLDEN, RECORD)),
                 "no_steps": Outcome("find.mean_no_steps"),
             },
@@ -83,6 +84,7 @@ EXPERIMENTS = {
                 "differs": Outcome("find.mean_apart", (RECORD,)),
                 "agrees": Outcome("find.mean_equal", (RECORD,)),
                 "no_steps": Outcome("find.mean_no_golden", (RECORD,)),
+                NO_TIME: Outcome("find.mean_no_golden", (RECORD,)),
             },
         ),
         Experiment(

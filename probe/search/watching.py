@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import statistics
+import time
 from typing import Any
 
 from probe.findings.sentence import Sentence, say
@@ -12,10 +13,13 @@ from probe.reading.one_run.health.rows import Rows, alarms_of, nonfinite_of, rea
 from probe.search.lab import Lab
 from probe.search.ledger import Result
 from probe.search.running import Done
+from probe.search.watch_end import WatchEnd
 from probe.search.wishes import Training
 
 WATCH = "watch"
 WATCH_GOLDEN = "watch_golden"
+#: the outcome of a run that was ended before its first step
+NO_TIME = "no_time"
 #: the monitor measures parameters in each step
 _MONITOR = ("--task", "monitor", "--interval", "1")
 #: the outcome -> the sentence about it
@@ -29,7 +33,7 @@ _LEARNED = {
 
 def watch(lab: Lab) -> Result:
     """Run the program up to its end under the monitor."""
-    done = _watched(lab, WATCH, lab.wishes.training)
+    done = _watched(lab, WATCH, lab.wishes.training, None)
     rows = read_rows(lab.place(WATCH, "dump"))
     if not any(rank.steps for rank in rows.ranks):
         return _no_steps(WATCH, done)
@@ -39,7 +43,7 @@ def watch(lab: Lab) -> Result:
     elif done.status:
         outcome = "fails"
     else:
-        outcome = "cut" if done.is_cut else "quiet"
+        outcome = "quiet" if done.status == 0 else "cut"
     learned = say(_LEARNED[outcome], said=_symptom(lab, done), **_counted(facts))
     return Result(WATCH, outcome, learned, done.seconds, facts=facts)
 
@@ -48,7 +52,7 @@ def watch_golden(lab: Lab) -> Result:
     """Run the golden program under the monitor, and compare the rows of both."""
     golden = lab.wishes.golden
     assert golden is not None  # the table asks for it
-    done = _watched(lab, WATCH_GOLDEN, golden)
+    done = _watched(lab, WATCH_GOLDEN, golden, lab.ledger.fact(WATCH, "last"))
     rows = read_rows(lab.place(WATCH_GOLDEN, "dump"))
     if not any(rank.steps for rank in rows.ranks):
         return _no_steps(WATCH_GOLDEN, done)
@@ -61,14 +65,17 @@ def watch_golden(lab: Lab) -> Result:
     return Result(WATCH_GOLDEN, "differs", learned, done.seconds, facts={"step": step})
 
 
-def _watched(lab: Lab, name: str, training: Training) -> Done:
+def _watched(lab: Lab, name: str, training: Training, last: int | None) -> Done:
+    """Watch a program, for half of the time that is left at most."""
     dump = lab.place(name, "dump")
     words = ["run", *lab.wishes.options, *_MONITOR, "--dump-path", dump, *training.words]
-    return lab.do(name, words)
+    return lab.do(name, words, WatchEnd(dump, time.monotonic() + lab.left / 2, last))
 
 
 def _no_steps(name: str, done: Done) -> Result:
     """Return that a program has made no step that can be seen."""
+    if done.status is None:
+        return Result(name, NO_TIME, say("find.no_time_for_step"), done.seconds)
     words = foreign(done.words.removeprefix("probe: ") or str(done.status))
     return Result(name, "no_steps", say("find.watch_none", reason=words), done.seconds)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 
 import pytest
 
@@ -13,8 +14,10 @@ from probe.findings.sentence import say
 from probe.search.ledger import Ledger, Result
 from probe.search.proofs import heals
 from probe.search.table import EXPERIMENTS, FIRST
+from probe.search.watch_end import WatchEnd
 from probe.search.wishes import Training, Wishes
 from probe.search.workplace import copied, original, states
+from tests.reading.report.rows import broken, healthy, write_rows
 
 
 @pytest.fixture
@@ -130,3 +133,20 @@ def test_the_command_that_goes_on_has_the_options_of_the_first_one(tmp_path, mon
     wishes = Wishes(training, golden, "", folder, 30.0, options=("--as-msprobe",))
     said = "probe find --minutes 60 --as-msprobe --golden 'old.py --lr 1' train.py --lr 2"
     assert wishes.command(60) == said
+
+
+@pytest.mark.parametrize(
+    ("row", "last", "has_told"),
+    [(healthy, None, False), (healthy, 59, False), (healthy, 58, True), (broken, None, True)],
+)
+def test_a_watched_run_ends_with_a_loss_of_nan_or_the_last_step_of_the_other(
+    tmp_path, row, last, has_told
+):
+    end = WatchEnd(str(tmp_path), time.monotonic() + 3600, last, pause=0.0)
+    assert not end()  # there are no rows yet
+    write_rows(tmp_path, row)
+    assert end() is has_told
+
+
+def test_a_watched_run_ends_when_its_time_is_used_up(tmp_path):
+    assert WatchEnd(str(tmp_path), time.monotonic() - 1)()
