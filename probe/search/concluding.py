@@ -23,7 +23,7 @@ from probe.search.proofs import FLOAT32, GRAFT, REPLAY
 from probe.search.recordings import RECORD, RECORD_GOLDEN, REPEAT, final_look, golden_dump
 from probe.search.searching import Search
 from probe.search.table import EXPERIMENTS
-from probe.search.watching import WATCH, WATCH_GOLDEN
+from probe.search.watching import CUT, WATCH, WATCH_GOLDEN
 
 #: outcomes of the first experiment that are a symptom
 _SICK = ("symptom", "fails")
@@ -96,9 +96,13 @@ def _told(search: Search, found: Diagnosis, cause: Cause | None) -> tuple[int, S
     symptom = _symptom(search.lab)
     if cause is not None or symptom:
         return 1, symptom if cause is None else cause.said
+    return (2 if _lacks_time(search) else found.status), found.said
+
+
+def _lacks_time(search: Search) -> bool:
+    """Return whether an experiment was left out, or the first one was ended before the end of the program."""
     first = search.lab.ledger.results.get(WATCH)
-    is_cut = first is not None and first.outcome == "cut"
-    return (2 if search.left_out or is_cut else found.status), found.said
+    return bool(search.left_out) or (first is not None and first.outcome == CUT)
 
 
 def _is_of(item: Evidence, cause: Cause | None) -> bool:
@@ -177,7 +181,7 @@ def _unseen(search: Search, seen: DiskLook | None) -> Iterator[Sentence]:
     if seen is not None:
         yield from seen.gaps
     for result in search.lab.ledger.results.values():
-        if result.outcome in ("cut", "failed", "nothing", "unknown") or (
+        if result.outcome in (CUT, "failed", "nothing", "unknown") or (
             result.name == WATCH_GOLDEN and result.outcome == "no_steps"
         ):
             yield result.learned
@@ -188,10 +192,10 @@ def _unseen(search: Search, seen: DiskLook | None) -> Iterator[Sentence]:
 
 def _advice(search: Search, seen: DiskLook, cause: Cause | None, path: str) -> Advice:
     """Return the next thing to do."""
-    if search.left_out:
-        return _more_time(search)
     if seen.cause is not None:
         return advice(seen, path, golden_dump(search.lab))
+    if _lacks_time(search) and cause is None:
+        return _more_time(search)
     if not search.wishes.has_golden:
         words = ["probe", "find", "--golden", "GOLDEN", *search.wishes.training.words]
         return Advice(say("find.do_golden"), shlex.join(words))

@@ -15,7 +15,7 @@ from probe.search.experiment import Experiment
 from probe.search.lab import Lab
 from probe.search.ledger import Ledger, Result
 from probe.search.table import EXPERIMENTS, FIRST
-from probe.search.watching import NO_TIME, WATCH
+from probe.search.watching import CUT, NO_TIME, WATCH
 from probe.search.wishes import Wishes
 
 #: a guess at the seconds before the first step, until a run has told them
@@ -32,6 +32,13 @@ class Search:
     def __init__(self, wishes: Wishes) -> None:
         self.wishes = wishes
         ledger = Ledger(os.path.join(wishes.folder, wishes.key))
+        watched = ledger.results.get(WATCH)
+        if (
+            watched is not None
+            and watched.outcome == CUT
+            and 30 * wishes.minutes > watched.seconds + 1
+        ):
+            ledger.results.clear()  # there is more time for the first run now
         self.lab = Lab(wishes, ledger, time.monotonic() + 60 * wishes.minutes)
         self.left_out: list[str] = []  # the experiments for which the budget had no time
 

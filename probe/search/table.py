@@ -27,7 +27,7 @@ from probe.search.recordings import (
     record_golden,
     repeat,
 )
-from probe.search.watching import NO_TIME, WATCH, WATCH_GOLDEN, watch, watch_golden
+from probe.search.watching import CUT, NO_TIME, WATCH, WATCH_GOLDEN, watch, watch_golden
 
 #: the first experiment
 FIRST = WATCH
@@ -68,7 +68,7 @@ EXPERIMENTS = {
             {
                 "symptom": Outcome("find.mean_symptom", (WATCH_GOLDEN, RECORD)),
                 "quiet": Outcome("find.mean_quiet", (WATCH_GOLDEN, RECORD)),
-                "cut": Outcome("find.mean_cut", (WATCH_GOLDEN, RECORD)),
+                CUT: Outcome("find.mean_cut", (WATCH_GOLDEN, RECORD)),
                 NO_TIME: Outcome("find.mean_no_time"),
                 "fails": Outcome("find.mean_fails", (WATCH_GOLDEN, RECORD)),
                 "no_steps": Outcome("find.mean_no_steps"),

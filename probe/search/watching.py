@@ -20,13 +20,15 @@ WATCH = "watch"
 WATCH_GOLDEN = "watch_golden"
 #: the outcome of a run that was ended before its first step
 NO_TIME = "no_time"
+#: the outcome of a run that was ended before its end, with steps that have no symptom
+CUT = "cut"
 #: the monitor measures parameters in each step
 _MONITOR = ("--task", "monitor", "--interval", "1")
 #: the outcome -> the sentence about it
 _LEARNED = {
     "symptom": "find.watch_symptom",
     "fails": "find.watch_fails",
-    "cut": "find.watch_cut",
+    CUT: "find.watch_cut",
     "quiet": "find.watch_quiet",
 }
 
@@ -43,7 +45,7 @@ def watch(lab: Lab) -> Result:
     elif done.status:
         outcome = "fails"
     else:
-        outcome = "quiet" if done.status == 0 else "cut"
+        outcome = "quiet" if done.status == 0 else CUT
     learned = say(_LEARNED[outcome], said=_symptom(lab, done), **_counted(facts))
     return Result(WATCH, outcome, learned, done.seconds, facts=facts)
 
