@@ -128,7 +128,13 @@ def _training(words: Sequence[str]) -> Training | None:
     if rest and rest[0].startswith("-m"):
         module = rest.pop(0)[2:] or (rest.pop(0) if rest else "")
     path = rest.pop(0) if rest and not module else ""
-    return Training(path, module, tuple(rest)) if path or module else None
+    return Training(_in_copy(path), module, tuple(rest)) if path or module else None
+
+
+def _in_copy(path: str) -> str:
+    """Return a path that is the same file in a copy of this folder, where it has one."""
+    relative = os.path.relpath(path) if path else ""
+    return os.path.abspath(path) if relative.startswith(os.pardir + os.sep) else relative
 
 
 def _of_disk(given: argparse.Namespace) -> int:

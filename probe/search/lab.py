@@ -69,13 +69,13 @@ class Lab:
         before = states(self.user_folder, kept)
         work = self.user_folder
         if not self.wishes.is_in_place:
-            work = copied(self.user_folder, os.path.join(place, "work"), kept)
+            work = copied(self.user_folder, self.copy_of(name), kept)
         done = run(words, work, os.path.join(place, "log.txt"), self.deadline, enough)
         if not self.wishes.is_in_place:
             after = states(self.user_folder, kept)
             self.touched += [path for path, state in after.items() if before.get(path) != state]
-            shutil.rmtree(work, ignore_errors=True)
-        words = done.words.replace(os.path.realpath(work), self.user_folder)
+            shutil.rmtree(os.path.dirname(work), ignore_errors=True)
+        words = done.words.replace(work, self.user_folder)
         return replace(done, words=words)
 
     def read(self, name: str, words: Sequence[str]) -> Done:
@@ -133,7 +133,8 @@ class Lab:
 
     def copy_of(self, name: str) -> str:
         """Return the working folder of an experiment, as stacks name it."""
-        return os.path.realpath(self.place(name, "work"))
+        own_name = os.path.basename(self.user_folder) or "root"
+        return os.path.join(os.path.realpath(self.place(name, "work")), own_name)
 
 
 def _is_begun(folder: str) -> bool:

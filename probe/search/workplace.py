@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator
@@ -23,11 +24,11 @@ State = tuple[int, int]
 
 
 def copied(source: str, target: str, kept: str) -> str:
-    """Copy a working folder, and return the copy.
+    """Copy a working folder, and return the copy. Beside it are links to the folders beside the one of the user.
 
     Args:
         source: the folder.
-        target: the copy, which replaces an older one.
+        target: the copy, which replaces an older one. Its folder holds nothing else.
         kept: the folder of the search, which is left out.
 
     Raises:
@@ -36,7 +37,7 @@ def copied(source: str, target: str, kept: str) -> str:
     needed = sum(path.stat().st_size for path in _files(source, kept) if path.exists())
     if needed > LARGEST:
         raise UsageError(say("find.too_large", folder=source, size=size(needed)))
-    shutil.rmtree(target, ignore_errors=True)
+    shutil.rmtree(os.path.dirname(target), ignore_errors=True)
     os.makedirs(target)
     free = shutil.disk_usage(target).free
     if needed + _RESERVED > free:
@@ -46,7 +47,17 @@ def copied(source: str, target: str, kept: str) -> str:
     except shutil.Error as error:
         path, _, why = error.args[0][0]
         raise UsageError(say("find.not_copied", path=path, reason=foreign(str(why)))) from None
+    _link_siblings(source, target)
     return target
+
+
+def _link_siblings(source: str, target: str) -> None:
+    """Let a path that begins with ``..`` lead to the same files from a copy as from the folder."""
+    above = os.path.dirname(source)
+    with contextlib.suppress(OSError):  # such a folder may not be readable
+        for name in os.listdir(above):
+            if name != os.path.basename(target):
+                os.symlink(os.path.join(above, name), os.path.join(os.path.dirname(target), name))
 
 
 def states(folder: str, kept: str) -> dict[str, State]:

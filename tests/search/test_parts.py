@@ -36,9 +36,9 @@ def folder(tmp_path):
 
 def test_a_copy_has_the_files_of_the_user_alone(folder):
     kept = folder / "probe_find"
-    copy = copied(str(folder), str(kept / "work"), str(kept))
+    copy = copied(str(folder), str(kept / "work" / "mine"), str(kept))
     assert sorted(os.listdir(copy)) == ["data", "train.py"]
-    (kept / "work" / "data" / "x.txt").write_text("other")
+    (kept / "work" / "mine" / "data" / "x.txt").write_text("other")
     assert (folder / "data" / "x.txt").read_text() == "numbers"
 
 
@@ -46,7 +46,9 @@ def test_a_folder_that_is_too_large_is_refused_with_the_way_out(folder):
     with open(folder / "data" / "large.bin", "wb") as file:
         file.truncate((1 << 30) + 1)  # it takes no space
     with pytest.raises(UsageError, match="--in-place"):
-        copied(str(folder), str(folder / "probe_find" / "work"), str(folder / "probe_find"))
+        copied(
+            str(folder), str(folder / "probe_find" / "work" / "mine"), str(folder / "probe_find")
+        )
     assert not (folder / "probe_find" / "work").exists()
 
 
@@ -150,3 +152,12 @@ def test_a_watched_run_ends_with_a_loss_of_nan_or_the_last_step_of_the_other(
 
 def test_a_watched_run_ends_when_its_time_is_used_up(tmp_path):
     assert WatchEnd(str(tmp_path), time.monotonic() - 1)()
+
+
+def test_a_path_above_leads_to_the_same_file_from_a_copy(tmp_path):
+    (tmp_path / "data.txt").write_text("numbers")
+    (tmp_path / "mine").mkdir()
+    kept = tmp_path / "mine" / "probe_find"
+    copy = copied(str(tmp_path / "mine"), str(kept / "work" / "mine"), str(kept))
+    with open(os.path.join(copy, "..", "data.txt")) as file:
+        assert file.read() == "numbers"

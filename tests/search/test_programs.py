@@ -93,6 +93,18 @@ def test_a_golden_program_proves_the_line_that_differs(tmp_path):
     assert [item["strength"] for item in answer["evidence"]][:2] == ["experiment", "bits"]
 
 
+def test_a_program_of_another_folder_and_data_above_are_found(tmp_path):
+    (tmp_path / "old").mkdir()
+    (tmp_path / "new").mkdir()
+    (tmp_path / "data.txt").write_text("1.0")
+    text = training("x = x * float(open('../data.txt').read())")
+    (tmp_path / "old" / "good.py").write_text(text)
+    path = tmp_path / "new" / "mine.py"
+    lines = find(path.parent, "--golden", "../old/good.py", path, mine=text)[1]
+    assert outcomes(lines)["watch_golden"] == "agrees"
+    assert outcomes(lines)["record_golden"] == "no_cause"
+
+
 def test_a_healthy_training_has_no_cause_and_says_what_was_looked_at(tmp_path):
     done, lines = find(tmp_path, "--golden", "good.py", "mine.py", mine=HEALTHY, good=HEALTHY)
     answer = lines[-1]
