@@ -18,6 +18,7 @@ from probe.search.lab import Lab
 from probe.search.ledger import Result
 from probe.search.new_lines import NEW_LINES, guessed
 from probe.search.new_numbers import NEW_NUMBERS, guessed_number
+from probe.search.new_values import NEW_VALUES, guessed_value
 from probe.search.on_disk import DiskLook
 from probe.search.proofs import FLOAT32, GRAFT, REPLAY
 from probe.search.recordings import RECORD, RECORD_GOLDEN, REPEAT, final_look, golden_dump
@@ -80,7 +81,8 @@ def _guess(lab: Lab, seen: DiskLook) -> Cause | None:
     setting = lab.look(WATCH).cause if _symptom(lab) else None
     new_line = guessed(lab.ledger.results.get(NEW_LINES))
     number = guessed_number(lab.ledger.results.get(NEW_NUMBERS))
-    return setting or new_line or number or next(iter(seen.suspicions), None)
+    value = guessed_value(lab.ledger.results.get(NEW_VALUES))
+    return setting or new_line or number or value or next(iter(seen.suspicions), None)
 
 
 def _symptom(lab: Lab) -> Sentence:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from probe.findings.sentence import Sentence, say
+from probe.reading.compare.origins.origin import Kind
 from probe.search.advice import advice
 from probe.search.answer import Diagnosis, Evidence
 from probe.search.cause import (
@@ -67,6 +68,8 @@ def evidence_of(cause: Cause) -> Evidence:
     """Return why a reader names a cause."""
     if cause.strength == BITS:
         return Evidence(BITS, say("find.by_bits"))
+    if cause.reader == LINES and cause.kind == Kind.DATA:
+        return Evidence(GUESS, say("find.by_values"))
     if cause.reader == LINES and not cause.file:
         return Evidence(GUESS, say("find.by_numbers"))
     if cause.reader == HEALTH and cause.strength == GUESS:

@@ -22,6 +22,13 @@ from probe.search.wishes import Wishes
 _START = 10.0
 
 
+def _has_more_time(ledger: Ledger, minutes: float) -> bool:
+    """Return whether the first run was ended too early by an earlier start, and may take longer now."""
+    watched = ledger.results.get(WATCH)
+    is_cut = watched is not None and watched.outcome == CUT
+    return watched is not None and is_cut and 60 * minutes / 2 > watched.seconds + 1
+
+
 class Search:
     """A search for one cause.
 
@@ -32,13 +39,8 @@ class Search:
     def __init__(self, wishes: Wishes) -> None:
         self.wishes = wishes
         ledger = Ledger(os.path.join(wishes.folder, wishes.key))
-        watched = ledger.results.get(WATCH)
-        if (
-            watched is not None
-            and watched.outcome == CUT
-            and 30 * wishes.minutes > watched.seconds + 1
-        ):
-            ledger.results.clear()  # there is more time for the first run now
+        if _has_more_time(ledger, wishes.minutes):
+            ledger.results.clear()
         self.lab = Lab(wishes, ledger, time.monotonic() + 60 * wishes.minutes)
         self.left_out: list[str] = []  # the experiments for which the budget had no time
 

@@ -7,6 +7,7 @@ from probe.search.experiment import Experiment, Outcome, Price
 from probe.search.lab import Lab
 from probe.search.new_lines import NEW_LINES, new_lines, symptom_step
 from probe.search.new_numbers import NEW_NUMBERS, new_numbers
+from probe.search.new_values import NEW_VALUES, new_values
 from probe.search.proofs import (
     FLOAT32,
     GRAFT,
@@ -179,7 +180,18 @@ EXPERIMENTS = {
             new_numbers,
             {
                 "found": Outcome("find.mean_new_line"),
-                "none": Outcome("find.mean_no_new_number"),
+                "none": Outcome("find.mean_no_new_number", (NEW_VALUES,)),
+            },
+        ),
+        Experiment(
+            NEW_VALUES,
+            "find.ask_new_values",
+            Price(0),
+            _has_symptom_alone,
+            new_values,
+            {
+                "found": Outcome("find.mean_new_line"),
+                "none": Outcome("find.mean_no_new_value"),
             },
         ),
     )
