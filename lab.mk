@@ -30,8 +30,8 @@ COMPILERS := { command -v gcc && command -v g++ && command -v nm; } >/dev/null |
 .PHONY: help-lab lint imports numbers unit coverage test-all thorough conformance test-oldest unit-oldest \
   test-versions ascend ascend-all test-processors planted-faults torch torch-nets torch-pair test-rounds \
   test-force equality-50 ways transforms seen-nets guard-nets replay-nets browser fuzz fuzz-checks report-test \
-  drawings pictures origins forms orders reports experiments interventions perturbed automation one-run mechanisms mutants wheel-test \
-  wheel-faults bench bench-reading bench-cluster bench-peer bench-device peer
+  drawings pictures origins forms orders reports experiments interventions perturbed automation find one-run mechanisms mutants \
+  wheel-test wheel-faults bench bench-reading bench-cluster bench-peer bench-device peer
 
 help-lab:  ## list the targets of this file
 	@$(call TEXTS,lab.mk)
@@ -182,6 +182,9 @@ perturbed: $(VENV)/ready  ## is one run that was moved by one rounding a toleran
 
 automation: $(VENV)/ready  ## five planted faults, found by answers in JSON as docs/automation.md tells
 	$(RUN) -m tests.programs.automation
+
+find: $(VENV)/ready  ## 40 sick trainings and 15 healthy ones: does `probe find` name the cause, and claim nothing? (40 minutes)
+	$(RUN) -m tests.programs.find
 
 one-run: $(VENV)/ready  ## plant faults in trainings without a golden run, and look at healthy ones: `probe check RUN`
 	$(VENV)/bin/python -m pip install --quiet --no-deps --target .nets mindcv==0.3.0

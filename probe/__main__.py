@@ -13,6 +13,7 @@ from probe.launch.command import add_run, main as run_program
 from probe.options import in_place
 from probe.reading.commands.main import run_command
 from probe.replaying.command import add_replay
+from probe.search import NAME as FIND, add_find
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -24,7 +25,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from probe.intervention.command import main as change_program  # imports numpy
 
         return change_program(words)
-    return run_command(__version__, words, [add_doctor, add_replay, add_run, add_interventions])
+    if words[:1] == [FIND]:
+        from probe.search.command import main as find_cause  # imports numpy
+
+        return find_cause(words)
+    further = [add_doctor, add_replay, add_run, add_interventions, add_find]
+    return run_command(__version__, words, further)
 
 
 if __name__ == "__main__":

@@ -50,7 +50,7 @@ def asked_language(words: Sequence[str]) -> str:
     >>> asked_language(["nan", "dump", "--lang", "zh"]), asked_language(["run", "--lang=zh", "train.py"])
     ('zh', 'zh')
     """
-    is_program = bool(words) and words[0] in ("run", "try", "bisect", "drill")
+    is_program = bool(words) and words[0] in ("run", "try", "bisect", "drill", "find")
     end = next(
         (place for place, word in enumerate(words) if is_program and _begins_program(word)),
         len(words),

@@ -65,7 +65,7 @@ class Case(NamedTuple):
     Attributes:
         name: its name in tests/programs/origins or tests/programs/one_run.
         kind: the training with a golden run, or "" for one run alone.
-        command: the command that ends the recipe.
+        command: the command that names the cause by itself.
         named: a regular expression for the call, the parameter or the Cell.
         source: one for the line of code; "" where the cause is no line.
     """
@@ -80,7 +80,7 @@ class Case(NamedTuple):
 CASES = (
     Case("scale", "gpt", "compare", r"Tensor\.__(mul|truediv)__.*Attention", r"scale|\*|/"),
     Case("learning rate", "gpt", "compare", r"^optimizer Cell\.optimizer"),
-    Case("rank 1 reads the data of rank 0", "ranks", "ranks", r"^data"),
+    Case("rank 1 reads the data of rank 0", "ranks", "compare", r"^data"),
     Case("sum of squares in float16", "", "nan", r"__mul__|sum|square", r"\*|sum|square"),
     Case("stop_gradient", "", "check", r"^gradient ends .*stop_gradient", r"stop_gradient"),
 )
@@ -104,17 +104,24 @@ def recorded(cases, folder):
     ]
 
 
-def is_right(case, command, finding):
-    """Return whether a finding is the planted fault: its call or parameter, and its line as it stands in the file."""
-    words = [finding.get(key) for key in ("kind", "rule", "name", "place", "cell", "source")]
-    if command != case.command or not re.search(
+def is_right(case, cause):
+    """Return whether a cause is the planted fault: its call or parameter, and its line as it stands in the file."""
+    words = [cause[key] for key in ("kind", "name", "place", "cell", "source")]
+    if cause["reader"] != case.command or not re.search(
         case.named, " ".join(str(word) for word in words if word)
     ):
         return False
     if not case.source:
         return True
-    line = Path(finding["file"]).read_text("utf-8").splitlines()[finding["line"] - 1]
-    return line.strip() == finding["source"].strip() and bool(re.search(case.source, line))
+    line = Path(cause["file"]).read_text("utf-8").splitlines()[cause["line"] - 1]
+    return line.strip() == cause["source"].strip() and bool(re.search(case.source, line))
+
+
+def _told(cause):
+    if cause is None:
+        return "no cause"
+    at = f"{cause['file']}:{cause['line']}" if cause["file"] else cause["name"]
+    return f"{cause['sentence']} [{at}]"
 
 
 def main():
@@ -130,15 +137,10 @@ def main():
         right, cause_of = 0, recipe()
         for case, runs in zip(chosen, recorded(chosen, folder)):
             probe = Probe()
-            command, finding = cause_of(probe, *runs) or ("nothing", {})
-            well = is_right(case, command, finding)
+            cause = cause_of(probe, *runs)
+            well = cause is not None and is_right(case, cause)
             right += well
-            at = (
-                f"{finding['file']}:{finding['line']}"
-                if finding.get("file")
-                else finding.get("name")
-            )
-            print(f"{'right' if well else 'WRONG'} {case.name}: {finding.get('sentence')} [{at}]")
+            print(f"{'right' if well else 'WRONG'} {case.name}: {_told(cause)}")
             print(*[f"    {call}" for call in probe.calls], sep="\n", flush=True)
         print(f"{right} of {len(chosen)} causes found by the recipe")
         return int(right < len(chosen))

@@ -14,8 +14,9 @@ CODE = re.compile(r"(`+)(.+?)\1")
 LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^()\s]+)\)")
 #: documents of which the Chinese ones are in docs/zh/ under the same name
 MIRRORED = (
-    "automation", "check", "choosing", "doctor", "files", "from-msprobe", "glossary", "golden", "guide", "intervention",
-    "large-runs", "monitor", "pytorch", "reading", "repeatable", "replay", "run", "settings", "sharded", "torch",
+    "automation", "check", "choosing", "doctor", "files", "find", "from-msprobe", "glossary", "golden", "guide",
+    "intervention", "large-runs", "monitor", "pytorch", "reading", "repeatable", "replay", "run", "settings", "sharded",
+    "torch",
 )  # fmt: skip
 #: English document: its Chinese one
 PAIRS = {

@@ -16,22 +16,20 @@ from array import array
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from probe.findings.sentence import CHINESE, Sentence, say
-from probe.reading.compare.answer.summary import ComparisonResult, harmless
+from probe.reading.compare.answer.summary import harmless
 from probe.reading.compare.origins.origin import Origin
 from probe.reading.dumps.flow import Frame, parse
 from probe.reading.dumps.text import safe, shorten
-from probe.reading.one_run.health.rows import NONFINITE, Rows, findings_in
 from probe.reading.one_run.health.step import HealthFinding
-from probe.reading.one_run.nan import in_order
-from probe.reading.one_run.rank_checks import RankChecks, RankFinding, check_digests
+from probe.reading.one_run.rank_checks import RankChecks, RankFinding
 from probe.reading.one_run.trend import TrendFinding
 from probe.reading.report import part as kinds
 from probe.reading.report.columns import Column, Texts, joined
 from probe.reading.report.curves import curves_of
-from probe.reading.report.headline import Headline, OneRun, Readers, headline
+from probe.reading.report.headline import Headline, OneRun, headline
 from probe.reading.report.part import (
     CALL_COLUMNS,
     ROW_COLUMNS,
@@ -40,7 +38,7 @@ from probe.reading.report.part import (
     Part,
     rank_text,
 )
-from probe.reading.report.row_pairs import RowPairs
+from probe.reading.report.sources import Sources, readers_of
 
 #: this many rows are kept as they are; above it, one rank of each group stands for the others
 WHOLE = 300_000
@@ -199,28 +197,14 @@ class Content:
     unread: list[Sentence]  # the parts of dumps that could not be read
 
 
-class Sources(NamedTuple):
-    """All that was read for a page."""
-
-    paths: tuple[str, str]  # A, "" for one run, and B
-    parts: list[Part]  # each step of each rank
-    alone: tuple[list[Any], list[Any]] = ([], [])  # dumps of one side only
-    rows: tuple[Rows, Rows] = (Rows(), Rows())  # the rows of the monitor of A and B
-    row_pairs: RowPairs | None = None  # the comparison of two runs that have rows alone
-
-
 class ContentMaker:
     """Makes the content of a report."""
 
     def __init__(self, sources: Sources, with_code: bool = True, everything: bool = False) -> None:
+        self._sources = sources
         self._paths, self._parts, self._alone, self._rows, self._row_pairs = sources
-        paths = self._paths
-        parts = self._parts
-        alone = self._alone
-        summaries = [part.summary for part in parts if part.summary is not None]
-        has_pairs = paths[0] and self._row_pairs is None
-        self._result = ComparisonResult(paths, summaries, alone) if has_pairs else None
-        self._merged = Merged(parts, everything)
+        self._result = sources.compared()
+        self._merged = Merged(self._parts, everything)
         self._code = Code(self._merged.texts["stacks"], with_code)
         self._with_code = with_code
         self._chinese: dict[str, str] = {}
@@ -236,16 +220,11 @@ class ContentMaker:
         answers = answers._replace(health=health)
         result = self._result
         merged = self._merged
-        nan = in_order([part.found for part in self._parts if part.found])
-        origins = result.origins if result else nan
+        readers = readers_of(self._sources, result, answers)
+        origins = result.origins if result else readers.nan
         later = result.later if result else []
-        checks = self._rank_checks()
-        self._mark(origins, nan, answers.faults)
-        reasons = (part.error or part.lost for part in self._parts)
-        unread = [reason for reason in reasons if reason]
-        unread += [why for side in self._rows for why in side.unread]
-        trends = self._trends(answers)
-        readers = Readers(result, nan, answers, checks, trends, unread, self._row_pairs)
+        trends = readers.trends
+        self._mark(origins, readers.nan, answers.faults)
         head = headline(readers)
         curves = curves_of([side.ranks for side in self._rows], {item.name for item in trends})
         tables = {table: list(texts) for table, texts in merged.texts.items() if table != "stacks"}
@@ -274,7 +253,7 @@ class ContentMaker:
             )[:20],
             "series": self._series(),
             "trends": [self._fields(item) for item in trends[:_MOST]],
-            **self._ranks(checks),
+            **self._ranks(readers.ranks),
             "dropped": merged.dropped,
             "counts": self._counts(),
             "remarks": self._remarks(),
@@ -286,7 +265,7 @@ class ContentMaker:
             "curves_left_out": curves.left_out,
             "chinese": self._chinese,
         }
-        return Content(description, merged, head, unread)
+        return Content(description, merged, head, list(readers.unread))
 
     def _gaps(self, answers: OneRun) -> list[Sentence]:
         """Return the parts that cannot be known: of one run, and of rows that one of two runs lacks."""
@@ -308,7 +287,7 @@ class ContentMaker:
         return dataclasses.replace(item, file=self._code.file(item.file)) if item.file else item
 
     def _mark(
-        self, origins: list[Origin], nan: list[Origin], faults: Iterable[HealthFinding]
+        self, origins: Sequence[Origin], nan: Sequence[Origin], faults: Iterable[HealthFinding]
     ) -> None:
         """Give calls the state of the finding that names them; "origin" stands at the first difference alone."""
         for item in faults:
@@ -380,21 +359,11 @@ class ContentMaker:
                 )
         return {"loss_name": safe(name), **shown}
 
-    def _trends(self, answers: OneRun) -> list[TrendFinding]:
-        """Return the rules that hold in series of dumps and of the monitor."""
-        found = [*answers.trends, *findings_in(self._rows[1].ranks)]
-        return sorted(found, key=lambda item: (item.rule != NONFINITE, item.step))
-
     def _fields(self, finding: TrendFinding | RankFinding) -> dict[str, Any]:
         """Return the fields of a finding; the page has its sentence as text."""
         fields = finding.to_dict()
         del fields["key"], fields["facts"]
         return {**fields, "name": safe(finding.name), "sentence": self._said(finding.said)}
-
-    def _rank_checks(self) -> RankChecks | None:
-        """Return the answer of ``probe ranks``; None for one rank."""
-        digests = [part.digest for part in self._parts if part.digest is not None]
-        return check_digests(digests) if len({item.rank for item in digests}) > 1 else None
 
     def _ranks(self, checks: RankChecks | None) -> dict[str, Any]:
         """Return the answer about the ranks: the findings, and a sentence about all of it."""

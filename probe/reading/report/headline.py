@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from probe.findings.sentence import NOTHING, Sentence, say
+from probe.findings.sentence import NOTHING, Finding, Sentence, say
 from probe.reading.compare.answer.summary import (
     ComparisonResult,
     blind_said,
@@ -53,6 +53,13 @@ class OneRun(NamedTuple):
         ]
 
 
+class Told(NamedTuple):
+    """A finding, and the sentence of the page about it."""
+
+    said: Sentence
+    finding: Finding
+
+
 class Readers(NamedTuple):
     """The answers of all readers, the heaviest first."""
 
@@ -65,30 +72,32 @@ class Readers(NamedTuple):
     rows: RowPairs | None = None  # of two runs that have rows of the monitor alone
 
     @property
-    def _unnamed(self) -> list[Sentence]:
+    def _unnamed(self) -> list[Told]:
         """The calls that make NaN/Inf, without those that a difference names."""
         named = {origin.name for origin in self.result.origins} if self.result else set()
         return [
-            _placed(item.said, item.step, item.rank) for item in self.nan if item.name not in named
+            Told(_placed(item.said, item.step, item.rank), item)
+            for item in self.nan
+            if item.name not in named
         ]
 
     @property
     def by_itself(self) -> list[Sentence]:
         """The list of what one run shows by itself; NaN/Inf of one run alone has cards."""
-        nan = self._unnamed if self.result else []
+        nan = [item.said for item in self._unnamed] if self.result else []
         return [*nan, *(item.whole for item in self.run.health if item.rule != NONFINITE)]
 
     @property
-    def alone(self) -> list[Sentence]:
+    def alone(self) -> list[Told]:
         """The findings in one run alone."""
-        faults = [item.whole for item in self.run.faults]
+        faults = [Told(item.whole, item) for item in self.run.faults]
         of_ranks = (
-            [_placed(item.said, item.step) for item in self.ranks.findings]
+            [Told(_placed(item.said, item.step), item) for item in self.ranks.findings]
             if self.ranks is not None
             else []
         )
         in_series = [
-            say("report.in_series", name=item.name, step=item.step, said=item.said)
+            Told(say("report.in_series", name=item.name, step=item.step, said=item.said), item)
             for item in self.trends
         ]
         return [*self._unnamed, *faults, *of_ranks, *in_series]
@@ -107,6 +116,7 @@ class Headline(NamedTuple):
     status: int  # the exit status
     said: Sentence
     others: int = 0  # how many further findings the page has
+    finding: Finding | None = None  # the heaviest finding, if it is one of a reader
 
     @property
     def tone(self) -> str:
@@ -131,7 +141,7 @@ def _of_one(readers: Readers) -> Headline:
     found = readers.alone
     run = readers.run
     if found:
-        return Headline(1, found[0], len(found) - 1)
+        return Headline(1, found[0].said, len(found) - 1, found[0].finding)
     gaps = [*readers.unread, *run.gaps]
     gaps += [item.said for item in readers.ranks.unknown] if readers.ranks is not None else []
     if gaps:
@@ -145,8 +155,8 @@ def _of_rows(readers: Readers, rows: RowPairs) -> Headline:
     if rows.first:
         return Headline(1, rows.first, len(alone))
     if alone:
-        said = say("rows.agree_but", count=rows.compared, finding=alone[0])
-        return Headline(1, said, len(alone) - 1)
+        said = say("rows.agree_but", count=rows.compared, finding=alone[0].said)
+        return Headline(1, said, len(alone) - 1, alone[0].finding)
     gaps = [*readers.unread, *rows.lacks, *readers.run.gaps]
     if gaps:
         said = say("report.unsure", gap=gaps[0], looked=readers.run.scope)
@@ -159,11 +169,14 @@ def _of_two(readers: Readers, result: ComparisonResult) -> Headline:
     if not result.is_comparable:
         return Headline(2, one_sentence(result), len(result.origins) + len(alone))
     if result.origins:
-        return Headline(1, one_sentence(result), len(result.origins) - 1 + len(alone))
+        others = len(result.origins) - 1 + len(alone)
+        return Headline(1, one_sentence(result), others, result.first)
     if not result.agrees:
         return Headline(1, say("report.no_origin"), len(alone))
     if alone:
-        return Headline(1, say("report.agrees_but", finding=alone[0]), len(alone) - 1)
+        first = alone[0]
+        said = say("report.agrees_but", finding=first.said)
+        return Headline(1, said, len(alone) - 1, first.finding)
     gaps = [blind_said(result)] if result.blind else [*readers.unread]
     gaps += [lacks_said(result)] if result.lacks else []
     if gaps:

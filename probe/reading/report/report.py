@@ -15,6 +15,7 @@ from probe.findings.sentence import NOTHING, Sentence, say
 from probe.findings.system import reason_of
 from probe.reading.check.snapshot import Snapshots
 from probe.reading.compare.answer.comparison import Request, pair_folders
+from probe.reading.compare.origins.across_steps import link_steps
 from probe.reading.dumps.folders import DumpFolder
 from probe.reading.dumps.query import folders
 from probe.reading.dumps.run import Run, open as open_run
@@ -23,12 +24,13 @@ from probe.reading.dumps.work import Workers, run_units
 from probe.reading.one_run.coverage import looked_at
 from probe.reading.one_run.health.rows import Rows, gaps_of as gaps_of_rows, read_rows, said_of
 from probe.reading.one_run.health.run_look import findings_of, gaps_of, trends_of
-from probe.reading.report.content import Content, ContentMaker, Sources
+from probe.reading.report.content import Content, ContentMaker
 from probe.reading.report.headline import OneRun
 from probe.reading.report.html_page import write
 from probe.reading.report.part import Part
 from probe.reading.report.reading import pair_part, run_part
 from probe.reading.report.row_pairs import compare_rows
+from probe.reading.report.sources import Sources
 from probe.series.file import RankSeries
 
 #: above this size a page is slow to open, and mails refuse it
@@ -104,7 +106,15 @@ def _path_of(run: str | os.PathLike[str] | Run) -> str:
 def make_content(path: str, golden: str = "", wishes: Wishes | None = None) -> Content:
     """Return the content of the report of one run or two; raise UsageError when there is nothing to show."""
     wishes = wishes or Wishes()
-    request = wishes.request
+    sources, answers = read_all(path, golden, wishes.request)
+    return ContentMaker(sources, wishes.with_code, wishes.everything).content(answers)
+
+
+def read_all(path: str, golden: str, request: Request) -> tuple[Sources, OneRun]:
+    """Return all that was read of one run or two, and the answers about one run alone.
+
+    Raise UsageError when there is nothing to show.
+    """
     run = open_run(path)
     snapshots = Snapshots(path)
     rows_of_golden = read_rows(golden) if golden else Rows()
@@ -119,6 +129,7 @@ def make_content(path: str, golden: str = "", wishes: Wishes | None = None) -> C
         pairs, alone = pair_folders(open_run(golden), run, request.step, request.rank)
         units = [(of_a, of_b, request.options, snapshots) for of_a, of_b in pairs]
         parts = list(run_units(pair_part, units, request.workers))
+        link_steps([part.summary for part in parts if part.summary is not None], pairs)
         read = [of_b for _, of_b in pairs]
     else:
         has_rows_alone = rows.ranks and not run.folders
@@ -131,8 +142,7 @@ def make_content(path: str, golden: str = "", wishes: Wishes | None = None) -> C
     if not parts and not rows.ranks:
         raise UsageError(rows.unread[0])
     sources = Sources((golden, path), parts, alone, (rows_of_golden, rows), row_pairs)
-    maker = ContentMaker(sources, wishes.with_code, wishes.everything)
-    return maker.content(_answers(parts, read, snapshots, rows.ranks))
+    return sources, _answers(parts, read, snapshots, rows.ranks)
 
 
 def _have_rows_alone(rows: tuple[Rows, Rows], golden: str, run: Run) -> bool:

@@ -16,7 +16,7 @@ from tests.reading.commands.test_language import english
 
 COMMANDS = [
     "show", "check", "compare", "report", "nan", "ranks", "trend", "watch", "recover", "doctor", "replay",
-    "run", "try", "bisect", "drill",
+    "run", "try", "bisect", "drill", "find",
 ]  # fmt: skip
 #: words of the code, or of Python
 _CODE = re.compile(

@@ -18,6 +18,7 @@ from mindspore import Tensor, nn, ops
 import probe
 from probe.__main__ import main
 from probe.intervention import SHORT
+from probe.search import NAME as FIND
 from tests.monitor.trainings import Training
 from tests.reading.builders import write
 from tests.reading.commands.test_help import COMMANDS
@@ -25,8 +26,8 @@ from tests.reading.compare.origins.test_casts import net
 from tests.support.schemas import SCHEMAS, all_keys, keys, validate
 
 pytestmark = pytest.mark.slow
-#: tests/intervention/test_command.py holds the answers of try, bisect and drill to their schemas
-READERS = [command for command in SCHEMAS if command not in SHORT]
+#: tests/intervention/test_command.py and tests/search/test_programs.py hold the answers of the others to their schemas
+READERS = [command for command in SCHEMAS if command not in (*SHORT, FIND)]
 
 
 class Net(nn.Cell):
@@ -117,6 +118,7 @@ ANSWERS = [
     ("compare good bad", 1), ("compare good half", 1), ("compare good nan", 1), ("compare single mixed", 1),
     ("nan good", 0), ("nan nan", 1),
     ("ranks ranks", 1), ("trend good", 0), ("trend watch", 1), ("watch watch", 1), ("recover killed", 0),
+    ("find good", 0), ("find nan", 1), ("find good bad", 1), ("find watch", 1), ("find nan nan", 1),
     ("report good -o page.html", 0), ("report good bad -o page.html", 1), ("replay good --all --step 0", 0),
     ("replay bad Functional.relu.0.forward --step 0", 1), ("doctor --device GPU", 1),
 ]  # fmt: skip

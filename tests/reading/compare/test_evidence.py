@@ -11,6 +11,7 @@ import pytest
 from mindspore import nn, ops
 
 import probe
+from probe.reading.report.report import make_content
 from tests.reading.builders import forward, tensor, write
 
 pytestmark = pytest.mark.medium
@@ -365,9 +366,14 @@ def test_a_parameter_that_changed_after_the_update_is_certain(both, mode, record
         net = nn.SequentialCell(nn.Dense(4, 4), nn.ReLU(), nn.Dense(4, 2))
         two_steps(net, nn.Adam(net.trainable_params(), 0.01), debugger, halved=bad)
 
-    first = both(run, mode, optimizer=recorded).first
+    found = both(run, mode, optimizer=recorded)
+    first = found.first
     assert (first.step, first.kind) == (1, "parameter")
     assert "changed between the optimizer and the next forward" in first.sentence
+    golden, mine = found.paths
+    assert (
+        make_content(mine, golden).head.finding.sentence == first.sentence
+    )  # the page says the same
 
 
 @pytest.mark.parametrize(

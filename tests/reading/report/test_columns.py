@@ -27,11 +27,12 @@ from probe.reading.report.columns import (
     packed,
     single,
 )
-from probe.reading.report.content import ContentMaker, Merged, Sources
+from probe.reading.report.content import ContentMaker, Merged
 from probe.reading.report.headline import OneRun
 from probe.reading.report.html_page import write
 from probe.reading.report.part import Part
 from probe.reading.report.reading import _pair_state, pair_part, read_pairs, run_part
+from probe.reading.report.sources import Sources
 from tests.reading.builders import calls, dump, forward, tensor, value
 
 

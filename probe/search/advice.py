@@ -1,0 +1,153 @@
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
+"""The next thing to do after an answer: a row for each kind of finding, with the command to type."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from probe.errors import UsageError
+from probe.findings.sentence import Sentence, say
+from probe.reading.check.snapshot import read_snapshots
+from probe.reading.compare.origins.origin import Kind
+from probe.search.cause import COMPARED, HEALTH, NONFINITE, RANKS, WATCHED, Cause
+from probe.search.on_disk import DiskLook
+from probe.series.series import find_series
+
+#: stands for the program where no run.json has its command
+_UNKNOWN_PROGRAM = "train.py"
+
+
+@dataclass(frozen=True)
+class Advice:
+    """The next thing to do.
+
+    Attributes:
+        said: the thing to do, in words.
+        command: the command to type.
+    """
+
+    said: Sentence
+    command: str
+
+
+@dataclass(frozen=True)
+class RunPlace:
+    """The run that was looked at, and the golden one beside it.
+
+    Attributes:
+        path: the run.
+        golden: the golden run; "" for none.
+        program: the program and its arguments.
+    """
+
+    path: str
+    golden: str
+    program: str
+
+    def reads(self, command: str, *words: str) -> str:
+        """Return a command that reads the run."""
+        return shlex.join(["probe", command, self.path, *words])
+
+    def compares(self, command: str) -> str:
+        """Return a command that reads both runs."""
+        return shlex.join(["probe", command, self.golden, self.path])
+
+    def records(self, words: Sequence[str]) -> str:
+        """Return a command that records the training again, into a folder of its own."""
+        folder = f"{self.path.rstrip('/')}-next"
+        return f"{shlex.join(['probe', 'run', *words, '--dump-path', folder])} {self.program}"
+
+
+@dataclass(frozen=True)
+class AdviceRow:
+    """A row of the table.
+
+    Attributes:
+        does: the sentence about the thing to do.
+        command: makes the command to type.
+    """
+
+    does: str
+    command: Callable[[RunPlace, Cause], str]
+
+
+def _steps(cause: Cause) -> list[str]:
+    return [] if cause.step is None else ["--step", str(cause.step)]
+
+
+def _shown(place: RunPlace, cause: Cause) -> str:
+    return place.reads("show", *_steps(cause), "--name", cause.call)
+
+
+def _replayed(place: RunPlace, cause: Cause) -> str:
+    arrays = ["--task", "tensor", "--level", "mix", *_steps(cause), "--list", cause.call]
+    return place.records(arrays)
+
+
+#: the reader and the kind of a cause -> the next thing to do; "" is any other kind
+ROWS: dict[tuple[str, str], AdviceRow] = {
+    (COMPARED, Kind.ARGUMENT): AdviceRow(
+        "find.do_line", lambda place, _: place.compares("compare")
+    ),
+    (COMPARED, Kind.WIRING): AdviceRow("find.do_line", lambda place, _: place.compares("compare")),
+    (COMPARED, Kind.CALLS): AdviceRow("find.do_line", lambda place, _: place.compares("compare")),
+    (COMPARED, Kind.DATA): AdviceRow("find.do_data", lambda place, _: place.compares("check")),
+    (COMPARED, Kind.PARAMETER): AdviceRow(
+        "find.do_weights", lambda place, _: place.compares("check")
+    ),
+    (COMPARED, Kind.OPTIMIZER): AdviceRow(
+        "find.do_update", lambda place, _: place.compares("check")
+    ),
+    (COMPARED, Kind.COMPUTATION): AdviceRow("find.do_replay", _replayed),
+    (COMPARED, Kind.GRADIENT): AdviceRow(
+        "find.do_gradient", lambda place, _: place.compares("compare")
+    ),
+    (COMPARED, Kind.COMMUNICATION): AdviceRow(
+        "find.do_ranks", lambda place, _: place.reads("ranks")
+    ),
+    (COMPARED, Kind.RANDOM): AdviceRow("find.do_seed", lambda place, _: place.compares("check")),
+    (COMPARED, Kind.OUTSIDE): AdviceRow("find.do_outside", _shown),
+    (COMPARED, ""): AdviceRow("find.do_line", lambda place, _: place.compares("compare")),
+    (NONFINITE, ""): AdviceRow("find.do_inputs", _shown),
+    (HEALTH, ""): AdviceRow("find.do_rule", lambda place, _: place.reads("check")),
+    (WATCHED, ""): AdviceRow("find.do_setting", lambda place, _: place.reads("watch")),
+    (RANKS, ""): AdviceRow("find.do_ranks", lambda place, _: place.reads("ranks")),
+}
+
+
+def advice(seen: DiskLook, path: str, golden: str = "") -> Advice:
+    """Return the next thing to do after a look at one run or two.
+
+    Args:
+        seen: the answer of the readers.
+        path: the run.
+        golden: the golden run beside it; "" for none.
+    """
+    place = RunPlace(path, golden, program_of(path))
+    cause = seen.cause
+    if cause is not None:
+        row = ROWS.get((cause.reader, cause.kind)) or ROWS[cause.reader, ""]
+        return Advice(say(row.does), row.command(place, cause))
+    early = place.records(["--level", "mix", "--step", "0-2"])
+    if seen.step is not None:
+        steps = f"{max(seen.step - 1, 0)}-{seen.step}"
+        return Advice(say("find.do_step"), place.records(["--level", "mix", "--step", steps]))
+    if seen.status:
+        return Advice(say("find.do_record"), early)
+    if golden:
+        return Advice(say("find.do_circumstances"), place.compares("check"))
+    if find_series(path):
+        return Advice(say("find.do_early"), early)
+    return Advice(say("find.do_watch"), place.records(["--task", "monitor"]))
+
+
+def program_of(path: str) -> str:
+    """Return the program of a run with its arguments, as run.json has it; "train.py" where there is none."""
+    try:
+        snapshots = read_snapshots(path)
+    except UsageError:
+        return _UNKNOWN_PROGRAM
+    words = next((item.run.get("command") for item in snapshots if item.run.get("command")), None)
+    return shlex.join(words) if words else _UNKNOWN_PROGRAM

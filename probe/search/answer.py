@@ -1,0 +1,122 @@
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
+"""The answer of ``probe find``: the cause, the evidence, what was excluded, what could not be looked at, what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from probe.findings.sentence import NOTHING, Sentence, say
+from probe.search.advice import Advice
+from probe.search.cause import GUESS, SAID_OF_STRENGTH, STRENGTHS, Cause
+
+#: lines of a list that are shown
+_MOST = 5
+#: the kind of an answer -> its first line
+_FIRST_LINE = {
+    "cause": "find.is_cause",
+    "guess": "find.is_guess",
+    "symptom": "find.is_symptom",
+    "unknown": "find.is_unknown",
+    "nothing": "find.is_nothing",
+}
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """One piece of evidence.
+
+    Attributes:
+        strength: one of ``STRENGTHS``.
+        said: what was seen.
+    """
+
+    strength: str
+    said: Sentence
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """The answer.
+
+    Attributes:
+        status: the exit status: 0 nothing found, 1 something found, 2 it cannot be known.
+        said: the cause or the symptom in one sentence, or how much was looked at.
+        cause: the thing that can be changed; None for a symptom alone, and for nothing.
+        symptom: the symptom, where the program was run; NOTHING where it has none.
+        evidence: the evidence for the cause.
+        excluded: what experiments have excluded.
+        unseen: what could not be looked at.
+        others: how many further findings there are.
+        advice: the next thing to do; None where there is none.
+    """
+
+    status: int
+    said: Sentence
+    cause: Cause | None = None
+    symptom: Sentence = NOTHING
+    evidence: Sequence[Evidence] = ()
+    excluded: Sequence[Sentence] = ()
+    unseen: Sequence[Sentence] = ()
+    others: int = 0
+    advice: Advice | None = None
+
+    @property
+    def kind(self) -> str:
+        """The kind of the answer: "cause", "guess", "symptom", "unknown" or "nothing"."""
+        if self.cause is not None:
+            return "guess" if self.cause.strength == GUESS else "cause"
+        return ("nothing", "symptom", "unknown")[self.status]
+
+    @property
+    def ordered(self) -> list[Evidence]:
+        """The evidence, the strongest first."""
+        return sorted(self.evidence, key=lambda item: STRENGTHS.index(item.strength))
+
+    def lines(self) -> Iterator[Sentence]:
+        """Yield the lines for a terminal."""
+        if self.symptom and self.cause is not None:
+            yield say("find.symptom", said=self.symptom)
+        yield say(_FIRST_LINE[self.kind], said=self.said)
+        if self.cause is not None and self.cause.file:
+            source = self.cause.source or ""
+            yield say("find.code", file=self.cause.file, line=self.cause.line, source=source)
+        for item in self.ordered:
+            strength = say(SAID_OF_STRENGTH[item.strength])
+            yield say("find.evidence", strength=strength, said=item.said)
+        for said in self.excluded[:_MOST]:
+            yield say("find.excluded", said=said)
+        for said in self.unseen[:_MOST]:
+            yield say("find.unseen", said=said)
+        if self.others:
+            yield say("find.others", count=self.others)
+        if self.advice is not None:
+            yield say("find.next", said=self.advice.said)
+            yield say("find.command", command=self.advice.command)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the answer as values of JSON."""
+        advice = self.advice
+        return {
+            "status": self.status,
+            "answer": self.kind,
+            "sentence": str(self.said),
+            **self.said.to_dict(),
+            "cause": self.cause.to_dict() if self.cause is not None else None,
+            "symptom": sentence_dict(self.symptom) if self.symptom else None,
+            "evidence": [
+                {"strength": item.strength, **sentence_dict(item.said)} for item in self.ordered
+            ],
+            "excluded": [sentence_dict(said) for said in self.excluded],
+            "unseen": [sentence_dict(said) for said in self.unseen],
+            "others": self.others,
+            "next": None
+            if advice is None
+            else {"command": advice.command, **sentence_dict(advice.said)},
+        }
+
+
+def sentence_dict(said: Sentence) -> dict[str, Any]:
+    """Return a sentence as values of JSON: in English, its key and its facts."""
+    return {"sentence": str(said), **(said or NOTHING).to_dict()}

@@ -1,0 +1,209 @@
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
+"""The answer of a search: what the experiments prove, what they exclude, and what nobody has looked at."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Iterator
+from dataclasses import replace
+
+from probe.findings.sentence import NOTHING, Sentence, say
+from probe.reading.dumps.entry_name import parse
+from probe.search.advice import Advice, advice
+from probe.search.answer import Diagnosis, Evidence
+from probe.search.cause import BITS, COMPARED, EXPERIMENT, RULE, Cause
+from probe.search.disk_answer import diagnosis_of, evidence_of
+from probe.search.lab import Lab
+from probe.search.ledger import Result
+from probe.search.new_lines import NEW_LINES, guessed
+from probe.search.new_numbers import NEW_NUMBERS, guessed_number
+from probe.search.new_values import NEW_VALUES, guessed_value
+from probe.search.on_disk import DiskLook
+from probe.search.proofs import FLOAT32, GRAFT, REPLAY
+from probe.search.recordings import RECORD, RECORD_GOLDEN, REPEAT, final_look, golden_dump
+from probe.search.searching import Search
+from probe.search.table import EXPERIMENTS
+from probe.search.watching import CUT, WATCH, WATCH_GOLDEN
+
+#: outcomes of the first experiment that are a symptom
+_SICK = ("symptom", "fails")
+#: an experiment and its outcome -> what it excludes
+_EXCLUDES = {
+    (WATCH, "quiet"): "find.no_symptom",
+    (WATCH_GOLDEN, "agrees"): "find.no_difference",
+    (RECORD_GOLDEN, "no_cause"): "find.no_difference",
+    (REPEAT, "repeats"): "find.no_chance",
+    (REPLAY, "right"): "find.no_kernel",
+    (GRAFT, "stays"): "find.no_graft",
+    (FLOAT32, "stays"): "find.no_float32",
+}
+#: an experiment and its outcome -> how strong what it has taught is
+_SPEAKS = {
+    (GRAFT, "goes"): EXPERIMENT,
+    (FLOAT32, "goes"): EXPERIMENT,
+    (REPLAY, "wrong"): RULE,
+    (REPEAT, "varies"): RULE,
+}
+
+
+def concluded(search: Search) -> Diagnosis:
+    """Return the answer of a search that has ended."""
+    lab = search.lab
+    seen = final_look(lab)
+    results = lab.ledger.results
+    first = results.get(WATCH)
+    if seen is None:
+        return _without_record(search, first)
+    path = lab.place(RECORD, "dump")
+    found = diagnosis_of(seen, path, golden_dump(lab))
+    cause = _judged(seen.cause, results) or _guess(lab, seen)
+    status, said = _told(search, found, cause)
+    of_disk = found.evidence[seen.cause is not None :]
+    return replace(
+        found,
+        status=status,
+        said=said,
+        cause=cause,
+        symptom=_symptom(lab),
+        evidence=[
+            *_evidence(cause, results),
+            *(item for item in of_disk if not _is_of(item, cause)),
+        ],
+        excluded=list(dict.fromkeys(_excluded(results))),
+        unseen=list(_unseen(search, seen)),
+        advice=_advice(search, seen, cause, path),
+    )
+
+
+def _guess(lab: Lab, seen: DiskLook) -> Cause | None:
+    """Return the best guess where no reader names a cause: the user knows of a symptom."""
+    setting = lab.look(WATCH).cause if _symptom(lab) else None
+    new_line = guessed(lab.ledger.results.get(NEW_LINES))
+    number = guessed_number(lab.ledger.results.get(NEW_NUMBERS))
+    value = guessed_value(lab.ledger.results.get(NEW_VALUES))
+    return setting or new_line or number or value or next(iter(seen.suspicions), None)
+
+
+def _symptom(lab: Lab) -> Sentence:
+    """Return the symptom that the first experiment has seen; NOTHING where it has seen none."""
+    first = lab.ledger.results.get(WATCH)
+    return first.learned if first is not None and first.outcome in _SICK else NOTHING
+
+
+def _told(search: Search, found: Diagnosis, cause: Cause | None) -> tuple[int, Sentence]:
+    """Return the exit status, and the first line."""
+    if found.cause is not None:
+        return found.status, found.said
+    symptom = _symptom(search.lab)
+    if cause is not None or symptom:
+        return 1, symptom if cause is None else cause.said
+    return (2 if _lacks_time(search) else found.status), found.said
+
+
+def _lacks_time(search: Search) -> bool:
+    """Return whether an experiment was left out, or the first one was ended before the end of the program."""
+    first = search.lab.ledger.results.get(WATCH)
+    return bool(search.left_out) or (first is not None and first.outcome == CUT)
+
+
+def _is_of(item: Evidence, cause: Cause | None) -> bool:
+    """Return whether a piece of evidence only tells the cause once more."""
+    return cause is not None and item.said.facts.get("said") == cause.said
+
+
+def _without_record(search: Search, first: Result | None) -> Diagnosis:
+    """Return the answer of a search that has no recorded step."""
+    said = first.learned if first is not None else say("find.no_time")
+    unseen = list(_unseen(search, None))
+    advised = _more_time(search) if search.left_out else _by_itself(search)
+    return Diagnosis(1 if _symptom(search.lab) else 2, said, unseen=unseen, advice=advised)
+
+
+def _by_itself(search: Search) -> Advice:
+    """Return that the program is to be started by itself."""
+    command = shlex.join(["python", *search.wishes.training.words])
+    return Advice(say("find.do_alone"), command)
+
+
+def _judged(cause: Cause | None, results: dict[str, Result]) -> Cause | None:
+    """Return the cause with the strength that the experiments leave it.
+
+    Equal bits prove nothing of a program that does not repeat its own.
+    """
+    if cause is None:
+        return None
+    repeat = results.get(REPEAT)
+    if cause.strength == BITS and (repeat is None or repeat.outcome != "repeats"):
+        cause = replace(cause, strength=RULE)
+    graft = results.get(GRAFT)
+    is_grafted = graft is not None and graft.outcome == "goes"
+    if (is_grafted and cause.strength == BITS) or _is_widened(cause, results.get(FLOAT32)):
+        return replace(cause, strength=EXPERIMENT)
+    return cause
+
+
+def _is_widened(cause: Cause, result: Result | None) -> bool:
+    """Return whether one Cell in float32 makes NaN/Inf go, and it is the Cell of the cause."""
+    if result is None or result.outcome != "goes" or cause.reader != "nan" or not cause.cell:
+        return False
+    path = parse(f"Cell.{cause.cell}.forward.0").path
+    return list(result.facts["names"]) == [path]
+
+
+def _evidence(cause: Cause | None, results: dict[str, Result]) -> Iterator[Evidence]:
+    """Yield the evidence of the readers, and of the experiments that speak for a cause."""
+    if cause is not None:
+        yield evidence_of(replace(cause, strength=_of_reader(cause)))
+    for result in results.values():
+        strength = _SPEAKS.get((result.name, result.outcome))
+        if strength is not None:
+            yield Evidence(strength, result.learned)
+
+
+def _of_reader(cause: Cause) -> str:
+    """Return how strong the word of the reader alone is: an experiment speaks for itself."""
+    if cause.strength != EXPERIMENT:
+        return cause.strength
+    return BITS if cause.reader == COMPARED else RULE
+
+
+def _excluded(results: dict[str, Result]) -> Iterator[Sentence]:
+    for result in results.values():
+        key = _EXCLUDES.get((result.name, result.outcome))
+        if key is not None:
+            yield say(key)
+
+
+def _unseen(search: Search, seen: DiskLook | None) -> Iterator[Sentence]:
+    """Yield what nobody has looked at."""
+    minutes = search.wishes.minutes
+    for name in search.left_out:
+        yield say("find.left_out", asks=say(EXPERIMENTS[name].asks), minutes=minutes)
+    if seen is not None:
+        yield from seen.gaps
+    for result in search.lab.ledger.results.values():
+        if result.outcome in (CUT, "failed", "nothing", "unknown") or (
+            result.name == WATCH_GOLDEN and result.outcome == "no_steps"
+        ):
+            yield result.learned
+    touched = [os.path.relpath(path) for path in dict.fromkeys(search.lab.touched)]
+    if touched:
+        yield say("find.touched", files=touched[:3], count=len(touched))
+
+
+def _advice(search: Search, seen: DiskLook, cause: Cause | None, path: str) -> Advice:
+    """Return the next thing to do."""
+    if seen.cause is not None:
+        return advice(seen, path, golden_dump(search.lab))
+    if _lacks_time(search) and cause is None:
+        return _more_time(search)
+    if not search.wishes.has_golden:
+        words = ["probe", "find", "--golden", "GOLDEN", *search.wishes.training.words]
+        return Advice(say("find.do_golden"), shlex.join(words))
+    return advice(seen, path, golden_dump(search.lab))
+
+
+def _more_time(search: Search) -> Advice:
+    wishes = search.wishes
+    return Advice(say("find.do_minutes"), wishes.command(2 * wishes.minutes))

@@ -1,0 +1,95 @@
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
+"""The answer of ``probe find DIR``: the heaviest finding of all readers, its evidence, and the next command."""
+
+from __future__ import annotations
+
+from probe.findings.sentence import Sentence, say
+from probe.reading.compare.origins.origin import Kind
+from probe.search.advice import advice
+from probe.search.answer import Diagnosis, Evidence
+from probe.search.cause import (
+    BITS,
+    COMPARED,
+    GUESS,
+    HEALTH,
+    LINES,
+    NONFINITE,
+    RANKS,
+    WATCHED,
+    Cause,
+)
+from probe.search.on_disk import DiskLook
+
+#: how many differences of the circumstances are told
+_MOST = 3
+#: the reader -> the sentence about its evidence
+_BY = {
+    COMPARED: "find.by_compare",
+    NONFINITE: "find.by_nan",
+    RANKS: "find.by_ranks",
+    WATCHED: "find.by_watch",
+    LINES: "find.by_lines",
+}
+
+
+def diagnosis_of(seen: DiskLook, path: str, golden: str = "") -> Diagnosis:
+    """Return the answer about what is on disk alone.
+
+    Args:
+        seen: the answer of the readers.
+        path: the run.
+        golden: the golden run beside it; "" for none.
+    """
+    cause = seen.cause
+    evidence = [evidence_of(cause)] if cause is not None else []
+    if cause is None:
+        evidence += [
+            Evidence(GUESS, say("find.suspicious", said=item.said))
+            for item in seen.suspicions[:_MOST]
+        ]
+    if seen.status:
+        evidence += [
+            Evidence(GUESS, say("find.by_circumstances", said=said))
+            for said in seen.circumstances[:_MOST]
+        ]
+    return Diagnosis(
+        seen.status,
+        _said(seen),
+        cause,
+        evidence=evidence,
+        excluded=_excluded(cause, golden),
+        unseen=seen.gaps if cause is not None else (),
+        others=seen.others,
+        advice=advice(seen, path, golden),
+    )
+
+
+def evidence_of(cause: Cause) -> Evidence:
+    """Return why a reader names a cause."""
+    if cause.strength == BITS:
+        return Evidence(BITS, say("find.by_bits"))
+    if cause.reader == LINES and cause.kind == Kind.DATA:
+        return Evidence(GUESS, say("find.by_values"))
+    if cause.reader == LINES and not cause.file:
+        return Evidence(GUESS, say("find.by_numbers"))
+    if cause.reader == HEALTH and cause.strength == GUESS:
+        return Evidence(GUESS, say("find.by_suspicion", rule=cause.kind))
+    if cause.reader == HEALTH:
+        return Evidence(cause.strength, say("find.by_check", rule=cause.kind))
+    return Evidence(cause.strength, say(_BY[cause.reader]))
+
+
+def _excluded(cause: Cause | None, golden: str) -> list[Sentence]:
+    """Return what the golden run has excluded: a difference, where one run alone shows the cause."""
+    is_of_one_run = cause is not None and cause.reader != COMPARED
+    return [say("find.no_difference")] if golden and is_of_one_run else []
+
+
+def _said(seen: DiskLook) -> Sentence:
+    """Return the first line: of a cause its own sentence, with the step where it is known."""
+    cause = seen.cause
+    if cause is None:
+        return seen.said
+    if cause.step is None:
+        return cause.said
+    return say("guard.at", where=say("nan.step", step=cause.step), said=cause.said)

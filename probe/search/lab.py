@@ -1,0 +1,141 @@
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
+"""The place where experiments are done: it starts programs in working folders, and knows what was learned so far."""
+
+from __future__ import annotations
+
+import functools
+import os
+import shutil
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from probe.naming import ranges
+from probe.reading.dumps.folders import find_folders
+from probe.search.cause import Cause
+from probe.search.ledger import Ledger
+from probe.search.on_disk import DiskLook, look
+from probe.search.running import Done, run
+from probe.search.wishes import Training, Wishes
+from probe.search.workplace import copied, original, states
+
+#: the numbers of each tensor, and its checksum
+NUMBERS = ("--summary-mode", "max,min,mean,l2norm,md5")
+#: all calls
+CALLS = ("--level", "mix")
+
+
+class Lab:
+    """Does runs, each in a working folder of its own, and keeps what they leave.
+
+    Args:
+        wishes: the wishes of the user.
+        ledger: the results so far.
+        deadline: the moment of ``time.monotonic`` at which the budget is used up.
+    """
+
+    def __init__(self, wishes: Wishes, ledger: Ledger, deadline: float) -> None:
+        self.wishes = wishes
+        self.ledger = ledger
+        self.deadline = deadline
+        self.user_folder = os.getcwd()
+        self.touched: list[str] = []  # files of the user that a run has changed
+        self._looks: dict[tuple[str, str], DiskLook] = {}
+
+    @property
+    def left(self) -> float:
+        """The seconds that are left of the budget."""
+        return self.deadline - time.monotonic()
+
+    def place(self, name: str, part: str) -> str:
+        """Return a file or folder of an experiment."""
+        return os.path.join(self.ledger.place(name), part)
+
+    def do(
+        self, name: str, words: Sequence[str], enough: Callable[[], bool] = lambda: False
+    ) -> Done:
+        """Run a command of probe in a working folder of its own, from the beginning.
+
+        Args:
+            name: the experiment.
+            words: the words behind ``probe``.
+            enough: whether it has done enough.
+        """
+        place = self.ledger.place(name)
+        for old in ("dump", "work"):
+            shutil.rmtree(os.path.join(place, old), ignore_errors=True)
+        os.makedirs(place, exist_ok=True)
+        kept = self.wishes.folder
+        before = states(self.user_folder, kept)
+        work = self.user_folder
+        if not self.wishes.is_in_place:
+            work = copied(self.user_folder, self.copy_of(name), kept)
+        done = run(words, work, os.path.join(place, "log.txt"), self.deadline, enough)
+        if not self.wishes.is_in_place:
+            after = states(self.user_folder, kept)
+            self.touched += [path for path, state in after.items() if before.get(path) != state]
+            shutil.rmtree(os.path.dirname(work), ignore_errors=True)
+        words = done.words.replace(work, self.user_folder)
+        return replace(done, words=words)
+
+    def read(self, name: str, words: Sequence[str]) -> Done:
+        """Run a command of probe that reads dumps: it needs no working folder of its own.
+
+        Args:
+            name: the experiment.
+            words: the words behind ``probe``.
+        """
+        os.makedirs(self.ledger.place(name), exist_ok=True)
+        return run(
+            words, self.user_folder, os.path.join(self.ledger.place(name), "log.txt"), self.deadline
+        )
+
+    def record(
+        self, name: str, training: Training, steps: Sequence[int], options: Sequence[str]
+    ) -> Done:
+        """Record steps of a program, and end it then.
+
+        Args:
+            name: the experiment; its folder "dump" has the steps.
+            training: the program.
+            steps: the steps.
+            options: further options of ``probe run``.
+        """
+        dump = self.place(name, "dump")
+        after = steps[-1] + 1  # its folder tells that the step before is complete
+        wanted = ",".join(ranges([*steps, after]))
+        words = ["run", *self.wishes.options, "--step", wanted, *options, "--dump-path", dump]
+        mark = os.path.join(dump, f"step{after}")
+        done = self.do(name, [*words, *training.words], functools.partial(_is_begun, mark))
+        shutil.rmtree(mark, ignore_errors=True)
+        return done
+
+    def has_steps(self, name: str) -> bool:
+        """Return whether an experiment has left a dump."""
+        dump = self.place(name, "dump")
+        return os.path.isdir(dump) and bool(find_folders(dump))
+
+    def look(self, name: str, golden: str = "") -> DiskLook:
+        """Ask all readers about the dump of an experiment, beside a golden run if one is given."""
+        known = self._looks.get((name, golden))
+        if known is None:
+            seen = look(self.place(name, "dump"), golden)
+            known = replace(seen, cause=self._of_user(seen.cause, name))
+            self._looks[name, golden] = known
+        return known
+
+    def _of_user(self, cause: Cause | None, name: str) -> Cause | None:
+        """Return a cause whose file is that of the user, not that of the copy."""
+        if cause is None or self.wishes.is_in_place:
+            return cause
+        file = original(cause.file, self.copy_of(name), self.user_folder)
+        return replace(cause, file=file)
+
+    def copy_of(self, name: str) -> str:
+        """Return the working folder of an experiment, as stacks name it."""
+        own_name = os.path.basename(self.user_folder) or "root"
+        return os.path.join(os.path.realpath(self.place(name, "work")), own_name)
+
+
+def _is_begun(folder: str) -> bool:
+    return os.path.isdir(folder)

@@ -1,0 +1,107 @@
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
+"""The answer of all readers about what is on disk: the heaviest finding, as the page of ``probe report`` has it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from probe.errors import UsageError
+from probe.findings.sentence import NOTHING, Sentence
+from probe.reading.check.check import check
+from probe.reading.compare.answer.comparison import Request
+from probe.reading.dumps.work import HERE, Workers
+from probe.reading.one_run.health.step import SUSPICIOUS
+from probe.reading.report.headline import Readers, headline
+from probe.reading.report.report import read_all
+from probe.reading.report.sources import readers_of
+from probe.search.cause import GUESS, Cause, cause_of
+
+
+@dataclass(frozen=True)
+class DiskLook:
+    """All readers have looked at one run, or at two.
+
+    Attributes:
+        status: 0 nothing found, 1 something found, 2 it cannot be known.
+        said: the heaviest finding, or how much was looked at.
+        cause: the heaviest finding, if it names a thing that can be changed.
+        suspicions: the suspicious findings of one run, which are guesses.
+        step: the step of the heaviest finding; None where it has none.
+        first_apart: the first step in which the rows of two runs differ; None without one.
+        others: how many further findings there are.
+        gaps: the parts that cannot be known.
+        circumstances: how the circumstances of two runs differ, the most important first.
+        looked: how much was looked at.
+    """
+
+    status: int
+    said: Sentence
+    cause: Cause | None = None
+    suspicions: Sequence[Cause] = ()
+    step: int | None = None
+    first_apart: int | None = None
+    others: int = 0
+    gaps: Sequence[Sentence] = ()
+    circumstances: Sequence[Sentence] = ()
+    looked: Sentence = NOTHING
+
+
+def look(path: str, golden: str = "", workers: Workers = HERE) -> DiskLook:
+    """Ask all readers about a run.
+
+    Args:
+        path: the run.
+        golden: the golden run beside it; "" for none.
+        workers: the processes that work.
+
+    Raises:
+        UsageError: when there is nothing to look at.
+    """
+    sources, answers = read_all(path, golden, Request(workers=workers))
+    result = sources.compared()
+    readers = readers_of(sources, result, answers)
+    head = headline(readers)
+    return DiskLook(
+        head.status,
+        head.said,
+        cause_of(head.finding, result),
+        _suspicions(readers),
+        _first_apart(readers) if head.finding is None else getattr(head.finding, "step", None),
+        _first_apart(readers),
+        head.others,
+        _gaps(readers),
+        _circumstances(path, golden) if golden else (),
+        answers.scope,
+    )
+
+
+def _suspicions(readers: Readers) -> list[Cause]:
+    """Return the suspicious findings of one run. Some trainings have them on purpose."""
+    found = [item for item in readers.run.health if item.weight == SUSPICIOUS]
+    causes = [cause_of(item, None) for item in found]
+    return [replace(cause, strength=GUESS) for cause in causes if cause is not None]
+
+
+def _first_apart(readers: Readers) -> int | None:
+    """Return the first step in which the rows of two runs differ; None without one."""
+    has_difference = readers.rows is not None and bool(readers.rows.first)
+    return int(readers.rows.first.facts["step"]) if readers.rows and has_difference else None
+
+
+def _gaps(readers: Readers) -> list[Sentence]:
+    """Return the parts that cannot be known, each once."""
+    found = [*readers.unread, *readers.run.gaps]
+    if readers.ranks is not None:
+        found += [item.said for item in readers.ranks.unknown]
+    if readers.rows is not None:
+        found += readers.rows.lacks
+    return list(dict.fromkeys(found))
+
+
+def _circumstances(path: str, golden: str) -> list[Sentence]:
+    """Return how the circumstances of two runs differ; nothing where one of them has none."""
+    try:
+        return [item.line for item in check(golden, path).differences]
+    except UsageError:
+        return []

@@ -1,0 +1,206 @@
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
+"""Experiments about one suspect: the golden output in its place, float64 beside its kernel, float32 around it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from probe.findings.sentence import say
+from probe.findings.system import foreign
+from probe.reading.compare.origins.origin import Kind
+from probe.reading.dumps.entry_name import CELL, parse
+from probe.reading.dumps.run import open as open_run
+from probe.reading.dumps.values import tensors_in
+from probe.search.cause import BITS, COMPARED, NONFINITE, Cause
+from probe.search.lab import CALLS, NUMBERS, Lab
+from probe.search.ledger import Result
+from probe.search.recordings import RECORD, REPEAT, final_look
+from probe.search.running import Done
+from probe.search.watching import WATCH
+
+GRAFT = "graft"
+REPLAY = "replay"
+FLOAT32 = "float32"
+#: steps behind that of the cause, in which the losses must agree
+_BEHIND = 2
+#: the part by which healed losses may differ from the golden ones
+_HEALED = 1e-6
+#: how many times farther the unchanged losses must be
+_FARTHER = 100.0
+_HALF = frozenset(("Float16", "BFloat16"))
+#: kinds of differences whose call has the same name in the golden run
+_SAME_NAME = frozenset((Kind.ARGUMENT, Kind.COMPUTATION, Kind.GRADIENT, Kind.OPTIMIZER))
+#: the outcome -> the sentence about it
+_REPLAYED = {
+    "right": "find.replay_right",
+    "wrong": "find.replay_wrong",
+    "unknown": "find.replay_unknown",
+}
+
+
+def suspect(lab: Lab) -> Cause | None:
+    """Return the cause that the readers name; None without one."""
+    seen = final_look(lab)
+    return None if seen is None else seen.cause
+
+
+def can_graft(lab: Lab) -> bool:
+    """Return whether equal bits lead up to a call whose golden output can be put in its place."""
+    cause = suspect(lab)
+    if cause is None or lab.wishes.golden is None or cause.step is None:
+        return False
+    repeats = lab.ledger.results.get(REPEAT)
+    is_exact = cause.reader == COMPARED and cause.strength == BITS
+    return (
+        is_exact and repeats is not None and repeats.outcome == "repeats" and bool(grafted(cause))
+    )
+
+
+def grafted(cause: Cause) -> str:
+    """Return the call that gets its golden output: the call itself, or the Cell around it; "" for none."""
+    if cause.kind in (Kind.DATA, Kind.PARAMETER):
+        return ""
+    if cause.kind in _SAME_NAME:
+        return cause.call
+    return f"Cell.{cause.cell}" if cause.cell else ""
+
+
+def graft(lab: Lab) -> Result:
+    """Record the arrays of the golden call, and put them in: the losses tell whether the symptom goes."""
+    cause = suspect(lab)
+    golden = lab.wishes.golden
+    assert cause is not None
+    assert golden is not None
+    assert cause.step is not None
+    name = grafted(cause)
+    last = int(min(cause.step + _BEHIND, lab.ledger.fact(WATCH, "last", cause.step)))
+    steps = list(range(cause.step, last + 1))
+    arrays = f"{GRAFT}_arrays"
+    options = ("--tensor-list", _arrays_of(name), "--optimizer", "states")
+    first = lab.record(arrays, golden, steps, [*CALLS, *NUMBERS, *options])
+    if not lab.has_steps(arrays):
+        return _failed(GRAFT, first)
+    words = ["try", *lab.wishes.options, "--from", lab.place(arrays, "dump"), name]
+    words += ["--steps", str(last + 1), "-o", lab.place(GRAFT, "runs"), "--json", "-"]
+    second = lab.do(GRAFT, [*words, *lab.wishes.training.words])
+    seconds = first.seconds + second.seconds
+    answer = _answer(lab, GRAFT)
+    if not answer:
+        return _failed(GRAFT, second, seconds, 3)
+    is_healed = heals(answer["unchanged"], answer["changed"], answer["golden"])
+    outcome = "goes" if is_healed else "stays"
+    key = "find.graft_goes" if is_healed else "find.graft_stays"
+    learned = say(key, name=name, first=steps[0], last=last)
+    return Result(GRAFT, outcome, learned, seconds, 3, {"name": name})
+
+
+def _arrays_of(name: str) -> str:
+    """Return the text that the names of a call have; of a Cell also those of the Cells in it, for their gradients."""
+    is_optimizer = name.startswith("Cell.optimizer.")
+    is_cell = name.startswith("Cell.") and not is_optimizer
+    return f"{name.rpartition('.')[0]}." if is_cell else f"{name}."
+
+
+def heals(
+    unchanged: Mapping[str, Any], changed: Mapping[str, Any], golden: Mapping[str, Any]
+) -> bool:
+    """Return whether a change makes the difference from the golden losses go.
+
+    >>> golden = {"3": 2.0, "4": 1.5}
+    >>> heals({"3": 2.0, "4": 1.7}, golden, golden), heals(golden, golden, golden)
+    (True, False)
+    """
+    steps = golden.keys() & unchanged.keys() & changed.keys()
+    before = max((_apart(unchanged[step], golden[step]) for step in steps), default=0.0)
+    after = max((_apart(changed[step], golden[step]) for step in steps), default=1.0)
+    return after <= _HEALED and before > _FARTHER * max(after, _HEALED / _FARTHER)
+
+
+def _apart(loss: Any, golden: Any) -> float:
+    """Return the relative distance of two losses; NaN/Inf are texts, and far from each number."""
+    if isinstance(loss, str) or isinstance(golden, str):
+        return 0.0 if loss == golden else 1.0
+    return float(abs(loss - golden) / max(abs(golden), abs(loss), 1e-30))
+
+
+def can_replay(lab: Lab) -> bool:
+    """Return whether the suspect is one call of an operator."""
+    cause = suspect(lab)
+    if cause is None or cause.step is None or not cause.name:
+        return False
+    is_made = cause.reader == NONFINITE and cause.kind == "made"
+    is_computed = cause.reader == COMPARED and cause.kind == Kind.COMPUTATION
+    return (is_made or is_computed) and parse(cause.name).kind != CELL
+
+
+def replay(lab: Lab) -> Result:
+    """Record the arrays of the suspect, and make it again in float64."""
+    cause = suspect(lab)
+    assert cause is not None
+    assert cause.step is not None
+    options = ("--task", "tensor", "--list", cause.call)
+    first = lab.record(REPLAY, lab.wishes.training, [cause.step], [*CALLS, *options])
+    if not lab.has_steps(REPLAY):
+        return _failed(REPLAY, first)
+    arrays = lab.place(REPLAY, "dump")
+    words = ["replay", arrays, cause.name, "--step", str(cause.step), "--json"]
+    judged = f"{REPLAY}_judged"
+    second = lab.read(judged, words)
+    found = _answer(lab, judged)
+    seconds = first.seconds + second.seconds
+    verdicts = {item["verdict"] for item in found} if isinstance(found, list) else set()
+    outcome = "unknown"
+    if verdicts:
+        outcome = "right" if verdicts == {"ok"} else "wrong" if "wrong" in verdicts else "unknown"
+    learned = say(_REPLAYED[outcome], name=cause.name)
+    return Result(REPLAY, outcome, learned, seconds)
+
+
+def can_widen(lab: Lab) -> bool:
+    """Return whether a loss is NaN/Inf, and the recorded steps have numbers of half precision."""
+    if lab.ledger.fact(WATCH, "nonfinite") is None or not lab.has_steps(RECORD):
+        return False
+    return any(dtype in _HALF for dtype in _dtypes(lab.place(RECORD, "dump")))
+
+
+def widen(lab: Lab) -> Result:
+    """Look for the smallest set of Cells that makes NaN/Inf go when it computes in float32."""
+    last = lab.ledger.fact(WATCH, "nonfinite")
+    words = ["bisect", *lab.wishes.options, "--until", "finite", "--float32"]
+    words += ["--steps", str(last + 1), "-o", lab.place(FLOAT32, "runs"), "--json", "-"]
+    done = lab.do(FLOAT32, [*words, *lab.wishes.training.words])
+    answer = _answer(lab, FLOAT32)
+    if not answer:
+        return _failed(FLOAT32, done)
+    names = answer["found"]
+    runs = len(answer["runs"])
+    if names:
+        learned = say("find.float32_goes", names=names, runs=runs)
+        return Result(FLOAT32, "goes", learned, done.seconds, runs, {"names": names})
+    learned = say("find.float32_stays", runs=runs)
+    return Result(FLOAT32, "stays", learned, done.seconds, runs)
+
+
+def _dtypes(path: str) -> Iterator[str]:
+    """Yield the dtypes of the outputs in a dump."""
+    for dump in open_run(path):
+        for call in dump:
+            for tensor in tensors_in(call.entry, "output"):
+                yield str(tensor.get("dtype"))
+        dump.release()
+
+
+def _answer(lab: Lab, name: str) -> Any:
+    """Return the answer in JSON of the last command of an experiment; None where there is none."""
+    try:
+        with open(lab.place(name, "log.txt.out"), encoding="utf-8") as file:
+            return json.load(file)
+    except (OSError, ValueError):
+        return None
+
+
+def _failed(name: str, done: Done, seconds: float = 0.0, runs: int = 1) -> Result:
+    learned = say("find.failed", reason=foreign(done.words.removeprefix("probe: ")))
+    return Result(name, "failed", learned, seconds or done.seconds, runs)

@@ -1,0 +1,121 @@
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
+"""Experiments that record steps with all calls: of the program, of the golden one, and of the program once more."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from probe.findings.sentence import say
+from probe.reading.compare.answer.comparison import compare
+from probe.reading.compare.judging.verdicts import Verdict
+from probe.reading.dumps.run import open as open_run
+from probe.search.lab import CALLS, NUMBERS, Lab
+from probe.search.ledger import Result
+from probe.search.on_disk import DiskLook
+from probe.search.running import Done
+from probe.search.watching import WATCH, WATCH_GOLDEN
+
+RECORD = "record"
+RECORD_GOLDEN = "record_golden"
+REPEAT = "repeat"
+#: the first steps, which rules of one run need
+FIRST_STEPS = (0, 1, 2)
+#: the steps of a golden dump that are recorded beside it
+_MOST_BESIDE = 4
+#: the steps that are recorded once more
+_REPEATED = 2
+_GUARD = ("--saved-tensors",)
+#: levels at which a program can be recorded as its golden dump was
+_LEVELS = ("L0", "L1", "mix")
+
+
+def wanted_steps(lab: Lab) -> list[int]:
+    """Return the steps to record: the first ones, those of the symptom, and each one before."""
+    golden = lab.wishes.golden_path
+    if golden:
+        return sorted(step for step in open_run(golden).steps if step is not None)[:_MOST_BESIDE]
+    last = lab.ledger.fact(WATCH, "last", FIRST_STEPS[-1])
+    found = {step for step in FIRST_STEPS if step <= last}
+    symptoms = [lab.ledger.fact(WATCH, "alarm"), lab.ledger.fact(WATCH, "nonfinite")]
+    symptoms.append(lab.ledger.fact(WATCH_GOLDEN, "step"))
+    if lab.ledger.fact(WATCH, "status"):
+        symptoms.append(last)
+    for step in symptoms:
+        if step is not None:
+            found |= {max(step - 1, 0), step}
+    return sorted(found)
+
+
+def _calls(lab: Lab) -> Sequence[str]:
+    """Return the option of the level: all calls, or those that a golden dump has."""
+    for dump in open_run(lab.wishes.golden_path) if lab.wishes.golden_path else ():
+        level = dump.header.get("level")
+        return ("--level", level) if level in _LEVELS else CALLS
+    return CALLS
+
+
+def record(lab: Lab) -> Result:
+    """Record the steps of the symptom, and look at them."""
+    steps = wanted_steps(lab)
+    done = lab.record(RECORD, lab.wishes.training, steps, [*_calls(lab), *NUMBERS, *_GUARD])
+    if not lab.has_steps(RECORD):
+        return _nothing(RECORD, done)
+    seen = lab.look(RECORD, lab.wishes.golden_path)
+    return _looked(RECORD, seen, steps, done)
+
+
+def record_golden(lab: Lab) -> Result:
+    """Record the same steps of the golden program, and compare."""
+    golden = lab.wishes.golden
+    assert golden is not None  # the table asks for it
+    steps = wanted_steps(lab)
+    done = lab.record(RECORD_GOLDEN, golden, steps, [*CALLS, *NUMBERS])
+    if not lab.has_steps(RECORD_GOLDEN):
+        return _nothing(RECORD_GOLDEN, done)
+    seen = lab.look(RECORD, lab.place(RECORD_GOLDEN, "dump"))
+    return _looked(RECORD_GOLDEN, seen, steps, done)
+
+
+def repeat(lab: Lab) -> Result:
+    """Record the first steps of the program once more, and compare their bits."""
+    steps = wanted_steps(lab)[:_REPEATED]
+    done = lab.record(REPEAT, lab.wishes.training, steps, [*_calls(lab), *NUMBERS])
+    if not lab.has_steps(REPEAT):
+        return _nothing(REPEAT, done)
+    shown = ",".join(map(str, steps))
+    found = compare(lab.place(RECORD, "dump"), lab.place(REPEAT, "dump"), step=shown)
+    others = set(found.verdicts) - {Verdict.BITS}
+    if not others and found.agrees:
+        learned = say("find.repeats", steps=shown)
+        return Result(REPEAT, "repeats", learned, done.seconds)
+    first = found.first
+    learned = say("find.last_bits") if first is None else say("find.varies", said=first.said)
+    return Result(REPEAT, "varies", learned, done.seconds)
+
+
+def final_look(lab: Lab) -> DiskLook | None:
+    """Return the answer of all readers about the recorded steps, beside the golden ones if there are any."""
+    if RECORD not in lab.ledger.results or not lab.has_steps(RECORD):
+        return None
+    golden = lab.wishes.golden_path
+    if RECORD_GOLDEN in lab.ledger.results and lab.has_steps(RECORD_GOLDEN):
+        golden = lab.place(RECORD_GOLDEN, "dump")
+    return lab.look(RECORD, golden)
+
+
+def golden_dump(lab: Lab) -> str:
+    """Return the dump that ``final_look`` compares with; "" for none."""
+    if RECORD_GOLDEN in lab.ledger.results and lab.has_steps(RECORD_GOLDEN):
+        return lab.place(RECORD_GOLDEN, "dump")
+    return lab.wishes.golden_path
+
+
+def _nothing(name: str, done: Done) -> Result:
+    return Result(name, "nothing", say("find.record_none", reason=done.words), done.seconds)
+
+
+def _looked(name: str, seen: DiskLook, steps: Sequence[int], done: Done) -> Result:
+    outcome = "cause" if seen.cause is not None else "no_cause"
+    shown = ",".join(map(str, steps))
+    learned = say("find.recorded", steps=shown, said=seen.said)
+    return Result(name, outcome, learned, done.seconds)

@@ -1,0 +1,113 @@
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
+"""The first experiments: all steps under the monitor, of the program and of the golden one."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from typing import Any
+
+from probe.findings.sentence import Sentence, say
+from probe.findings.system import foreign
+from probe.reading.one_run.health.rows import Rows, alarms_of, nonfinite_of, read_rows
+from probe.search.lab import Lab
+from probe.search.ledger import Result
+from probe.search.running import Done
+from probe.search.watch_end import WatchEnd
+from probe.search.wishes import Training
+
+WATCH = "watch"
+WATCH_GOLDEN = "watch_golden"
+#: the outcome of a run that was ended before its first step
+NO_TIME = "no_time"
+#: the outcome of a run that was ended before its end, with steps that have no symptom
+CUT = "cut"
+#: the monitor measures parameters in each step
+_MONITOR = ("--task", "monitor", "--interval", "1")
+#: the outcome -> the sentence about it
+_LEARNED = {
+    "symptom": "find.watch_symptom",
+    "fails": "find.watch_fails",
+    CUT: "find.watch_cut",
+    "quiet": "find.watch_quiet",
+}
+
+
+def watch(lab: Lab) -> Result:
+    """Run the program up to its end under the monitor."""
+    done = _watched(lab, WATCH, lab.wishes.training, None)
+    rows = read_rows(lab.place(WATCH, "dump"))
+    if not any(rank.steps for rank in rows.ranks):
+        return _no_steps(WATCH, done)
+    facts = _facts(rows, done)
+    if facts["nonfinite"] is not None or facts["alarm"] is not None:
+        outcome = "symptom"
+    elif done.status:
+        outcome = "fails"
+    else:
+        outcome = "quiet" if done.status == 0 else CUT
+    learned = say(_LEARNED[outcome], said=_symptom(lab, done), **_counted(facts))
+    return Result(WATCH, outcome, learned, done.seconds, facts=facts)
+
+
+def watch_golden(lab: Lab) -> Result:
+    """Run the golden program under the monitor, and compare the rows of both."""
+    golden = lab.wishes.golden
+    assert golden is not None  # the table asks for it
+    done = _watched(lab, WATCH_GOLDEN, golden, lab.ledger.fact(WATCH, "last"))
+    rows = read_rows(lab.place(WATCH_GOLDEN, "dump"))
+    if not any(rank.steps for rank in rows.ranks):
+        return _no_steps(WATCH_GOLDEN, done)
+    seen = lab.look(WATCH, lab.place(WATCH_GOLDEN, "dump"))
+    step = seen.first_apart
+    if step is None:
+        learned = say("find.golden_agrees", said=seen.said)
+        return Result(WATCH_GOLDEN, "agrees", learned, done.seconds)
+    learned = say("find.golden_differs", said=seen.said)
+    return Result(WATCH_GOLDEN, "differs", learned, done.seconds, facts={"step": step})
+
+
+def _watched(lab: Lab, name: str, training: Training, last: int | None) -> Done:
+    """Watch a program, for half of the time that is left at most."""
+    dump = lab.place(name, "dump")
+    words = ["run", *lab.wishes.options, *_MONITOR, "--dump-path", dump, *training.words]
+    return lab.do(name, words, WatchEnd(dump, time.monotonic() + lab.left / 2, last))
+
+
+def _no_steps(name: str, done: Done) -> Result:
+    """Return that a program has made no step that can be seen."""
+    if done.status is None:
+        return Result(name, NO_TIME, say("find.no_time_for_step"), done.seconds)
+    words = foreign(done.words.removeprefix("probe: ") or str(done.status))
+    return Result(name, "no_steps", say("find.watch_none", reason=words), done.seconds)
+
+
+def _facts(rows: Rows, done: Done) -> dict[str, Any]:
+    """Return the numbers that later experiments need."""
+    steps = sorted({step for rank in rows.ranks for step in rank.steps})
+    seconds = [float(value) for rank in rows.ranks for value in rank["seconds"].values]
+    step_seconds = statistics.median(seconds) if seconds else 0.0
+    alarms = [item.step for item in alarms_of(rows.ranks) if item.step is not None]
+    nonfinite = [item.step for item in nonfinite_of(rows.ranks) if item.step is not None]
+    return {
+        "count": len(steps),
+        "last": steps[-1],
+        "step_seconds": step_seconds,
+        "start_seconds": max(done.seconds - len(steps) * step_seconds, 0.0),
+        "alarm": min(alarms, default=None),
+        "nonfinite": min(nonfinite, default=None),
+        "status": done.status,
+        "words": done.words,
+    }
+
+
+def _counted(facts: dict[str, Any]) -> dict[str, Any]:
+    return {"count": facts["count"], "seconds": facts["step_seconds"]}
+
+
+def _symptom(lab: Lab, done: Done) -> Sentence:
+    """Return the heaviest finding in the rows; of a program that fails its last line too."""
+    seen = lab.look(WATCH)
+    if done.status and seen.status != 1:
+        return foreign(done.words)
+    return seen.said

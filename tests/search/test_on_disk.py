@@ -1,0 +1,104 @@
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
+"""``probe find DIR [GOLDEN]``: the heaviest finding of all readers, how strong it is, and the command to type next."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from probe.__main__ import main
+from tests.reading.builders import calls, forward, tensor, write
+from tests.reading.report.rows import healthy, spike, write_rows
+
+NAN = {"Max": float("nan"), "Min": float("nan"), "Mean": float("nan")}
+LINES = ("linear x w -> h", "gate h -> y", "mix x -> t", "linear y v -> z")
+
+
+def find(capsys, *words):
+    """Return the exit status and the answer of the command."""
+    status = main(["find", *map(str, words), "--json"])
+    return status, json.loads(capsys.readouterr().out)
+
+
+def two(folder, change, md5=True, more=()):
+    """Write two runs of two steps; the second is changed in both."""
+    for name, lines in (("golden", LINES), ("mine", change)):
+        for step in (0, 1):
+            rank = folder / name / f"step{step}" / "rank"
+            write(rank, calls(*lines, *(more if name == "mine" else ()), md5=md5))
+    return folder / "mine", folder / "golden"
+
+
+def test_a_call_that_makes_nan_is_the_cause_and_its_inputs_are_shown_next(tmp_path, capsys):
+    data = {"Functional.log.0.forward": forward([tensor(Min=-1.0)], [tensor(**NAN)])}
+    folder = write(tmp_path / "run" / "step3" / "rank", data).parent.parent
+    status, answer = find(capsys, folder)
+    assert (status, answer["answer"]) == (1, "cause")
+    cause = answer["cause"]
+    assert (cause["reader"], cause["strength"], cause["step"]) == ("nan", "rule", 3)
+    assert cause["name"] == "Functional.log.0.forward"
+    shown = answer["next"]["command"].split()
+    assert shown[:3] == ["probe", "show", str(folder)]
+    assert main(shown[1:]) == 0
+    assert "Functional.log.0.forward" in capsys.readouterr().out
+
+
+def test_rows_of_the_monitor_tell_a_symptom_and_the_steps_to_record(tmp_path, capsys):
+    folder = write_rows(tmp_path / "watch", spike, ranks=1)
+    status, answer = find(capsys, folder)
+    assert (status, answer["answer"], answer["cause"]) == (1, "symptom", None)
+    assert "--step 44-45" in answer["next"]["command"]
+    main(["find", str(folder), "--lang", "en"])
+    said = capsys.readouterr().out
+    assert "symptom: step 45: loss" in said
+    assert "The cause cannot be known from this" in said
+    assert "next: record this step" in said
+
+
+def test_a_training_that_goes_well_has_no_cause(tmp_path, capsys):
+    status, answer = find(capsys, write_rows(tmp_path / "watch", healthy, ranks=1))
+    assert (status, answer["answer"], answer["evidence"]) == (0, "nothing", [])
+    assert answer["next"]["command"].startswith("probe run --level mix --step 0-2")
+
+
+def test_too_few_rows_cannot_be_known(tmp_path, capsys):
+    status, answer = find(capsys, write_rows(tmp_path / "watch", healthy, steps=2, ranks=1))
+    assert (status, answer["answer"]) == (2, "unknown")
+
+
+def test_equal_bits_before_a_difference_prove_it(tmp_path, capsys):
+    change = (LINES[0], "gate h -> other", LINES[2], "linear other v -> far")
+    status, answer = find(capsys, *two(tmp_path, change))
+    assert (status, answer["cause"]["strength"]) == (1, "bits")
+    assert answer["cause"]["name"] == "Functional.gate.0.forward"
+    assert answer["evidence"][0]["strength"] == "bits"
+
+
+def test_numbers_without_bits_prove_nothing(tmp_path, capsys):
+    change = (LINES[0], "gate h -> other", LINES[2], "linear other v -> far")
+    status, answer = find(capsys, *two(tmp_path, change, md5=False))
+    assert (status, answer["cause"]["strength"]) == (1, "rule")
+
+
+def test_two_differences_that_are_independent_prove_neither(tmp_path, capsys):
+    change = (LINES[0], "gate h -> other", "mix x -> another", "linear other v -> far")
+    status, answer = find(capsys, *two(tmp_path, change))
+    assert (status, answer["cause"]["strength"]) == (1, "rule")
+    assert answer["others"] >= 1
+
+
+def test_two_runs_that_agree_have_no_cause(tmp_path, capsys):
+    status, answer = find(capsys, *two(tmp_path, LINES))
+    assert answer["cause"] is None
+    assert status in (0, 2)
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_every_line_of_an_answer_is_one_line(tmp_path, capsys, language):
+    data = {"Functional.log.0.forward": forward([tensor(Min=-1.0)], [tensor(**NAN)])}
+    folder = write(tmp_path / "run" / "step3" / "rank", data).parent.parent
+    assert main(["find", str(folder), "--lang", language]) == 1
+    said = capsys.readouterr().out
+    assert "\\x0a" not in said
+    assert f"    probe show {folder} --step 3 --name Functional.log.0" in said.splitlines()

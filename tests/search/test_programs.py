@@ -1,0 +1,207 @@
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
+# ruff: noqa: RUF001 - Chinese has its own punctuation
+"""``probe find FILE``: experiments on trainings in processes of their own, from the symptom to the cause."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from tests.search.programs import FACTOR, HEALTHY, NAN, UNIT, training
+from tests.support.launched import start
+from tests.support.paths import environment
+from tests.support.schemas import all_keys, keys, validate
+
+pytestmark = pytest.mark.slow
+
+
+def find(folder, *words, **programs):
+    """Write programs into a folder, and run the command there with JSON; return the process and its lines."""
+    for name, text in programs.items():
+        (folder / f"{name}.py").write_text(text)
+    done = start(folder, "-m", "probe", "find", "--json", *words)
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    for line in lines:
+        validate("find", line)
+    return done, lines
+
+
+def outcomes(lines):
+    """Return experiment -> outcome."""
+    return {line["experiment"]: line["outcome"] for line in lines[:-1]}
+
+
+@pytest.fixture(scope="module")
+def searched(tmp_path_factory):
+    """Return a folder in which the cause of a NaN was found, and the lines of the answer."""
+    folder = tmp_path_factory.mktemp("searched")
+    (folder / "out.txt").write_text("mine")
+    done, lines = find(folder, "mine.py", mine=NAN)
+    assert done.returncode == 1, done.stderr
+    return folder, lines
+
+
+def test_a_call_that_makes_nan_is_named_with_its_line_and_the_kernel_is_excluded(searched):
+    folder, lines = searched
+    *_, answer = lines
+    assert answer["answer"] == "cause"
+    assert outcomes(lines)["watch"] == "symptom"
+    assert outcomes(lines)["replay"] == "right"
+    cause = answer["cause"]
+    assert cause["source"] == "x = ops.log(x)"
+    assert cause["file"] == str(folder / "mine.py")  # the user's file, not that of the copy
+    assert cause["strength"] == "rule"  # no experiment has made the symptom go
+    assert "find.no_kernel" in [item["key"] for item in answer["excluded"]]
+    assert "NaN" in answer["symptom"]["sentence"]
+    seen = set().union(*(keys("find", line) for line in lines))
+    assert all_keys("find") - seen == set()
+
+
+def test_files_of_the_training_are_not_overwritten(searched):
+    assert (searched[0] / "out.txt").read_text() == "mine"
+
+
+def test_a_second_start_does_nothing_twice(searched):
+    folder, first = searched
+    second = find(folder, "mine.py")[1]
+    assert not any(line["was_kept"] for line in first[:-1])
+    assert all(line["was_kept"] for line in second[:-1])
+    assert second[-1] == first[-1]
+
+
+def test_a_change_of_the_program_begins_a_new_search(searched):
+    folder, _ = searched
+    done = start(folder, "-m", "probe", "find", "--plan", "mine.py")
+    assert "(done)" in done.stdout
+    (folder / "mine.py").write_text(NAN + "\n")
+    done = start(folder, "-m", "probe", "find", "--plan", "mine.py")
+    assert "(done)" not in done.stdout
+    assert "1 watch: does it end" in done.stdout
+
+
+def test_a_golden_program_proves_the_line_that_differs(tmp_path):
+    done, lines = find(tmp_path, "--golden", "good.py", "mine.py", mine=FACTOR, good=UNIT)
+    answer = lines[-1]
+    assert (done.returncode, outcomes(lines)["graft"]) == (1, "goes"), done.stderr
+    assert answer["cause"]["source"] == "x = x * 1.5"
+    assert [item["strength"] for item in answer["evidence"]][:2] == ["experiment", "bits"]
+
+
+def test_a_program_of_another_folder_and_data_above_are_found(tmp_path):
+    (tmp_path / "old").mkdir()
+    (tmp_path / "new").mkdir()
+    (tmp_path / "data.txt").write_text("1.0")
+    text = training("x = x * float(open('../data.txt').read())")
+    (tmp_path / "old" / "good.py").write_text(text)
+    path = tmp_path / "new" / "mine.py"
+    lines = find(path.parent, "--golden", "../old/good.py", path, mine=text)[1]
+    assert outcomes(lines)["watch_golden"] == "agrees"
+    assert outcomes(lines)["record_golden"] == "no_cause"
+
+
+def test_a_healthy_training_has_no_cause_and_says_what_was_looked_at(tmp_path):
+    done, lines = find(tmp_path, "--golden", "good.py", "mine.py", mine=HEALTHY, good=HEALTHY)
+    answer = lines[-1]
+    assert answer["cause"] is None
+    assert answer["answer"] in ("nothing", "unknown")
+    assert done.returncode in (0, 2)
+    assert "find.no_difference" in [item["key"] for item in answer["excluded"]]
+
+
+def test_a_training_that_writes_to_an_absolute_path_is_told(tmp_path):
+    last = f'open("{tmp_path}/ckpt.txt", "a").write("x")'
+    _, lines = find(tmp_path, "mine.py", mine=training(last=last))
+    (said,) = [item for item in lines[-1]["unseen"] if item["key"] == "find.touched"]
+    assert "ckpt.txt" in said["sentence"]
+
+
+def test_a_search_that_was_killed_goes_on_and_its_training_has_ended(tmp_path):
+    (tmp_path / "mine.py").write_text(
+        training(
+            "x = ops.log(x)", f'open("{tmp_path}/pid", "w").write(str(__import__("os").getpid()))'
+        )
+    )
+    words = [sys.executable, "-m", "probe", "find", "--json", "mine.py"]
+    process = subprocess.Popen(
+        words, cwd=tmp_path, env=environment(), stdout=subprocess.PIPE, text=True
+    )
+    first = json.loads(process.stdout.readline())  # the first experiment has ended
+    (tmp_path / "pid").unlink()
+    while not (tmp_path / "pid").exists():  # the second one trains
+        time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    rest = find(tmp_path, "mine.py")[1]
+    assert [line["was_kept"] for line in rest[:2]] == [True, False]
+    assert rest[0]["learned"] == first["learned"]
+    assert rest[-1]["cause"]["source"] == "x = ops.log(x)"
+
+
+def test_a_budget_that_is_used_up_is_told_and_the_next_command_goes_on(tmp_path):
+    slow = training(last="__import__('time').sleep(60)")
+    done, lines = find(tmp_path, "--minutes", "0.1", "mine.py", mine=slow)
+    answer = lines[-1]
+    assert (done.returncode, answer["answer"]) == (2, "unknown")
+    assert answer["next"]["command"] == "probe find --minutes 0.2 mine.py"
+    assert "find.left_out" in [item["key"] for item in answer["unseen"]]
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("raise ValueError('no data here')", "no data here"),
+        ("print('no training')", "did not import MindSpore"),
+    ],
+)
+def test_a_program_without_a_step_is_told_with_its_last_line(tmp_path, text, told):
+    done, lines = find(tmp_path, "mine.py", mine=text)
+    assert (done.returncode, lines[-1]["answer"]) == (2, "unknown")
+    assert told in lines[-1]["sentence"]
+
+
+def test_a_program_that_ends_with_an_error_has_this_symptom(tmp_path):
+    last = "assert step < 2, 'the disk is gone'"
+    done, lines = find(tmp_path, "mine.py", mine=training(last=last))
+    assert (done.returncode, lines[-1]["answer"]) == (1, "symptom")
+    assert "the disk is gone" in lines[-1]["sentence"]
+
+
+def test_the_plan_has_all_experiments_and_does_none(tmp_path):
+    (tmp_path / "mine.py").write_text("raise SystemExit(3)")
+    done = start(tmp_path, "-m", "probe", "find", "--plan", "mine.py")
+    assert done.returncode == 0
+    assert "1 watch: does it end" in done.stdout
+    assert os.listdir(tmp_path) == ["mine.py"]
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("nowhere.py",), "nowhere.py: no such file"),
+        (("--golden", "nowhere.py", "mine.py"), "nowhere.py: no such file"),
+        (("--minutes", "0", "mine.py"), "Allowed: a number above 0"),
+        (("--golden", ".", "mine.py"), "no dump.json in it or below it"),
+        (("-m",), "a program is missing"),
+        (("--mintes", "3", "mine.py"), "Did you mean --minutes?"),
+    ],
+)
+def test_wrong_use_is_one_clear_error(tmp_path, words, told):
+    (tmp_path / "mine.py").write_text("")
+    done = start(tmp_path, "-m", "probe", "find", *words)
+    assert done.returncode == 2
+    assert told in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert not done.stdout
+
+
+def test_each_experiment_is_told_before_it_is_done(tmp_path):
+    (tmp_path / "mine.py").write_text(HEALTHY)
+    done = start(tmp_path, "-m", "probe", "find", "--lang", "zh", "mine.py")
+    assert "1 watch：它能否结束，是否有症状？" in done.stdout
+    assert "下一步：" in done.stdout

@@ -1,0 +1,100 @@
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
+"""Experiments of ``probe find`` without a run: they compare the step of the symptom with recorded steps before."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from probe.findings.sentence import say
+from probe.search.lab import Lab
+from probe.search.ledger import Ledger, Result
+from probe.search.new_lines import guessed, new_lines
+from probe.search.new_numbers import guessed_number, new_numbers
+from probe.search.new_values import guessed_value, new_values
+from probe.search.wishes import Training, Wishes
+from tests.reading.builders import forward, tensor, value, write
+
+RELU = "Functional.relu.0.forward"
+GELU = "Functional.gelu.0.forward"
+ADAM = "Cell.optimizer.Adam.forward.0"
+
+
+@pytest.fixture
+def lab(tmp_path):
+    """Return a lab in which the first experiment has seen an alarm in step 3."""
+    ledger = Ledger(str(tmp_path))
+    ledger.add(Result("watch", "symptom", say("find.no_symptom"), facts={"alarm": 3}))
+    wishes = Wishes(Training("train.py", "", ()), None, "", str(tmp_path), 30.0)
+    return Lab(wishes, ledger, time.monotonic() + 3600)
+
+
+def record(lab, entries, stack=None):
+    """Write steps 0, 1, 2 and 3; ``entries`` makes those of a step."""
+    for step in range(4):
+        rank = f"step{step}/rank"
+        lines = stack(step) if stack else None
+        write(Path(lab.place("record", "dump")) / rank, entries(step), lines)
+
+
+def frames(line):
+    """Return the stack of one call, in a line of a program."""
+    return [f"File /home/me/net.py, line {line}, in construct, \n x = f{line}(x)"]
+
+
+def test_a_line_that_runs_in_the_step_of_the_symptom_alone_is_a_guess(lab):
+    def entries(step):
+        call = forward([tensor()], [tensor(norm=3.0)])
+        return {RELU: call, **({GELU: call} if step == 3 else {})}
+
+    def stack(step):
+        own = {"0": [[RELU], frames(5)]}
+        return {**own, "1": [[GELU], frames(9)]} if step == 3 else own
+
+    record(lab, entries, stack)
+    cause = guessed(new_lines(lab))
+    assert (cause.name, cause.line, cause.strength) == (GELU, 9, "guess")
+
+
+def test_lines_that_run_in_each_step_are_none(lab):
+    record(
+        lab,
+        lambda step: {RELU: forward([tensor()], [tensor()])},
+        lambda _: {"0": [[RELU], frames(5)]},
+    )
+    assert guessed(new_lines(lab)) is None
+
+
+def update(rate):
+    """Return the entry of an update with a learning rate."""
+    numbers = {"parameters": [value("w")], "learning_rate": value(rate)}
+    return {"input_args": [{"w": tensor()}], "input_kwargs": numbers, "output": []}
+
+
+def test_a_number_of_the_optimizer_that_changed_is_a_guess(lab):
+    record(lab, lambda step: {ADAM: update(0.0 if step == 3 else 0.01)})
+    cause = guessed_number(new_numbers(lab))
+    assert (cause.name, cause.strength) == (ADAM, "guess")
+    assert "learning_rate" in cause.sentence
+    assert "is 0 in step 3, and 0.01 in the first steps" in cause.sentence
+
+
+@pytest.mark.parametrize("rate", [lambda step: 0.01, lambda step: 0.01 / (step + 1)])
+def test_a_constant_rate_and_a_schedule_are_none(lab, rate):
+    record(lab, lambda step: {ADAM: update(rate(step))})
+    assert guessed_number(new_numbers(lab)) is None
+
+
+@pytest.mark.parametrize(("largest", "is_guess"), [(21.0, True), (19.0, False)])
+def test_a_batch_that_is_ten_times_larger_is_a_guess(lab, largest, is_guess):
+    def entries(step):
+        batch = tensor(norm=50.0 + step, Max=largest if step == 3 else 2.0)
+        return {RELU: forward([batch], [tensor(norm=3.0)])}
+
+    record(lab, entries)
+    cause = guessed_value(new_values(lab))
+    assert (cause is not None) is is_guess
+    if is_guess:
+        assert (cause.name, cause.place, cause.kind) == (RELU, "input.0", "data")
