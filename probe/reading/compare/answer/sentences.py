@@ -150,8 +150,10 @@ class Describer:
             where = self._where(finding.node)
             said = say("compare.outside", name=name, place=place, where=where, numbers=numbers)
             return clauses(said, elsewhere)
-        key = "compare.other_batch" if elsewhere else "compare.batch"
-        batch = say(key, name=name, place=place, numbers=numbers)
+        if elsewhere:
+            batch = say("compare.other_batch", name=name, place=place, numbers=numbers)
+        else:
+            batch = say("compare.batch", name=name, place=place, numbers=numbers)
         return clauses(batch, elsewhere, self._order(slot, True))
 
     def _parameter(self, finding: Finding, slot: Slot | None) -> Sentence:

@@ -93,14 +93,22 @@ def _name_makers(origins: Sequence[Origin], pair: tuple[DumpFolder, DumpFolder])
             continue
         left = _maker(content.a, makers_a, folder_b.step)
         right = _maker(content.b, makers_b, folder_b.step)
-        is_plain = origin.said.key in ("compare.outside", "compare.other_outside")
-        outside, *parts = [origin.said] if is_plain else origin.said.facts["parts"]
+        outside, parts = _first_part(origin.said)
         numbers = outside.facts.get("numbers", NOTHING)
         facts = {key: outside.facts[key] for key in ("name", "place")}
         link = say("compare.step_link", **facts, numbers=numbers, left=left, right=right)
         origin.kind = Kind.WIRING
         origin.why = WHY
         origin.said = clauses(link, *parts)
+
+
+def _first_part(said: Sentence) -> tuple[Sentence, list[Sentence]]:
+    """Return the first sentence of joined ones, and those behind it."""
+    behind: list[Sentence] = []
+    while "parts" in said.facts:
+        said, *more = said.facts["parts"]
+        behind = [*more, *behind]
+    return said, behind
 
 
 class _Contents(NamedTuple):

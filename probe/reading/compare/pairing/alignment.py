@@ -113,7 +113,7 @@ class Alignment(Partners):
             mapped = self.vocabulary.name(0, name)
             b = self._positions.get(mapped)
             if b is not None:
-                self.pair(a, b, EXACT if mapped == name else MAPPED)
+                self.pair(a, b, EXACT if side_b.flow.names[b] == name else MAPPED)
         # a Cell that the other side has too is none that was renamed: it is called once more
         only_a = _only_here(side_a, side_b)
         only_b = _only_here(side_b, side_a)

@@ -404,7 +404,7 @@ class Towers(nn.Cell):
         i = (
             self.user(self.items(items))
             if bad("one tower for both")
-            else self.item(self.items(items))
+            else self.item(self.items(items))  # numbers from one
         )
         if not bad("no length of one"):
             if bad("length by a root"):
