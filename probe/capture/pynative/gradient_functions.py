@@ -3,57 +3,56 @@
 
 from __future__ import annotations
 
-import threading
+import sys
 from collections.abc import Callable, Sequence
+from types import FrameType
 from typing import Any
 
 from probe.capture.patches import HookGroup, Patch, around
 from probe.capture.pynative.context import CaptureContext
 from probe.executor import pynative_executor
 
-
-class _Depth(threading.local):
-    """How many functions are being differentiated on this thread, each inside of another."""
-
-    count = 0
+#: the function of MindSpore that runs what is differentiated
+_FORWARD_RUN = "_pynative_forward_run"
 
 
 class GradientFunctions(HookGroup):
     """Sees where MindSpore begins the graph of a function that is differentiated. Those inside of another are no batch.
 
-    A Cell that is differentiated is noted too, unless it is a model: its inputs are noted by its call.
+    A Cell that is differentiated is noted too, unless it is a model: its inputs are noted by its call. The end of the
+    graph is not watched: a patch of ``end_graph`` keeps the graphs of later steps alive, where a Cell ran before
+    without a gradient.
     """
 
     def __init__(self, context: CaptureContext, models: Any) -> None:
         super().__init__()
         self._context = context
         self._models = models if isinstance(models, (list, tuple)) else [models]
-        self._depth = _Depth()
-        executor = type(pynative_executor())
-        self.add(Patch(executor, "new_graph", around(self._begin)))
-        self.add(Patch(executor, "end_graph", around(self._end)))
-
-    def install(self) -> None:
-        """Begin to watch. A function that an exception has left is forgotten."""
-        self._depth = _Depth()
-        super().install()
+        self.add(Patch(type(pynative_executor()), "new_graph", around(self._begin)))
 
     def _begin(
         self, original: Callable[..., Any], executor: Any, function: Any, *args: Any, **kwargs: Any
     ) -> Any:
         recorder = self._context.recorder
-        depth = self._depth
-        if recorder is not None and not depth.count and not self._is_model(function):
+        if recorder is not None and not self._is_model(function) and _depth() <= 1:
             recorder.note_arguments(name_of(function), names_of(function), args, kwargs)
-        depth.count += 1
         return original(executor, function, *args, **kwargs)
-
-    def _end(self, original: Callable[..., Any], executor: Any, *args: Any, **kwargs: Any) -> Any:
-        self._depth.count = max(self._depth.count - 1, 0)
-        return original(executor, *args, **kwargs)
 
     def _is_model(self, function: Any) -> bool:
         return any(function is model for model in self._models)
+
+
+def _depth() -> int:
+    """Return how many functions are being differentiated on this thread, each inside of another.
+
+    It is 0 where a Cell runs first, and its gradient is taken behind it, as ``Model.train`` does.
+    """
+    count = 0
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        count += frame.f_code.co_name == _FORWARD_RUN
+        frame = frame.f_back
+    return count
 
 
 def name_of(function: Any) -> str:
