@@ -144,7 +144,9 @@ def _files(path: str) -> list[str]:
         raise UsageError(say("error.no_folder", path=path))
     whole = os.path.abspath(path)
     roots = [path]
-    if os.path.basename(whole).startswith(("step", "rank")):  # the snapshot may lie above
+    name = os.path.basename(whole)
+    is_part = name == file_names.rank_name(None) or file_names.rank_of(name) is not None
+    if is_part or file_names.step_of(name) is not None:  # the snapshot may lie above
         above = os.path.dirname(whole)
         roots += [above, os.path.dirname(above)]
     for root in roots:

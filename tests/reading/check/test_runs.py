@@ -530,3 +530,10 @@ def test_json_has_key_and_facts_beside_the_english_sentence_in_every_language(tm
 def test_the_finder_of_english_finds_it():
     assert english_left("张量 only in 仅 A，fc.weight rank 3 `probe show DIR`") == ["only in"]
     assert english_left("备注：my own text", "my own text") == []
+
+
+def test_a_folder_that_is_called_ranks_has_no_snapshot_of_its_neighbour(tmp_path):
+    Experiment(tmp_path / "other").write()
+    (tmp_path / "ranks").mkdir()
+    with pytest.raises(probe.UsageError):
+        probe.check(tmp_path / "ranks", tmp_path / "other")
