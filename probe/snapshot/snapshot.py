@@ -228,9 +228,11 @@ class Snapshot:
 
     def _values_of(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """Return the arguments of a call by place or name, each as a value of JSON."""
-        from mindspore import Tensor
+        from mindspore import Parameter, Tensor
 
         def describe(leaf: Any, place: str) -> Any:
+            if isinstance(leaf, Parameter):
+                return f"parameter {leaf.name}"  # it is no batch, and run.json has its checksum
             return self._numbers(leaf, place) if isinstance(leaf, Tensor) else _plain(leaf)
 
         named = {**{str(place): value for place, value in enumerate(args)}, **kwargs}

@@ -35,7 +35,10 @@ class GradientFunctions(HookGroup):
     ) -> Any:
         recorder = self._context.recorder
         if recorder is not None and not self._is_model(function) and _depth() <= 1:
-            recorder.note_arguments(name_of(function), names_of(function), args, kwargs)
+            # a class of the user's own may raise anything when it is asked for its name
+            named = recorder.safely("naming a gradient function", None, _named, function)
+            name, names = named or ("", ())
+            recorder.note_arguments(name, names, args, kwargs)
         return original(executor, function, *args, **kwargs)
 
     def _is_model(self, function: Any) -> bool:
@@ -53,6 +56,11 @@ def _depth() -> int:
         count += frame.f_code.co_name == _FORWARD_RUN
         frame = frame.f_back
     return count
+
+
+def _named(function: Any) -> tuple[str, Sequence[str]]:
+    """Return the name of a function, and those of its positional arguments."""
+    return name_of(function), names_of(function)
 
 
 def name_of(function: Any) -> str:

@@ -36,6 +36,9 @@ class BatchCheck:
         self._a = batches_of(a)
         self._b = batches_of(b)
         self.steps = sorted({*self._a} & {*self._b})  # the steps that both have batches of
+        self.made: list[
+            Any
+        ] = []  # the values of the first step that differs which a recorded call made
         for step in self.steps:
             self._leave_out_calls(step)
         self._leave_out_made()
@@ -58,6 +61,7 @@ class BatchCheck:
         made = {place for place in self._a[first] if self._is_made(first, place)}
         if not made:
             return
+        self.made = [label(self._run_a, first, place) for place in made]
         for batches in (self._a, self._b):
             for step, batch in batches.items():
                 batches[step] = {place: it for place, it in batch.items() if place not in made}
@@ -104,6 +108,7 @@ class BatchCheck:
                 b_last=max(b),
             )
             yield _difference(said)
+        yield from self._counts()
         others = [step for step in self.steps if self._differs(step)]
         if not others:
             return
@@ -121,6 +126,16 @@ class BatchCheck:
         batch = say("check.batch", step=first, said=next(self._others(first)))
         again = [_repeated(side, run, first) for side, run in (("A", a), ("B", b))]
         yield _difference(clauses(batch, many, *again, self._agreeing(first)))
+
+    def _counts(self) -> Iterator[Difference]:
+        """Yield the first step in which both runs call gradient functions, and one of them more."""
+        for step in self.steps:
+            count_a = len(self._run_a.gradient_calls.get(step, ()))
+            count_b = len(self._run_b.gradient_calls.get(step, ()))
+            if count_a and count_b and count_a != count_b:
+                values = pair(count_a, count_b)
+                yield _difference(say("check.gradient_calls", step=step, values=values))
+                return
 
     def _others(self, step: int) -> Iterator[Sentence]:
         """Yield how each value of a step differs."""

@@ -12,7 +12,7 @@ from probe.errors import UsageError
 from probe.findings.sentence import ENGLISH, NOTHING, Sentence, say
 from probe.reading.check import cells, circumstances, optimizers
 from probe.reading.check.batches import BatchCheck
-from probe.reading.check.difference import Difference, Importance, only
+from probe.reading.check.difference import Difference, Importance, listed, only
 from probe.reading.check.outside import OutsideCheck, check_outside
 from probe.reading.check.parameters import ParameterCheck
 from probe.reading.check.snapshot import RunSnapshot, read_snapshots
@@ -240,6 +240,10 @@ def _remarks_on_pairs(pairs: Pairs) -> Iterator[Sentence]:
     offer = next((offer for offer in offers if offer), NOTHING)
     if offer:
         yield offer
+    for x, y in pairs:
+        made = BatchCheck(x, y).made
+        if made:
+            yield say("check.made", names=listed(made))
     for pair in pairs:
         yield from (side.damage for side in pair if side.damage)
 
@@ -266,13 +270,15 @@ def _agreed(pairs: Pairs, checks: list[OutsideCheck | None], is_whole: bool) -> 
     has_damage = any(x.damage or y.damage for x, y in pairs)
     has_arguments = bool(steps) and all(batch.has_arguments() for batch in batches)
     known = [found for found in checks if found is not None]
-    has_outside = bool(known) and len(known) == len(pairs)
+    has_outside = bool(known) and len(known) == len(checks)
     ends = [found.last for found in known if found.last]
-    is_compared = has_arguments and has_outside and not ends
+    is_compared = has_arguments and has_outside and not ends and len(checks) == len(pairs)
     is_known = is_whole and parameters and is_compared and not has_damage
     if has_outside:
         count = sum(found.agreeing for found in known)
         until = say("check.outside_until", name=ends[0]) if ends else NOTHING
+        if not ends and len(checks) < len(pairs):
+            until = say("check.outside_ranks", count=len(checks))
         outside = say("check.outside_agrees", count=count, step=known[0].step, until=until)
     else:
         outside = say("check.outside_unknown" if has_arguments else "check.labels_unknown")

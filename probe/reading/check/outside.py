@@ -87,6 +87,7 @@ class _Walk:
             self._look(call)
             if self._difference:
                 break
+        last = last or _only_in(b, a)
         return OutsideCheck(self._step, self._agreeing, self._difference, self._unknown, last)
 
     def _look(self, call: _CallPair) -> None:
@@ -209,6 +210,14 @@ def _calls(a: Dump, b: Dump, rounding: float) -> Iterator[_CallPair | str]:
             if _is_outside(link) and link.place in links_b and _is_outside(links_b[link.place])
         ]
         yield _CallPair(name, parts, entry_a, entry_b, outside, rounding)
+
+
+def _only_in(dump: Dump, other: Dump) -> str:
+    """Return the first forward call that one dump alone has; "" for none."""
+    for name, parts in zip(dump.flow.names, dump.flow.parts):
+        if parts.direction == FORWARD and name not in other.data:
+            return name
+    return ""
 
 
 def _is_outside(link: Link) -> bool:
