@@ -136,3 +136,11 @@ def test_names_are_those_of_the_code():
     assert names_of(Bound().method) == ("x", "y")
     assert names_of(nn.Dense(1, 1)) == ()
     assert (name_of(Bound().method), name_of(nn.Dense(1, 1))) == ("method", "Dense")
+
+
+def test_a_parameter_that_is_an_argument_is_no_batch(debug):
+    net = nn.Dense(3, 2)
+    gradient = ms.value_and_grad(lambda weight, x: (x @ weight.T).sum(), 0)
+    record(debug(), net, lambda: gradient(net.weight, batch()[0]))
+    [line] = calls_of(debug.dump_path)
+    assert line["arguments"]["0"] == f"parameter {net.weight.name}"
