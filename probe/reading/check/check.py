@@ -186,10 +186,11 @@ def check_snapshots(
     ranks_of: dict[Difference, list[int | None]] = {}
     unknown = list(absent)
     checks: list[OutsideCheck | None] = []
-    for x, y in pairs:
-        items = differences(x, y)
+    batches = [BatchCheck(x, y) for x, y in pairs]
+    for (x, y), batch in zip(pairs, batches):
+        items = differences(x, y, batch)
         if has_dumps and len(checks) < _MOST_RANKS:
-            checks.append(check_outside(x, y))
+            checks.append(check_outside(x, y, batch))
             if all(item.importance is not Importance.DATA for item in items):
                 before = sum(item.importance <= Importance.DATA for item in items)
                 items[before:before] = _outside_items(checks[-1])  # else it may be the same value
@@ -201,8 +202,8 @@ def check_snapshots(
     if len(pairs) > 1:
         found = [dataclasses.replace(item, ranks=tuple(own)) for item, own in ranks_of.items()]
     unknown = list(dict.fromkeys(unknown))
-    remarks = [*_remarks_on_pairs(pairs), *_unknown_content(a, b)]
-    agreed = _agreed(pairs, checks, not unknown)
+    remarks = [*_remarks_on_pairs(pairs, batches), *_unknown_content(a, b)]
+    agreed = _agreed(pairs, batches, checks, not unknown)
     return Check(paths, [*found, *alone], remarks, agreed, unknown)
 
 
@@ -234,16 +235,15 @@ def _paired(a: list[RunSnapshot], b: list[RunSnapshot]) -> tuple[Pairs, list[Dif
     return pairs, alone
 
 
-def _remarks_on_pairs(pairs: Pairs) -> Iterator[Sentence]:
+def _remarks_on_pairs(pairs: Pairs, batches: Sequence[BatchCheck]) -> Iterator[Sentence]:
     """Yield the steps that can be compared if one run goes on from the other, then damage of files."""
     offers = (optimizers.same_update(x, y) for x, y in pairs)
     offer = next((offer for offer in offers if offer), NOTHING)
     if offer:
         yield offer
-    for x, y in pairs:
-        made = BatchCheck(x, y).made
-        if made:
-            yield say("check.made", names=listed(made))
+    for batch in batches:
+        if batch.made:
+            yield say("check.made", names=listed(batch.made))
     for pair in pairs:
         yield from (side.damage for side in pair if side.damage)
 
@@ -260,12 +260,16 @@ def _unknown_content(a: list[RunSnapshot], b: list[RunSnapshot]) -> Iterator[Sen
         yield say("check.no_batches", side=side)
 
 
-def _agreed(pairs: Pairs, checks: list[OutsideCheck | None], is_whole: bool) -> Sentence:
+def _agreed(
+    pairs: Pairs,
+    batches: Sequence[BatchCheck],
+    checks: Sequence[OutsideCheck | None],
+    is_whole: bool,
+) -> Sentence:
     """Return the sentence for no difference; ``is_whole``: no step, rank or value is unknown."""
     if not pairs:
         return say("check.nothing_compared")
     parameters = sum(len(x.parameters) for x, _ in pairs)
-    batches = [BatchCheck(x, y) for x, y in pairs]
     steps = len(batches[0].steps)
     has_damage = any(x.damage or y.damage for x, y in pairs)
     has_arguments = bool(steps) and all(batch.has_arguments() for batch in batches)
@@ -292,12 +296,12 @@ def _agreed(pairs: Pairs, checks: list[OutsideCheck | None], is_whole: bool) -> 
     )
 
 
-def differences(a: RunSnapshot, b: RunSnapshot) -> list[Difference]:
-    """Return how two runs differ, the most important first."""
+def differences(a: RunSnapshot, b: RunSnapshot, batches: BatchCheck) -> list[Difference]:
+    """Return how two runs, and their batches, differ: the most important first."""
     parameters = ParameterCheck(a, b)
     values = list(parameters.values())
     structure = [*cells.check_cells(a, b), *parameters.structure()]
-    data = list(BatchCheck(a, b).differences())
+    data = list(batches.differences())
     rest = [
         *cells.check_cell_values(a, b),
         *optimizers.check_optimizers(a, b, parameters.matched.renamed),

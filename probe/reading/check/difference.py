@@ -42,8 +42,10 @@ class Difference(Finding):
     def text(self, language: str) -> str:
         """Return it on one line."""
         line = shorten(safe(self.line.text(language)), 230)
-        if len(self.ranks) < 2:
+        if not self.ranks:
             return line
+        if len(self.ranks) == 1:
+            return line + say("check.rank", rank=self.ranks[0]).text(language)
         return line + say("check.ranks", ranks=listed(self.ranks)).text(language)
 
     def __str__(self) -> str:

@@ -45,12 +45,11 @@ class OutsideCheck:
     last: str  # the call behind which no calls were compared, as one side lacks it; "" for none
 
 
-def check_outside(a: RunSnapshot, b: RunSnapshot) -> OutsideCheck | None:
-    """Compare the values from outside in the first step that both runs have a dump of.
+def check_outside(a: RunSnapshot, b: RunSnapshot, batches: BatchCheck) -> OutsideCheck | None:
+    """Compare the values from outside in the first step that both runs have a dump and a batch of.
 
     None where there is none, or it has no calls of functions.
     """
-    batches = BatchCheck(a, b)
     for step in batches.steps:
         dump_a = dump_of(a, step)
         dump_b = dump_of(b, step)

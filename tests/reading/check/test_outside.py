@@ -63,9 +63,13 @@ def test_an_argument_that_a_recorded_call_made_is_no_data(tmp_path):
     folders = [tmp_path / "a", tmp_path / "b"]
     for folder, scale in zip(folders, (1.0, 2.0)):
         experiments.record(experiments.adversary(scale), folder)
-    lines = probe.check(*folders).lines()
+    found = probe.check(*folders)
+    lines = found.lines()
     assert lines[0].startswith("parameters: 1 of 4 differ")
     assert not any(line.startswith("data") for line in lines), lines
+    assert any(
+        "A recorded call made it, so it is no data" in remark for remark in map(str, found.remarks)
+    )
 
 
 def test_where_functions_are_not_recorded_their_values_are_not_known(tmp_path):
@@ -80,13 +84,79 @@ def test_where_functions_are_not_recorded_their_values_are_not_known(tmp_path):
     )
 
 
-def made(folder, *lines, device="CPU", md5=True):
+def made(folder, *lines, device="CPU", md5=True, rank=None):
     """Write a run by hand, with the calls of its first step."""
     experiment = Experiment(folder)
     experiment.run["device"] = device
+    experiment.run["rank"] = rank
     experiment.write()
-    write(folder / "step0" / "rank", calls(*lines, md5=md5), level="mix")
+    name = "rank" if rank is None else f"rank{rank}"
+    write(folder / "step0" / name, calls(*lines, md5=md5), level="mix")
     return folder
+
+
+def with_gradients(folder, *functions, line="loss x l -> r"):
+    """Write a run by hand whose first step differentiates these functions, each with one label."""
+    made(folder, line)
+    with open(folder / "step0" / "rank" / "run.jsonl", "a") as lines:
+        for name in functions:
+            call = {"function": name, "names": ["label"], "arguments": {"0": 3}}
+            lines.write(json.dumps({"step": 0, **call}) + "\n")
+    return folder
+
+
+def test_one_more_gradient_of_a_step_is_named_in_both_orders(tmp_path):
+    once = with_gradients(tmp_path / "a", "loss_of")
+    twice = with_gradients(tmp_path / "b", "loss_of", "penalty_of")
+    for golden, mine, counts in ((once, twice, "1 / 2"), (twice, once, "2 / 1")):
+        found = probe.check(golden, mine)
+        assert (found.status, found.lines()) == (
+            1,
+            [f"data: step 0, calls of gradient functions: {counts}"],
+        )
+
+
+def test_a_run_that_noted_no_gradient_function_is_no_other_experiment(tmp_path):
+    noted = with_gradients(tmp_path / "a", "loss_of")
+    bare = made(tmp_path / "b", "loss x l -> r")
+    for golden, mine in ((noted, bare), (bare, noted)):
+        found = probe.check(golden, mine)
+        assert found.lines() == []
+        assert "the same experiment" not in str(found)
+
+
+def test_calls_that_b_alone_has_are_not_claimed(tmp_path):
+    golden = made(tmp_path / "a", "relu x -> p")
+    more = made(tmp_path / "b", "relu x -> p", "tanh p -> q")
+    for a, b in ((golden, more), (more, golden)):
+        found = probe.check(a, b)
+        assert "up to Functional.tanh.0.forward, which one side lacks" in str(found)
+        assert "the same experiment" not in str(found)
+
+
+@pytest.mark.parametrize(("ranks", "is_named"), [(8, False), (9, True)])
+def test_ranks_whose_dumps_were_not_read_are_not_claimed(tmp_path, ranks, is_named):
+    folders = [tmp_path / "a", tmp_path / "b"]
+    for folder in folders:
+        for rank in range(ranks):
+            made(folder, "relu x -> p", rank=rank)
+    assert ("of the first 8 ranks" in str(probe.check(*folders))) == is_named
+
+
+def test_a_label_of_another_rank_behind_the_eighth_is_still_compared(tmp_path):
+    """The dumps of eight ranks are read; run.jsonl is read of all."""
+    folders = [tmp_path / "a", tmp_path / "b"]
+    for folder, label in zip(folders, (3, 4)):
+        for rank in range(9):
+            made(folder, "relu x -> p", rank=rank)
+            call = {"function": "loss_of", "names": ["label"]}
+            call["arguments"] = {"0": label if rank == 8 else 3}
+            with open(folder / "step0" / f"rank{rank}" / "run.jsonl", "a") as lines:
+                lines.write(json.dumps({"step": 0, **call}) + "\n")
+    found = probe.check(*folders)
+    assert found.status == 1
+    assert "input label of loss_of: 3 / 4" in str(found)
+    assert "rank 8" in str(found)
 
 
 def test_a_value_behind_another_output_may_follow_from_it(tmp_path):
