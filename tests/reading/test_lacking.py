@@ -167,7 +167,7 @@ def test_two_runs_of_which_one_lacks_steps_are_not_called_the_same_alone(
     main(["check", str(golden), str(folder), "--lang", "en"])
     said = capsys.readouterr().out
     assert "the same experiment" not in said
-    assert "judged by run.json of 2 ranks" in said
+    assert "judged by run.json, ranks: 2" in said
     assert "B has no dump of steps" in said
 
 
