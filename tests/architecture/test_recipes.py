@@ -83,6 +83,36 @@ data = json.load(open("dump/step0/rank/dump.json"))["data"]
 print({name: sorted(entry) for name, entry in data.items()})
 print(data["Functional.relu.0.forward"]["output"][0]["Max"])
 """
+RECORD = """
+import json, sys
+import mindspore as ms
+from mindspore import ops
+from probe import PrecisionDebugger
+
+ms.set_context(mode=ms.PYNATIVE_MODE)
+json.dump({"level": "L1", "dump_path": "dump", **json.loads(sys.argv[1])}, open("config.json", "w"))
+debugger = PrecisionDebugger(config_path="config.json")
+debugger.start()
+x = ms.Tensor([[1.0, -2.0]])
+for _ in range(3):
+    y = ops.tanh(ops.relu(x))
+ops.is_floating_point(y)
+debugger.stop()
+debugger.step()
+dump = json.load(open("dump/step0/rank/dump.json"))
+print(json.dumps([dump["task"], dump["data"]]))
+"""
+DOCTOR = """
+import os
+from probe.doctor.bench import CHECKS, Bench
+
+(check,) = [check for check in CHECKS if check.name == "threads"]
+os.environ["OMP_NUM_THREADS"] = "3"
+for _ in range(2):
+    found = check.function(Bench("CPU", "", "."))
+    print(f"{found.result}: {found.fact.text('zh')}")
+    os.environ.pop("OMP_NUM_THREADS", None)
+"""
 
 
 @pytest.fixture
@@ -159,3 +189,38 @@ def test_a_block_without_a_place_is_refused():
     )
     with pytest.raises(ValueError, match="no place of a block"):
         steps(guide, "A")
+
+
+def recorded(run, **settings):
+    """Return the task in the header, and the entries, of a recorded step."""
+    return json.loads(run("-c", RECORD, json.dumps(settings))[-1])
+
+
+@recipe("… a setting")
+def test_a_setting_is_obeyed_and_has_help_and_a_message(run):
+    _, data = recorded(run, task="statistics", statistics={"first_calls": 2})
+    calls = ["Functional.relu.0", "Functional.tanh.0", "Functional.relu.1", "Functional.tanh.1"]
+    assert list(data) == [f"{name}.forward" for name in calls]
+    assert any(
+        "每个名称采集的调用数" in line
+        for line in run("-m", "probe", "run", "--help", "--lang", "zh")
+    )
+
+
+@recipe("… a task")
+def test_a_task_writes_its_entries(run):
+    task, data = recorded(run, task="shapes")
+    assert task == "structure"
+    assert len(data) == 6
+    assert data["Functional.tanh.0.forward"]["output"] == [[1, 2]]
+
+
+@recipe("… an API")
+def test_a_listed_api_is_recorded(run):
+    _, data = recorded(run, task="statistics")
+    assert "Functional.is_floating_point.0.forward" in data
+
+
+@recipe("… a check of `probe doctor`")
+def test_a_check_of_the_doctor_stands_in_the_table_and_reports(run):
+    assert run("-c", DOCTOR) == ["ok: OMP_NUM_THREADS 为 3", "warning: 未设置 OMP_NUM_THREADS"]

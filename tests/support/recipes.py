@@ -22,12 +22,13 @@ _PLACES = {
     "end": r"at the end",
     "import": r"an import",
     "field": r"a field of `(?P<name>[^`]+)`",
+    "item": r"an item of `(?P<name>[^`]+)`",
     "row": r"a row of `(?P<name>[^`]+)`(?:, before `(?P<before>[^`]+)`)?",
     "rows": r"rows(?: of `(?P<name>[^`]+)`)?",
     "argument": r"in `(?P<scope>[^`]+)`, an argument of `(?P<name>[^`]+)`",
     "instead": r"in `(?P<scope>[^`]+)`, in place of `(?P<name>[^`]+)`",
 }
-_STEP = re.compile(r"`(?P<path>probe/[\w/.]+)`, (?P<place>.+):$")
+_STEP = re.compile(r"`(?P<path>(?:probe/[\w/.]+|support_ops\.yaml))`, (?P<place>.+):$")
 
 
 class Step(NamedTuple):
@@ -76,13 +77,24 @@ def _changed(text: str, step: Step) -> str:
     """Return the text of a module with the block of a step at its place."""
     if step.place == "rows":
         return _with_rows(text, step.names["name"], step.code)
+    if step.place == "item":
+        return _with_item(text, str(step.names["name"]), step.code)
     if step.place == "end":
         return f"{text}\n\n{step.code}"
     if step.place == "instead":
-        place, wanted = f":{step.names['scope']}", str(step.names["name"])
+        place, wanted = f":{step.names['scope']}", _code(str(step.names["name"]))
         return replaced(text, place, wanted, step.code.strip())
     code = textwrap.indent(step.code, "    ") if step.place == "field" else step.code
     return _inserted(text, *_spot(text, step), code)
+
+
+def _code(words: str) -> str:
+    """Return the code that stands in one line of a page: a statement of two lines begins the second behind a colon."""
+    try:
+        ast.parse(words)
+    except SyntaxError:
+        return words.replace(": ", ":\n    ", 1)
+    return words
 
 
 def _spot(text: str, step: Step) -> tuple[int, int]:
@@ -122,3 +134,13 @@ def _with_rows(text: str, name: str | None, code: str) -> str:
     document = json.loads(text)
     (document if name is None else document[name]).update(json.loads(f"{{{code}}}"))
     return json.dumps(document, ensure_ascii=False)
+
+
+def _with_item(text: str, name: str, code: str) -> str:
+    """Return a YAML document with an item in the list of a section, in alphabetical order."""
+    lines = text.splitlines()
+    item = f"  {code.strip()}"
+    at = lines.index(f"{name}:") + 1
+    while lines[at].startswith("  - ") and lines[at] < item:
+        at += 1
+    return "\n".join([*lines[:at], item, *lines[at:], ""])
