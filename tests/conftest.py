@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import sys
 
 # OpenMP reads it when MindSpore is loaded. Its threads spin while they wait: beside other work a small training took
@@ -59,6 +60,9 @@ def _take_a_share_of_the_processors():
 
 def pytest_configure(config):
     _take_a_share_of_the_processors()
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        # so a shell starts what stands before its `&`; programs of tests would ignore interrupts too
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     device = config.getoption("--device")
     if device == "Ascend":
         _start_on_simulator(config)
