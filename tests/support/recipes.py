@@ -82,14 +82,14 @@ def _changed(text: str, step: Step) -> str:
     if step.place == "end":
         return f"{text}\n\n{step.code}"
     if step.place == "instead":
-        place, wanted = f":{step.names['scope']}", _code(str(step.names["name"]))
+        place, wanted = f":{step.names['scope']}", _statement(str(step.names["name"]))
         return replaced(text, place, wanted, step.code.strip())
     code = textwrap.indent(step.code, "    ") if step.place == "field" else step.code
     return _inserted(text, *_spot(text, step), code)
 
 
-def _code(words: str) -> str:
-    """Return the code that stands in one line of a page: a statement of two lines begins the second behind a colon."""
+def _statement(words: str) -> str:
+    """Return the statement that stands in one line of a page: the body of an `if` gets a line of its own."""
     try:
         ast.parse(words)
     except SyntaxError:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from probe.errors import UsageError
 from probe.findings.sentence import ENGLISH, NOTHING, Sentence, say
@@ -22,14 +22,20 @@ from probe.reading.dumps.run import shortened
 from probe.store import file_names
 from probe.store.file_names import Rank
 
-#: the snapshots of A and B that are compared: those of equal ranks
-Pairs = list[tuple[RunSnapshot, RunSnapshot]]
 #: the most lines of the answer
 _LINES = 25
 #: the dumps of so many ranks are read
 _MOST_RANKS = 8
 #: above this part of other values, a change of the structure is taken for their cause
 _MANY = 0.5
+
+
+class RankPair(NamedTuple):
+    """The snapshots of one rank, and how their batches compare."""
+
+    a: RunSnapshot
+    b: RunSnapshot
+    batches: BatchCheck
 
 
 class Check:
@@ -186,24 +192,23 @@ def check_snapshots(
     ranks_of: dict[Difference, list[int | None]] = {}
     unknown = list(absent)
     checks: list[OutsideCheck | None] = []
-    batches = [BatchCheck(x, y) for x, y in pairs]
-    for (x, y), batch in zip(pairs, batches):
-        items = differences(x, y, batch)
+    for pair in pairs:
+        items = differences(pair)
         if has_dumps and len(checks) < _MOST_RANKS:
-            checks.append(check_outside(x, y, batch))
+            checks.append(check_outside(pair.a, pair.b, pair.batches))
             if all(item.importance is not Importance.DATA for item in items):
                 before = sum(item.importance <= Importance.DATA for item in items)
                 items[before:before] = _outside_items(checks[-1])  # else it may be the same value
             if not items:
                 unknown += _outside_gaps(checks[-1])
         for item in items:
-            ranks_of.setdefault(item, []).append(x.rank)
+            ranks_of.setdefault(item, []).append(pair.a.rank)
     found = list(ranks_of)
     if len(pairs) > 1:
         found = [dataclasses.replace(item, ranks=tuple(own)) for item, own in ranks_of.items()]
     unknown = list(dict.fromkeys(unknown))
-    remarks = [*_remarks_on_pairs(pairs, batches), *_unknown_content(a, b)]
-    agreed = _agreed(pairs, batches, checks, not unknown)
+    remarks = [*_remarks_on_pairs(pairs), *_unknown_content(a, b)]
+    agreed = _agreed(pairs, checks, not unknown)
     return Check(paths, [*found, *alone], remarks, agreed, unknown)
 
 
@@ -219,13 +224,13 @@ def _outside_gaps(found: OutsideCheck | None) -> list[Sentence]:
     return [] if found is None or not found.unknown else [found.unknown]
 
 
-def _paired(a: list[RunSnapshot], b: list[RunSnapshot]) -> tuple[Pairs, list[Difference]]:
+def _paired(a: list[RunSnapshot], b: list[RunSnapshot]) -> tuple[list[RankPair], list[Difference]]:
     """Return the snapshots of equal ranks, and the ranks that one side alone has."""
     if len(a) == len(b) == 1:
-        return [(a[0], b[0])], []
+        return [_pair(a[0], b[0])], []
     of_a = {snapshot.rank: snapshot for snapshot in a}
     of_b = {snapshot.rank: snapshot for snapshot in b}
-    pairs = [(snapshot, of_b[rank]) for rank, snapshot in of_a.items() if rank in of_b]
+    pairs = [_pair(snapshot, of_b[rank]) for rank, snapshot in of_a.items() if rank in of_b]
     alone = []
     for side, mine, theirs in (("A", of_a, of_b), ("B", of_b, of_a)):
         names = [str(rank) for rank in mine if rank not in theirs]
@@ -235,17 +240,21 @@ def _paired(a: list[RunSnapshot], b: list[RunSnapshot]) -> tuple[Pairs, list[Dif
     return pairs, alone
 
 
-def _remarks_on_pairs(pairs: Pairs, batches: Sequence[BatchCheck]) -> Iterator[Sentence]:
-    """Yield the steps that can be compared if one run goes on from the other, then damage of files."""
-    offers = (optimizers.same_update(x, y) for x, y in pairs)
+def _pair(a: RunSnapshot, b: RunSnapshot) -> RankPair:
+    return RankPair(a, b, BatchCheck(a, b))
+
+
+def _remarks_on_pairs(pairs: Sequence[RankPair]) -> Iterator[Sentence]:
+    """Yield the steps that can be compared if one run goes on from the other, values that calls made, and damage."""
+    offers = (optimizers.same_update(pair.a, pair.b) for pair in pairs)
     offer = next((offer for offer in offers if offer), NOTHING)
     if offer:
         yield offer
-    for batch in batches:
-        if batch.made:
-            yield say("check.made", names=listed(batch.made))
     for pair in pairs:
-        yield from (side.damage for side in pair if side.damage)
+        if pair.batches.made:
+            yield say("check.made", names=listed(pair.batches.made))
+    for pair in pairs:
+        yield from (side.damage for side in (pair.a, pair.b) if side.damage)
 
 
 def _unknown_content(a: list[RunSnapshot], b: list[RunSnapshot]) -> Iterator[Sentence]:
@@ -261,18 +270,15 @@ def _unknown_content(a: list[RunSnapshot], b: list[RunSnapshot]) -> Iterator[Sen
 
 
 def _agreed(
-    pairs: Pairs,
-    batches: Sequence[BatchCheck],
-    checks: Sequence[OutsideCheck | None],
-    is_whole: bool,
+    pairs: Sequence[RankPair], checks: Sequence[OutsideCheck | None], is_whole: bool
 ) -> Sentence:
     """Return the sentence for no difference; ``is_whole``: no step, rank or value is unknown."""
     if not pairs:
         return say("check.nothing_compared")
-    parameters = sum(len(x.parameters) for x, _ in pairs)
-    steps = len(batches[0].steps)
-    has_damage = any(x.damage or y.damage for x, y in pairs)
-    has_arguments = bool(steps) and all(batch.has_arguments() for batch in batches)
+    parameters = sum(len(pair.a.parameters) for pair in pairs)
+    steps = len(pairs[0].batches.steps)
+    has_damage = any(pair.a.damage or pair.b.damage for pair in pairs)
+    has_arguments = bool(steps) and all(pair.batches.has_arguments() for pair in pairs)
     known = [found for found in checks if found is not None]
     has_outside = bool(known) and len(known) == len(checks)
     ends = [found.last for found in known if found.last]
@@ -296,12 +302,14 @@ def _agreed(
     )
 
 
-def differences(a: RunSnapshot, b: RunSnapshot, batches: BatchCheck) -> list[Difference]:
-    """Return how two runs, and their batches, differ: the most important first."""
+def differences(pair: RankPair) -> list[Difference]:
+    """Return how the runs of a pair differ, the most important first."""
+    a = pair.a
+    b = pair.b
     parameters = ParameterCheck(a, b)
     values = list(parameters.values())
     structure = [*cells.check_cells(a, b), *parameters.structure()]
-    data = list(batches.differences())
+    data = list(pair.batches.differences())
     rest = [
         *cells.check_cell_values(a, b),
         *optimizers.check_optimizers(a, b, parameters.matched.renamed),
