@@ -10,8 +10,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 #: The scheduler of msrun measures silence of a rank by the wall clock, and a step of that clock ends a healthy run.
-#: Each launch of the tests has its own limit of time.
-NO_HEARTBEAT = {"MS_DISABLE_HEARTBEAT": "1"}
+#: A launch of the tests has its own limit of time. (MS_DISABLE_HEARTBEAT is no way out: ranks crash at their end.)
+LONG_SILENCE = {"MS_NODE_TIMEOUT": "86400"}  # seconds
 
 
 def program(name, *arguments, python=sys.executable):
@@ -22,7 +22,7 @@ def program(name, *arguments, python=sys.executable):
 def environment(**variables):
     """Return the environment of a process that imports probe and the tests from here, wherever it runs."""
     path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
-    return {**os.environ, **NO_HEARTBEAT, "PYTHONPATH": path, **variables}
+    return {**os.environ, **LONG_SILENCE, "PYTHONPATH": path, **variables}
 
 
 def make_targets(file):
