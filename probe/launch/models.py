@@ -12,7 +12,7 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from types import CodeType, FunctionType, MethodType
-from typing import Any
+from typing import Any, NamedTuple
 
 from probe.capture.training.events import optimizer_kinds
 from probe.executor import living
@@ -135,12 +135,25 @@ def _count(cell: Any) -> int:
     return sum(1 for _ in modules_of(cell))
 
 
-def reached(function: Callable[..., Any], owner: Any = None) -> list[Any]:
-    """Return the Cells that a function's code names, with the functions that it calls, and lists of parameters."""
+class Reached(NamedTuple):
+    """The things that a function's code names, with the functions that it calls."""
+
+    cells: list[Any]
+    parameters: list[tuple[Any, ...]]  # one item a list of parameters
+    gradients: list[Any]  # gradient functions of MindSpore
+
+    def has_any(self, trained: set[int]) -> bool:
+        """Return whether a list begins with one of these parameters, which are given by identity."""
+        return any(id(first) in trained for first, *_ in self.parameters)
+
+
+def reached(function: Callable[..., Any], owner: Any = None) -> Reached:
+    """Return what the code of a function names, also that of an owner's method."""
     from mindspore import Parameter, nn
+    from mindspore.ops.composite.base import GradOperation, _Grad
 
     seen: dict[int, Any] = {}
-    found: list[Any] = []
+    found = Reached([], [], [])
     # a method of the owner, if that is known
     waiting: list[Any] = [
         function if owner is None else MethodType(getattr(function, "__func__", function), owner)
@@ -150,10 +163,12 @@ def reached(function: Callable[..., Any], owner: Any = None) -> list[Any]:
         if id(item) in seen:
             continue
         seen[id(item)] = item
-        if isinstance(item, nn.Cell) or (
-            isinstance(item, tuple) and item and isinstance(item[0], Parameter)
-        ):
-            found.append(item)
+        if isinstance(item, nn.Cell):
+            found.cells.append(item)
+        elif isinstance(item, (GradOperation, _Grad)):
+            found.gradients.append(item)
+        elif isinstance(item, tuple) and item and isinstance(item[0], Parameter):
+            found.parameters.append(item)
         elif isinstance(item, MethodType):
             owner = item.__self__
             names = _names(getattr(item.__func__, "__code__", None))
@@ -196,6 +211,8 @@ class Rounds:
         self._made: list[weakref.ref[Any]] = []
         self._expected: set[int] = set()
         self._called: set[int] = set()
+        self._has_gradient = self._has_compiled = False  # since the last update
+        self._are_compiled: bool | None = None
 
     def add(self, optimizer: Any) -> None:
         """Note an optimizer that the program has made."""
@@ -226,6 +243,24 @@ class Rounds:
     def note(self, optimizer: Any) -> None:
         """Note an update."""
         self._called.add(id(optimizer))
+        if self._has_compiled and not self._has_gradient:
+            self._are_compiled = True
+        elif self._has_gradient and not self._has_compiled:
+            self._are_compiled = bool(self._are_compiled)
+        self._has_gradient = self._has_compiled = False
+
+    def note_gradient(self) -> None:
+        """Note a gradient function of trained parameters, which is not compiled."""
+        self._has_gradient = True
+
+    def note_compiled(self, names_gradient: bool) -> bool:
+        """Note a compiled function with trained parameters; return whether it may make their gradients.
+
+        One that follows the updates, such as an average of weights, makes none. It names no gradient function, and
+        an update before it had its gradients without any compiled function.
+        """
+        self._has_compiled = True
+        return names_gradient or self._are_compiled is not False
 
     def ends_with(self, optimizer: Any) -> bool:
         """Return whether the step ends with this update."""

@@ -229,6 +229,7 @@ class Watch(HookGroup):
         )  # the caller is MindSpore's: it holds the parameters
         if not self._rounds.train(weights):
             return original(*args, **kwargs)
+        self._rounds.note_gradient()
         if self._rounds.has_begun and self._steps.is_open and self._rounds.repeats(weights):
             self._end()
         self._steps.change.batch(
@@ -318,19 +319,19 @@ class Watch(HookGroup):
             ):
                 return original(executor, *args, **kwargs)
             found = reached(function, executor.obj)
-            cells = [item for item in found if not isinstance(item, tuple)]
             has_optimizer = any(
-                self._models.role(cell) in (CellRole.OPTIMIZER, CellRole.TRAINER) for cell in cells
+                self._models.role(cell) in (CellRole.OPTIMIZER, CellRole.TRAINER)
+                for cell in found.cells
             )
-            trained = self._rounds.parameters()
-            if not has_optimizer and not any(
-                id(item[0]) in trained for item in found if isinstance(item, tuple)
+            if not has_optimizer and not (
+                found.has_any(self._rounds.parameters())
+                and self._rounds.note_compiled(bool(found.gradients))
             ):
                 return original(executor, *args, **kwargs)
-            self._end_if_repeated(cells)
+            self._end_if_repeated(found.cells)
             self._steps.change.batch(args, kwargs)
             with holding(self._here, "in_trainer", True):
-                self._steps.begin(self._models.below(cells))
+                self._steps.begin(self._models.below(found.cells))
                 result = type(executor).__call__(executor, *args, **kwargs)
         if has_optimizer:
             self._end()

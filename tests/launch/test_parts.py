@@ -87,6 +87,37 @@ def test_only_those_of_the_last_step_are_waited_for():
     assert ended(rounds, idle) == [0]  # a new one is no part of the round
 
 
+GRADIENT, COMPILED, UPDATE = "gradient", "compiled", "update"
+
+
+@pytest.mark.parametrize(
+    ("events", "names_gradient", "may_begin"),
+    [
+        ([], False, True),  # nothing is known yet
+        ([GRADIENT, UPDATE], False, False),  # an average of weights
+        ([GRADIENT, UPDATE], True, True),  # another phase of the training
+        ([COMPILED, UPDATE], False, True),  # a compiled gradient
+        ([GRADIENT, UPDATE, COMPILED, UPDATE], False, True),
+        ([COMPILED, GRADIENT, UPDATE], False, True),  # either may be
+        ([COMPILED, UPDATE, GRADIENT, UPDATE], False, True),  # two nets, one of them is compiled
+        ([UPDATE], False, True),  # gradients by hand
+    ],
+)
+def test_a_compiled_function_begins_a_step_unless_gradients_come_without_it(
+    events, names_gradient, may_begin
+):
+    optimizer = sgd(net(2, 2))
+    rounds = made(optimizer)
+    for event in events:
+        if event == GRADIENT:
+            rounds.note_gradient()
+        elif event == COMPILED:
+            rounds.note_compiled(False)
+        else:
+            rounds.note(optimizer)
+    assert rounds.note_compiled(names_gradient) is may_begin
+
+
 def test_the_parameters_of_a_step_belong_to_optimizers():
     model, other = net(2, 2), net(2, 2)
     optimizer = sgd(model)
@@ -169,8 +200,24 @@ def test_the_cells_that_a_function_names():
     def step(x):
         return model(x) + loss(x)
 
-    assert {id(cell) for cell in reached(step)} == {id(model), id(other)}
-    assert unused not in reached(step)
+    assert {id(cell) for cell in reached(step).cells} == {id(model), id(other)}
+    assert unused not in reached(step).cells
+    assert not reached(step).gradients
+
+
+def test_the_gradients_and_parameters_that_a_function_names():
+    model = Inner()
+    weights = tuple(model.trainable_params())
+    by_function = ms.value_and_grad(model, None, weights)
+    by_operation = ops.GradOperation(get_by_list=True)
+    for function in (
+        lambda x: by_function(x),
+        lambda x: by_operation(model, weights)(x),
+    ):
+        found = reached(function)
+        assert found.gradients
+        assert found.has_any({id(weights[0])})
+        assert not found.has_any({id(weights[1])})
 
 
 # -- steps -----------------------------------------------------------------------------------------------------------

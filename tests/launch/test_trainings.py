@@ -23,6 +23,7 @@ CASES = {
     "transfer": ((), 4),
     "accumulate": ((), 2),
     "compiled": ((), 3),
+    "average": ((), 3),
     "graph_mode": (("--level", "L0"), 3),
     "inference": (("--step-at", "model"), 4),
     "phases": ((), 4),
