@@ -7,24 +7,13 @@ that gives the batch of a step. The faults are those of public reports.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import mindspore as ms
 import numpy as np
 from mindspore import Parameter, Tensor, nn, ops
 
-from tests.programs.origins.reports.fault import Fault, real, whole
-
-
-class Training(NamedTuple):
-    """A training that a program can record."""
-
-    model: Any
-    optimizer: Any
-    loss_of: Callable[..., Any]
-    batch: Callable[[int], tuple[Any, ...]]
-    clip: float = 0.0
+from tests.programs.origins.reports.fault import Fault, Training, real, whole
 
 
 class Translator(nn.Cell):
@@ -473,4 +462,5 @@ HARMLESS = frozenset(
         "temperature of the users",
     }
 )
+HIDDEN = ()
 TRAININGS = (translation, autoencoder, segments, experts, molecules, agent, towers)
