@@ -231,6 +231,11 @@ class Describer:
             names = known if NONE not in nodes else names
         if names[0] == names[1]:
             return say("compare.other_content", name=name, place=place, maker=names[0])
+        slot = graph.slot(finding.node, finding.place)
+        records = (slot.a, slot.b) if slot is not None else ()
+        for side, record in enumerate(records):
+            if nodes[side] == NONE and is_tensor(record) and is_constant(record):
+                names[side] = say("compare.everywhere", value=text.number(record.get("Max")))
         return say("compare.wiring", name=name, place=place, left=names[0], right=names[1])
 
     def _exchanged(self, finding: Finding) -> Sentence:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Hashable
 from typing import Any
 
@@ -11,9 +12,9 @@ from probe.reading.compare.judging.verdicts import Slot, is_state
 from probe.reading.compare.pairing.normal_dump import NormalDump
 from probe.reading.compare.pairing.partners import NONE
 from probe.reading.dumps.entry_name import CELL, EntryName
-from probe.reading.dumps.flow import Flow, Link, content_key
+from probe.reading.dumps.flow import Flow, Link, content_key, is_constant
 from probe.reading.dumps.updates import is_update
-from probe.reading.dumps.values import is_tensor, leaves
+from probe.reading.dumps.values import is_tensor, leaves, tensors_in
 
 
 class Nodes:
@@ -24,6 +25,7 @@ class Nodes:
         #: whether one side is of PyTorch and the other of MindSpore
         self.is_foreign = self.alignment.vocabulary.is_foreign
         self.pairs = judged.pairs
+        self.formed = judged.formed
         self.slots = slots
         self.dumps = judged.a, judged.b
         flow_a, flow_b = self.alignment.flows
@@ -114,13 +116,21 @@ class Nodes:
         return _maker(link_a, nodes_a, first), _maker(link_b, nodes_b, first)
 
     def alone_producers(self, node: int, place: str) -> list[int]:
-        """Return the nodes that made an input, and that only one side has; the last stands first, on whichever side."""
+        """Return the nodes that made an input, and that only one side has; the last stands first, on whichever side.
+
+        A call of a region with another form is none: the other side makes its value too.
+        """
         makers = sorted(self.producer_nodes(node, place), reverse=True)
-        return [maker for maker in makers if maker != NONE and self.is_alone(maker)]
+        alone = (maker for maker in makers if maker != NONE and self.is_alone(maker))
+        return [maker for maker in alone if not self.is_formed(maker)]
 
     def is_unmade(self, node: int, place: str) -> bool:
         """Return whether no recorded call made an input, on either side."""
         return max(self.producer_nodes(node, place)) == NONE
+
+    def is_formed(self, node: int) -> bool:
+        """Return whether a node is of a region that is another form of one thing."""
+        return any(place in formed for place, formed in zip(self.pairs[node].places, self.formed))
 
     def is_alone(self, node: int) -> bool:
         """Return whether only one side has a node."""
@@ -130,6 +140,23 @@ class Nodes:
         """Return the node of an entry of one side."""
         side = int(flow is self.alignment.flows[1])
         return self.at[side][place]
+
+    def users_of(self, node: int) -> list[int]:
+        """Return the nodes that are given an output of a call, or the equal output of another call."""
+        side = self.side(node)
+        flow, place = self.flow(node)
+        users = list(flow.used_by.get(place, ()))
+        for record in tensors_in(self.alignment.entry(side, place), "output"):
+            content = content_key(record)
+            if content is not None and not is_constant(record):
+                users += self._users[side].get(content, ())
+        return sorted({self.at[side][user] for user in users})
+
+    @functools.cached_property
+    def _users(self) -> tuple[dict[Hashable, list[int]], dict[Hashable, list[int]]]:
+        """The calls of each side by the contents that they are given."""
+        flow_a, flow_b = self.alignment.flows
+        return _users_by_content(flow_a), _users_by_content(flow_b)
 
     def uses_other_output(self, node: int, place: str) -> bool:
         """Return whether the two sides take an input from two different outputs of the calls that made it."""
@@ -192,6 +219,14 @@ class Nodes:
     def slot(self, node: int, place: str) -> Slot | None:
         """Return the verdict on a place; None where there is none."""
         return next((slot for slot in self.slots[node] if slot.place == place), None)
+
+
+def _users_by_content(flow: Flow) -> dict[Hashable, list[int]]:
+    found: dict[Hashable, list[int]] = {}
+    for user, links in enumerate(flow.links):
+        for link in links:
+            found.setdefault(content_key(link.record), []).append(user)
+    return found
 
 
 def _link_at(flow: Flow, call: int, place: str) -> Link | None:

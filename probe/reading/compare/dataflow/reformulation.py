@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -52,23 +53,22 @@ class Reformulations:
 
     def __init__(self, judged: JudgedPairs) -> None:
         self.graph = Graph(judged)
-        self._tolerances = judged.tolerances
+        self.factor = judged.tolerances.factor  # by how much tolerances are multiplied
         graph = self.graph
         nodes = range(len(graph.pairs))
         #: the nodes that a region may hold
         self._members = {node for node in nodes if graph.off[node] or self._is_replaced(node)}
         results = [node for node in nodes if graph.is_update(node) or _is_gradient(graph, node)]
         self._has_results = bool(results)
-        self._is_settled = not any(graph.off[node] for node in results)
+        #: whether all gradients of parameters and all updates agree
+        self.is_settled = not any(graph.off[node] for node in results)
 
     def find(self) -> list[Form]:
-        """Return the regions, in order. There is none if a gradient of a parameter or an update differs.
+        """Return the regions of a settled comparison, in order.
 
         Equal statistics are no proof for a region that puts elements in other places. Such a region counts only where
         nothing else differs.
         """
-        if not self._is_settled:
-            return []
         found: list[tuple[set[int], Form]] = []
         seen: set[int] = set()
         off = {node for node in self._members if self.graph.off[node]}
@@ -119,13 +119,13 @@ class Reformulations:
         if forward is None:
             return
         makers = [link.producer for link in flow.links[forward] if link.producer >= 0]
-        for call in (forward, *makers, *self._users(side, forward)):
+        for call in (forward, *makers, *self.users(side, forward)):
             yield call
             backward = flow.backward_of(call)
             if backward is not None:
                 yield backward
 
-    def _users(self, side: int, place: int) -> Sequence[int]:
+    def users(self, side: int, place: int) -> Sequence[int]:
         """Return the calls that are given the outputs of a call, or equal outputs of another one.
 
         If two calls have equal outputs, all their users are linked with one of them.
@@ -150,14 +150,15 @@ class Reformulations:
 
     def _form(self, region: set[int]) -> Form | None:
         """Return a region as a reformulation; None where it is none, or that cannot be known."""
-        if len(region) > _MOST or any(map(self._is_root, region)):
+        if len(region) > _MOST or any(self._is_root(node, region) for node in region):
             return None
         if not any(map(self._is_other_call, region)):
             return None  # the calls are the same: one of them computes another value
         leaving = self._leaving(region)
-        if not leaving or not self._gradients_agree(region):
+        if not leaving or not self.gradients_agree(region):
             return None
-        if max(value.size for value in leaving) == 1 and not self._has_backward(region):
+        is_one_number = max(value.size for value in leaving) == 1
+        if is_one_number and not (self._has_backward(region) or self._is_reordered(region)):
             return None  # one number, such as a mean, agrees of other values too
         every = region.union(self._forwards(region))
         places_a, places_b = (
@@ -174,21 +175,46 @@ class Reformulations:
             if forward is not None:
                 yield self.graph.node_of(flow, forward)
 
+    def _is_reordered(self, region: set[int]) -> bool:
+        """Return whether both sides do the same operations with the same values, in another order."""
+        work_a, work_b = (self._work(side, region) for side in (0, 1))
+        return work_a is not None and work_a == work_b
+
+    def _work(self, side: int, region: set[int]) -> tuple[Counter[str], Counter[int]] | None:
+        """Return the operations of a region, and the nodes that it has values from; None if these are not known."""
+        flow = self.graph.alignment.flows[side]
+        operations: Counter[str] = Counter()
+        makers: Counter[int] = Counter()
+        for node in region:
+            place = self.graph.pairs[node].places[side]
+            if place == NONE or _is_backward(flow, place):
+                continue
+            operations[flow.parts[place].key] += 1
+            for link in flow.links[place]:
+                if link.producer < 0:
+                    return None
+                maker = self.graph.at[side][link.producer]
+                if maker not in region:
+                    makers[maker] += 1
+        return operations, makers
+
     def _has_backward(self, region: set[int]) -> bool:
         return any(self.graph.parts(node).direction == BACKWARD for node in region)
 
-    def _is_root(self, node: int) -> bool:
+    def _is_root(self, node: int, region: set[int]) -> bool:
         """Return whether a difference of this node is no form: it comes from outside, is random, or is written."""
         graph = self.graph
         parts = graph.parts(node)
         if graph.is_update(node) or _is_gradient(graph, node):
             return True
-        if any(_acts(one) for one in self._names(node)):
+        if any(acts(one) for one in self._names(node)):
             return True
         if parts.direction == BACKWARD:
             return self._is_lost(node)
         slots = graph.slots[node]
-        return any(self._is_given_other(node, slot) or _has_two_dtypes(slot) for slot in slots)
+        return any(
+            self._is_given_other(node, slot, region) or _has_two_dtypes(slot) for slot in slots
+        )
 
     def _is_lost(self, node: int) -> bool:
         """Return whether one side lacks the backward of a call whose output it uses: the gradient ends there."""
@@ -201,7 +227,7 @@ class Reformulations:
             return True
         other = 1 - graph.side(node)
         partner = graph.pairs[graph.node_of(flow, forward)].places[other]
-        return partner != NONE and bool(self._users(other, partner))
+        return partner != NONE and bool(self.users(other, partner))
 
     def _names(self, node: int) -> list[EntryName]:
         """Return the names of a node on both sides, taken apart."""
@@ -210,11 +236,30 @@ class Reformulations:
         sides = ((flow_a, pair.a), (flow_b, pair.b))
         return [flow.parts[place] for flow, place in sides if place != NONE]
 
-    def _is_given_other(self, node: int, slot: Slot) -> bool:
-        """Return whether an input is a parameter or a value from outside that differs."""
+    def _is_given_other(self, node: int, slot: Slot, region: set[int]) -> bool:
+        """Return whether an input is a parameter or a value from outside that differs.
+
+        Of two calls that are another one, the region of the other side may be given the value elsewhere.
+        """
         if not slot.is_input or slot.verdict not in HARD:
             return False
-        return slot.place.startswith(_PARAMETERS) or self.graph.is_unmade(node, slot.place)
+        is_own = slot.place.startswith(_PARAMETERS)
+        if not is_own and not self.graph.is_unmade(node, slot.place):
+            return False
+        if is_own or self.graph.pairs[node].how != REPLACED:
+            return True
+        return not all(
+            has_equal(record, self._given_outside(other, region), self.factor)
+            for record, other in ((slot.a, 1), (slot.b, 0))
+            if is_tensor(record)
+        )
+
+    def _given_outside(self, side: int, region: set[int]) -> list[Record]:
+        """Return the values that no recorded call made, and that a side gives to a region."""
+        flow = self.graph.alignment.flows[side]
+        places = [self.graph.pairs[node].places[side] for node in region]
+        links = [link for place in places if place != NONE for link in flow.links[place]]
+        return [link.record for link in links if link.producer < 0 and is_tensor(link.record)]
 
     def _is_other_call(self, node: int) -> bool:
         """Return whether a call is another one: by its name, an argument, or the calls that its inputs come from."""
@@ -254,7 +299,7 @@ class Reformulations:
                 place = graph.pairs[node].places[side]
                 if place == NONE:
                     continue
-                users = self._users(side, place)
+                users = self.users(side, place)
                 slots: list[Slot] = []
                 if not users and self._is_off(node):
                     ends[side].extend(tensors_in(graph.alignment.entry(side, place), "output"))
@@ -304,7 +349,7 @@ class Reformulations:
         taken: set[int] = set()
         for size, a, b in nearest:
             record = ends_a[a]
-            is_near = size <= _tolerance(record, ends_b[b]) * self._tolerances.factor
+            is_near = size <= tolerance_of(record, ends_b[b]) * self.factor
             if is_near and a not in found and b not in taken:
                 found[a] = _leaving(record, size)
                 taken.add(b)
@@ -316,7 +361,7 @@ class Reformulations:
         found = distance(a, b).rel_l2
         return float("inf") if found is None else found
 
-    def _gradients_agree(self, region: set[int]) -> bool:
+    def gradients_agree(self, region: set[int]) -> bool:
         """Return whether each gradient that leaves a region is known to agree: none of its receivers is off."""
         graph = self.graph
         backwards = [node for node in region if graph.parts(node).direction == BACKWARD]
@@ -354,12 +399,32 @@ class Reformulations:
         backward = graph.alignment.flows[side].backward_of(link.producer)
         if maker in region or backward is None:
             return True
-        slots = [slot for slot in graph.slots[graph.at[side][backward]] if slot.is_input]
-        return all(map(_is_known, slots))
+        slots = graph.slots[graph.at[side][backward]]
+        if any(slot.verdict in HARD for slot in slots if not slot.is_input):
+            return (
+                graph.at[side][backward] in region
+            )  # it passes the difference on to others of the region
+        return all(_is_known(slot) for slot in slots if slot.is_input)
 
 
-def _tolerance(a: Record, b: Record) -> float:
+def tolerance_of(a: Record, b: Record) -> float:
+    """Return by how much two values that are equal may differ."""
     return max(of_dtype(a.get("dtype")), of_dtype(b.get("dtype")))
+
+
+def has_equal(record: Record, others: Iterable[Record], factor: float) -> bool:
+    """Return whether a value of one side agrees with one of the other side."""
+    for other in others:
+        if is_alike(record, other):
+            apart = distance(record, other).rel_l2
+            if apart is not None and apart <= tolerance_of(record, other) * factor:
+                return True
+    return False
+
+
+def is_alike(a: Record, b: Record) -> bool:
+    """Return whether two tensors have one shape and dtype."""
+    return bool(a.get("shape") == b.get("shape") and a.get("dtype") == b.get("dtype"))
 
 
 def _leaving(record: Record, apart: float) -> _Leaving:
@@ -392,7 +457,7 @@ def _is_backward(flow: Flow, place: int) -> bool:
     return flow.parts[place].direction == BACKWARD
 
 
-def _acts(parts: EntryName) -> bool:
+def acts(parts: EntryName) -> bool:
     """Return whether a call does more than to compute: it draws numbers, communicates, or writes an input."""
     return is_random(parts) or is_collective(parts) or bool(written_inputs(parts.key))
 

@@ -101,6 +101,8 @@ class StructuralDifferences:
     def _is_soft(self, node: int) -> bool:
         """Return whether a node has a difference that may be harmless: an argument, a dtype, an added call."""
         nodes = self._nodes
+        if nodes.is_formed(node):
+            return False
         is_forward = nodes.parts(node).direction == FORWARD
         if nodes.is_foreign:  # two frameworks have other calls and dtypes; numbers alone tell
             return is_forward and self._has_soft_slot(node)
@@ -157,6 +159,8 @@ class StructuralDifferences:
                 continue
             if b_of.get(left.producer, NONE) == right.producer:
                 continue  # the change is before that call
+            if left.root in self._nodes.formed[0] and right.root in self._nodes.formed[1]:
+                continue
             if not alignment.is_one_loosely(left, right):
                 places.append(left.place)
         return places

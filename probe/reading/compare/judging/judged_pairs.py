@@ -55,6 +55,8 @@ class JudgedPairs:
         self.levels = normal.levels
         self.updates = normal.updates
         self.pairs = self.alignment.pairs()
+        #: side -> the places of calls in regions that are another form of one thing
+        self.formed: tuple[frozenset[int], frozenset[int]] = (frozenset(), frozenset())
         self.arrays: Arrays | None = None
         if options.arrays != "none":
             self.arrays = Arrays(a.path, b.path, options.arrays, options.distance)
@@ -99,11 +101,12 @@ class JudgedPairs:
         self.pairs = self.alignment.pairs()
         self.slots = [known.get(pair.places, []) for pair in self.pairs]
 
-    def pair_anew(self, places: Collection[int], others: Collection[int]) -> None:
-        """Take the pairs of a region apart that differ, and pair its calls by their contents, in whichever order.
+    def pair_anew(self, places: frozenset[int], others: frozenset[int]) -> None:
+        """Take the pairs apart that differ in regions of another form; pair calls by their contents, in any order.
 
-        ``places`` are those of the region in A, and ``others`` those in B.
+        ``places`` are those of the regions in A, and ``others`` those in B.
         """
+        self.formed = (places, others)
         alignment = self.alignment
         for place in self._wrong_pairs(places, others):
             if place in alignment.b_of:  # else it went with its forward
@@ -138,10 +141,13 @@ class JudgedPairs:
             if place in off or (forward is not None and place not in self.alignment.b_of):
                 found.add(place if forward is None else forward)
         for place in others:
+            partner = self.alignment.a_of.get(place, NONE)
+            if partner in off and partner not in places:
+                found.add(partner)  # a call of the region with one that stands outside of it
             forward = flow_b.forward_of(place) if _is_backward(flow_b, place) else None
             if forward is not None and place not in self.alignment.a_of:
                 found.add(self.alignment.a_of.get(forward, NONE))
-        return sorted(found)
+        return sorted(found - {NONE})
 
     def _differing(self) -> set[int]:
         """Return the places in A of pairs with a difference."""

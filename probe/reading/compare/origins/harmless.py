@@ -44,9 +44,14 @@ def _writes(graph: Graph, node: int) -> bool:
 def _is_without_effect(graph: Graph, node: int) -> bool:
     """Return whether no call that uses the outputs of a call differs, and no gradient at its inputs."""
     flow, place = graph.flow(node)
-    users = [graph.node_of(flow, user) for user in flow.used_by.get(place, ())]
-    if not users or moves_elements(graph.parts(node).key) or _has_effect(graph, node):
+    if (
+        not flow.used_by.get(place)
+        or moves_elements(graph.parts(node).key)
+        or _has_effect(graph, node)
+    ):
         return False
+    # also those of an equal output: it may be this one that they are given
+    users = graph.users_of(node)
     makers = [link.producer for link in flow.links[place] if link.producer >= 0]
     backwards = [flow.backward_of(call) for call in (place, *makers)]
     # a gradient may end at a call whose output is its input

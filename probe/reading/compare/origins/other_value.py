@@ -15,7 +15,7 @@ from probe.reading.compare.judging.verdicts import Slot
 from probe.reading.compare.pairing.partners import NONE
 from probe.reading.dumps import entry_name
 from probe.reading.dumps.entry_name import CELL
-from probe.reading.dumps.flow import Link, content_key, is_constant
+from probe.reading.dumps.flow import Flow, Link, content_key, is_constant
 from probe.reading.dumps.values import element_count, is_tensor
 
 _PARAMETERS = "parameters."
@@ -54,6 +54,11 @@ class OtherValues:
         is_of_a = in_b in known_a and known_a[in_b] == known_b.get(in_b)
         is_of_b = in_a in known_b and known_b[in_a] == known_a.get(in_a)
         return OtherParameter(in_a, in_b) if is_of_a or is_of_b else None
+
+    def are_two(self, node: int, slot: Slot) -> bool:
+        """Return whether the sides give two parameters, or a parameter and another value."""
+        in_a, in_b = (self._owner(node, slot, side) for side in (0, 1))
+        return in_a != in_b
 
     def _owner(self, node: int, slot: Slot, side: int) -> Owned | None:
         """Return which parameter a side gives to a place of a call."""
@@ -95,9 +100,12 @@ class OtherValues:
             if not is_tensor(record) or not _tells(record):
                 continue
             flow = self._graph.alignment.flows[1 - side]
-            own = self._graph.pairs[node].places[1 - side], slot.place
-            users = self._outside[1 - side].get(content_key(record), ())
-            other = next(((user, place) for user, place in users if (user, place) != own), None)
+            content = content_key(record)
+            own_place = self._graph.pairs[node].places[1 - side]
+            own = given_around(flow, own_place, content) if own_place != NONE else ()
+            users = self._outside[1 - side].get(content, ())
+            around = (given_around(flow, user, content)[-1] for user, _ in users)
+            other = next((link for link in around if link not in own), None)
             if other is not None:
                 found.append(OtherOutside(side, flow.names[other[0]], other[1]))
         return found
@@ -121,6 +129,20 @@ class OtherValues:
             for link in links:
                 if link.producer < 0 and link.parameter is None and _tells(link.record):
                     yield user, link
+
+
+def given_around(flow: Flow, call: int, content: Any) -> list[tuple[int, str]]:
+    """Return a call that is given a content, and the Cells around it that are given it too, each with the place."""
+    found: list[tuple[int, str]] = []
+    at: int | None = call
+    while at is not None:
+        places = [link.place for link in flow.links[at] if content_key(link.record) == content]
+        if found and not places:
+            break
+        found += [(at, place) for place in places[:1]] or [(at, "")]
+        around = flow.cells[at]
+        at = flow.position.get(around) if around is not None else None
+    return found
 
 
 def _owned(entry: str, parameter: str) -> Owned | None:

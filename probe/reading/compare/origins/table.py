@@ -35,7 +35,9 @@ class InputFacts(NamedTuple):
         False  # it has the shape of a moving statistic, and goes into BatchNorm at its place
     )
     made_alone: bool = False  # one side has it from a call that the other does not have
-    of_other_call: bool = False  # one side has no such input, as another API stands there
+    of_other_call: bool = (
+        False  # another API stands there, which has no such input or another parameter
+    )
     one_sided: bool = False  # one side has no such input, or a plain value
     made_by_others: bool = False  # the sides have it from two calls that are no partners
     made_by_partners: bool = False  # both sides have it from the same call, whose outputs agree
@@ -140,7 +142,9 @@ INPUT_RULES: tuple[OriginRow[InputFacts], ...] = (
     OriginRow("a moving statistic differs before its use", Kind.PARAMETER, lambda it: it.is_state),
     OTHER_PARAMETER,
     OriginRow(
-        "a parameter differs before its first use", Kind.PARAMETER, lambda it: it.is_parameter
+        "a parameter differs before its first use",
+        Kind.PARAMETER,
+        lambda it: it.is_parameter and not it.of_other_call,
     ),
     MADE_ALONE,
     OTHER_CALL,

@@ -462,5 +462,6 @@ HARMLESS = frozenset(
         "temperature of the users",
     }
 )
-HIDDEN = ()
+OUTSIDE: dict[str, str] = {}
+HIDDEN: tuple[tuple[str, str], ...] = ()
 TRAININGS = (translation, autoencoder, segments, experts, molecules, agent, towers)

@@ -183,3 +183,12 @@ def test_constants_have_no_maker_but_the_call_before():
     graph = graph_of(data, data)
     assert graph.producer_nodes(2, "input.1") == (0, 0)
     assert graph.producer_nodes(2, "input.0") == (1, 1)
+
+
+def test_a_call_may_be_given_any_of_two_equal_outputs():
+    """The link names one of two calls that made a content; both may have its users."""
+    lines = ("relu i -> x", "abs j -> x", "exp x -> y", "tanh k -> z", "sin z -> s")
+    graph = graph_of(calls(*lines), calls(*lines))
+    users = [[graph.name(user) for user in graph.users_of(node)] for node in range(4)]
+    exp, sin = ["Functional.exp.0.forward"], ["Functional.sin.0.forward"]
+    assert users == [exp, exp, [], sin]

@@ -127,3 +127,14 @@ def test_a_gradient_that_leaves_the_record_has_to_agree(compared, gradient, stat
     back_b = ("softmax! gp -> gv", f"matmul! gv -> gu {gradient}", "mul! gu -> gq gf")
     a = (*before, *AFTER, *BEHIND, *back_a)
     assert compared(a, (*before, *FIRST, *NEAR, *back_b)).status == status
+
+
+@pytest.mark.parametrize(("last", "end", "status"), [("s1:1", "loss:1", 0), ("s4:1", "l:1", 1)])
+def test_numbers_added_in_another_order_are_another_form(compared, last, end, status):
+    """A sum of three losses: each partial sum is another number."""
+    before = tuple(f"relu i{k} -> x{k}" for k in range(5))
+    before += tuple(f"sum x{k} -> s{k}:1" for k in range(5))
+    a = (*before, "add s1:1 s2:1 -> part:1", "add part:1 s3:1 -> loss:1", "exp loss:1 -> e:1")
+    b = (*before, "add s3:1 s2:1 -> other:1", f"add other:1 {last} -> {end}")
+    b = (*b, f"exp {end} -> {'e:1' if status == 0 else 'x:1'}")
+    assert compared(a, b).status == status
