@@ -7,8 +7,11 @@ no partners, and make equal values of more than one element, close it.
 
 from __future__ import annotations
 
+import bisect
+import itertools
+import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from probe.reading.compare.dataflow.graph import Graph
@@ -25,7 +28,7 @@ from probe.reading.compare.judging.verdicts import HARD
 from probe.reading.compare.pairing.partners import NONE
 from probe.reading.dumps.entry_name import API, FORWARD
 from probe.reading.dumps.flow import Link, is_constant
-from probe.reading.dumps.values import Record, element_count, is_tensor, tensors, tensors_in
+from probe.reading.dumps.values import Record, element_count, is_tensor, real, tensors, tensors_in
 
 #: so many calls of a side may be in a region
 _MOST = 60
@@ -35,7 +38,8 @@ Places = frozenset[int]
 
 
 class _Made(NamedTuple):
-    place: int
+    norm: float
+    place: int  # of the call; no two are equal, so records are never compared
     record: Record
 
 
@@ -64,14 +68,12 @@ class Meetings:
 
     def _meet(self) -> None:
         """Find the pairs of equal values; the nearest are partners."""
-        others: dict[Any, list[_Made]] = {}
-        for made in self._open_values(1):
-            others.setdefault(_form_of(made.record), []).append(made)
+        others = _by_form(self._open_values(1))
         near: list[tuple[float, int, int]] = []
         for one in self._open_values(0):
-            for other in others.get(_form_of(one.record), ()):
+            most = tolerance_of(one.record, one.record) * self._found.factor
+            for other in _of_like_norm(one, others.get(_form_of(one.record), []), most):
                 apart = distance(one.record, other.record).rel_l2
-                most = tolerance_of(one.record, other.record) * self._found.factor
                 if apart is not None and apart <= most:
                     near.append((apart, one.place, other.place))
         for _, a, b in sorted(near):
@@ -87,7 +89,7 @@ class Meetings:
                 continue
             made = tensors_in(alignment.entry(side, place), "output")
             if len(made) == 1 and _tells(made[0]):
-                yield _Made(place, made[0])
+                yield _Made(float(made[0]["Norm"]), place, made[0])
 
     def _is_open(self, side: int, place: int) -> bool:
         """Return whether a forward call has no partner, or one that makes another value."""
@@ -248,6 +250,29 @@ def _form_of(record: Record) -> tuple[str, Any]:
     return str(record.get("shape")), record.get("dtype")
 
 
+def _by_form(values: Iterable[_Made]) -> dict[Any, list[_Made]]:
+    """Return values by shape and dtype, in the order of their norms."""
+    found: dict[Any, list[_Made]] = {}
+    for made in values:
+        found.setdefault(_form_of(made.record), []).append(made)
+    for every in found.values():
+        every.sort()
+    return found
+
+
+def _of_like_norm(one: _Made, others: Sequence[_Made], most: float) -> Iterator[_Made]:
+    """Yield those of the values whose norm differs from that of one by a part of it at most."""
+    apart = 2 * most * one.norm
+    first = bisect.bisect_left(others, (one.norm - apart,))
+    for made in itertools.islice(others, first, None):
+        if made.norm > one.norm + apart:
+            break
+        yield made
+
+
 def _tells(record: Record) -> bool:
     """Return whether a content is enough to know a value by."""
+    norm = real(record.get("Norm"))
+    if norm is None or not math.isfinite(norm):
+        return False
     return (element_count(record.get("shape")) or 0) > 1 and not is_constant(record)
