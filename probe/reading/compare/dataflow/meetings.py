@@ -131,15 +131,11 @@ class Meetings:
         waiting = [place]
         while waiting and len(found) <= _MOST:
             for link in flow.links[waiting.pop()]:
-                maker = self._maker(link)
+                maker = _maker(link)
                 if maker >= 0 and maker not in found and self._is_open(side, maker):
                     found.add(maker)
                     waiting.append(maker)
         return frozenset(found)
-
-    def _maker(self, link: Link) -> int:
-        """Return the call that made a value first: a view passes it on."""
-        return link.root if link.root >= 0 else link.producer
 
     def _leaves(self, side: int, place: int, region: Places) -> bool:
         users = self._found.users(side, place)
@@ -200,7 +196,7 @@ class Meetings:
     def _have_backwards(self, side: int, region: Places) -> bool:
         """Return whether each recorded call whose value enters a region has a backward."""
         flow = self._graph.alignment.flows[side]
-        makers = {self._maker(link) for place in region for link in flow.links[place]}
+        makers = {_maker(link) for place in region for link in flow.links[place]}
         return all(
             flow.backward_of(maker) is not None
             for maker in makers
@@ -226,7 +222,7 @@ class Meetings:
             given = dict(tensors("output", alignment.entry(side, backward).get("output")))
             for link in flow.links[place]:
                 gradient = given.get(link.place.replace("input.", "output.", 1))
-                if gradient is not None and self._maker(link) not in region:
+                if gradient is not None and _maker(link) not in region:
                     yield gradient
 
     def _arriving(self, side: int, backward: int | None) -> list[Record]:
@@ -244,6 +240,11 @@ class Meetings:
         made_a = tensors_in(alignment.entry(0, a), "output")
         made_b = tensors_in(alignment.entry(1, self._met[0][a]), "output")
         return distance(made_a[0], made_b[0]).rel_l2 or 0.0
+
+
+def _maker(link: Link) -> int:
+    """Return the call that made a value first: a view passes it on."""
+    return link.root if link.root >= 0 else link.producer
 
 
 def _form_of(record: Record) -> tuple[str, Any]:
