@@ -24,10 +24,16 @@ from probe.search.proofs import FLOAT32, GRAFT, REPLAY
 from probe.search.recordings import RECORD, RECORD_GOLDEN, REPEAT, final_look, golden_dump
 from probe.search.searching import Search
 from probe.search.table import EXPERIMENTS
-from probe.search.watching import CUT, WATCH, WATCH_GOLDEN
+from probe.search.watching import (
+    CUT,
+    LOST,
+    SICK,
+    WATCH,
+    WATCH_GOLDEN,
+    WATCH_RESUMED,
+    watched_name,
+)
 
-#: outcomes of the first experiment that are a symptom
-_SICK = ("symptom", "fails")
 #: an experiment and its outcome -> what it excludes
 _EXCLUDES = {
     (WATCH, "quiet"): "find.no_symptom",
@@ -38,6 +44,9 @@ _EXCLUDES = {
     (GRAFT, "stays"): "find.no_graft",
     (FLOAT32, "stays"): "find.no_float32",
 }
+#: outcomes that leave something unseen
+_UNSEEN = (CUT, LOST, "failed", "nothing", "unknown")
+_NO_STEPS = ((WATCH_GOLDEN, "no_steps"), (WATCH_RESUMED, "no_steps"))
 #: an experiment and its outcome -> how strong what it has taught is
 _SPEAKS = {
     (GRAFT, "goes"): EXPERIMENT,
@@ -78,7 +87,7 @@ def concluded(search: Search) -> Diagnosis:
 
 def _guess(lab: Lab, seen: DiskLook) -> Cause | None:
     """Return the best guess where no reader names a cause: the user knows of a symptom."""
-    setting = lab.look(WATCH).cause if _symptom(lab) else None
+    setting = lab.look(watched_name(lab)).cause if _symptom(lab) else None
     new_line = guessed(lab.ledger.results.get(NEW_LINES))
     number = guessed_number(lab.ledger.results.get(NEW_NUMBERS))
     value = guessed_value(lab.ledger.results.get(NEW_VALUES))
@@ -87,8 +96,11 @@ def _guess(lab: Lab, seen: DiskLook) -> Cause | None:
 
 def _symptom(lab: Lab) -> Sentence:
     """Return the symptom that the first experiment has seen; NOTHING where it has seen none."""
-    first = lab.ledger.results.get(WATCH)
-    return first.learned if first is not None and first.outcome in _SICK else NOTHING
+    for name in (WATCH_RESUMED, WATCH):
+        result = lab.ledger.results.get(name)
+        if result is not None and result.outcome in SICK:
+            return result.learned
+    return NOTHING
 
 
 def _told(search: Search, found: Diagnosis, cause: Cause | None) -> tuple[int, Sentence]:
@@ -103,8 +115,8 @@ def _told(search: Search, found: Diagnosis, cause: Cause | None) -> tuple[int, S
 
 def _lacks_time(search: Search) -> bool:
     """Return whether an experiment was left out, or the first one was ended before the end of the program."""
-    first = search.lab.ledger.results.get(WATCH)
-    return bool(search.left_out) or (first is not None and first.outcome == CUT)
+    result = search.lab.ledger.results.get(watched_name(search.lab))
+    return bool(search.left_out) or (result is not None and result.outcome == CUT)
 
 
 def _is_of(item: Evidence, cause: Cause | None) -> bool:
@@ -183,10 +195,10 @@ def _unseen(search: Search, seen: DiskLook | None) -> Iterator[Sentence]:
     if seen is not None:
         yield from seen.gaps
     for result in search.lab.ledger.results.values():
-        if result.outcome in (CUT, "failed", "nothing", "unknown") or (
-            result.name == WATCH_GOLDEN and result.outcome == "no_steps"
-        ):
+        if result.outcome in _UNSEEN or (result.name, result.outcome) in _NO_STEPS:
             yield result.learned
+    if search.wishes.ranks > 1:
+        yield say("find.ranks_unseen")
     touched = [os.path.relpath(path) for path in dict.fromkeys(search.lab.touched)]
     if touched:
         yield say("find.touched", files=touched[:3], count=len(touched))

@@ -70,7 +70,8 @@ class Lab:
         work = self.user_folder
         if not self.wishes.is_in_place:
             work = copied(self.user_folder, self.copy_of(name), kept)
-        done = run(words, work, os.path.join(place, "log.txt"), self.deadline, enough)
+        log = os.path.join(place, "log.txt")
+        done = run(words, work, log, self.deadline, enough, self.wishes.ranks)
         if not self.wishes.is_in_place:
             after = states(self.user_folder, kept)
             self.touched += [path for path, state in after.items() if before.get(path) != state]
@@ -106,7 +107,8 @@ class Lab:
         wanted = ",".join(ranges([*steps, after]))
         words = ["run", *self.wishes.options, "--step", wanted, *options, "--dump-path", dump]
         mark = os.path.join(dump, f"step{after}")
-        done = self.do(name, [*words, *training.words], functools.partial(_is_begun, mark))
+        enough = functools.partial(_is_begun, mark, self.wishes.ranks)
+        done = self.do(name, [*words, *training.words], enough)
         shutil.rmtree(mark, ignore_errors=True)
         return done
 
@@ -137,5 +139,6 @@ class Lab:
         return os.path.join(os.path.realpath(self.place(name, "work")), own_name)
 
 
-def _is_begun(folder: str) -> bool:
-    return os.path.isdir(folder)
+def _is_begun(folder: str, ranks: int) -> bool:
+    """Return whether all ranks have begun a step, or the only process has."""
+    return os.path.isdir(folder) and (ranks == 1 or len(os.listdir(folder)) >= ranks)

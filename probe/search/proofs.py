@@ -18,7 +18,7 @@ from probe.search.lab import CALLS, NUMBERS, Lab
 from probe.search.ledger import Result
 from probe.search.recordings import RECORD, REPEAT, final_look
 from probe.search.running import Done
-from probe.search.watching import WATCH
+from probe.search.watching import watched
 
 GRAFT = "graft"
 REPLAY = "replay"
@@ -49,7 +49,7 @@ def suspect(lab: Lab) -> Cause | None:
 def can_graft(lab: Lab) -> bool:
     """Return whether equal bits lead up to a call whose golden output can be put in its place."""
     cause = suspect(lab)
-    if cause is None or lab.wishes.golden is None or cause.step is None:
+    if cause is None or lab.wishes.golden is None or cause.step is None or lab.wishes.ranks > 1:
         return False
     repeats = lab.ledger.results.get(REPEAT)
     is_exact = cause.reader == COMPARED and cause.strength == BITS
@@ -75,7 +75,7 @@ def graft(lab: Lab) -> Result:
     assert golden is not None
     assert cause.step is not None
     name = grafted(cause)
-    last = int(min(cause.step + _BEHIND, lab.ledger.fact(WATCH, "last", cause.step)))
+    last = int(min(cause.step + _BEHIND, watched(lab, "last", cause.step)))
     steps = list(range(cause.step, last + 1))
     arrays = f"{GRAFT}_arrays"
     options = ("--tensor-list", _arrays_of(name), "--optimizer", "states")
@@ -84,7 +84,7 @@ def graft(lab: Lab) -> Result:
         return _failed(GRAFT, first)
     words = ["try", *lab.wishes.options, "--from", lab.place(arrays, "dump"), name]
     words += ["--steps", str(last + 1), "-o", lab.place(GRAFT, "runs"), "--json", "-"]
-    second = lab.do(GRAFT, [*words, *lab.wishes.training.words])
+    second = lab.do(GRAFT, [*words, *lab.wishes.repeated.words])
     seconds = first.seconds + second.seconds
     answer = _answer(lab, GRAFT)
     if not answer:
@@ -141,7 +141,7 @@ def replay(lab: Lab) -> Result:
     assert cause is not None
     assert cause.step is not None
     options = ("--task", "tensor", "--list", cause.call)
-    first = lab.record(REPLAY, lab.wishes.training, [cause.step], [*CALLS, *options])
+    first = lab.record(REPLAY, lab.wishes.repeated, [cause.step], [*CALLS, *options])
     if not lab.has_steps(REPLAY):
         return _failed(REPLAY, first)
     arrays = lab.place(REPLAY, "dump")
@@ -160,17 +160,17 @@ def replay(lab: Lab) -> Result:
 
 def can_widen(lab: Lab) -> bool:
     """Return whether a loss is NaN/Inf, and the recorded steps have numbers of half precision."""
-    if lab.ledger.fact(WATCH, "nonfinite") is None or not lab.has_steps(RECORD):
+    if lab.wishes.ranks > 1 or watched(lab, "nonfinite") is None or not lab.has_steps(RECORD):
         return False
     return any(dtype in _HALF for dtype in _dtypes(lab.place(RECORD, "dump")))
 
 
 def widen(lab: Lab) -> Result:
     """Look for the smallest set of Cells that makes NaN/Inf go when it computes in float32."""
-    last = lab.ledger.fact(WATCH, "nonfinite")
+    last = watched(lab, "nonfinite")
     words = ["bisect", *lab.wishes.options, "--until", "finite", "--float32"]
     words += ["--steps", str(last + 1), "-o", lab.place(FLOAT32, "runs"), "--json", "-"]
-    done = lab.do(FLOAT32, [*words, *lab.wishes.training.words])
+    done = lab.do(FLOAT32, [*words, *lab.wishes.repeated.words])
     answer = _answer(lab, FLOAT32)
     if not answer:
         return _failed(FLOAT32, done)

@@ -13,7 +13,7 @@ from probe.search.lab import CALLS, NUMBERS, Lab
 from probe.search.ledger import Result
 from probe.search.on_disk import DiskLook
 from probe.search.running import Done
-from probe.search.watching import WATCH, WATCH_GOLDEN
+from probe.search.watching import WATCH_GOLDEN, watched
 
 RECORD = "record"
 RECORD_GOLDEN = "record_golden"
@@ -34,11 +34,11 @@ def wanted_steps(lab: Lab) -> list[int]:
     golden = lab.wishes.golden_path
     if golden:
         return sorted(step for step in open_run(golden).steps if step is not None)[:_MOST_BESIDE]
-    last = lab.ledger.fact(WATCH, "last", FIRST_STEPS[-1])
+    last = watched(lab, "last", FIRST_STEPS[-1])
     found = {step for step in FIRST_STEPS if step <= last}
-    symptoms = [lab.ledger.fact(WATCH, "alarm"), lab.ledger.fact(WATCH, "nonfinite")]
+    symptoms = [watched(lab, "alarm"), watched(lab, "nonfinite")]
     symptoms.append(lab.ledger.fact(WATCH_GOLDEN, "step"))
-    if lab.ledger.fact(WATCH, "status"):
+    if watched(lab, "status"):
         symptoms.append(last)
     for step in symptoms:
         if step is not None:
@@ -57,7 +57,7 @@ def _calls(lab: Lab) -> Sequence[str]:
 def record(lab: Lab) -> Result:
     """Record the steps of the symptom, and look at them."""
     steps = wanted_steps(lab)
-    done = lab.record(RECORD, lab.wishes.training, steps, [*_calls(lab), *NUMBERS, *_GUARD])
+    done = lab.record(RECORD, lab.wishes.repeated, steps, [*_calls(lab), *NUMBERS, *_GUARD])
     if not lab.has_steps(RECORD):
         return _nothing(RECORD, done)
     seen = lab.look(RECORD, lab.wishes.golden_path)
@@ -79,7 +79,7 @@ def record_golden(lab: Lab) -> Result:
 def repeat(lab: Lab) -> Result:
     """Record the first steps of the program once more, and compare their bits."""
     steps = wanted_steps(lab)[:_REPEATED]
-    done = lab.record(REPEAT, lab.wishes.training, steps, [*_calls(lab), *NUMBERS])
+    done = lab.record(REPEAT, lab.wishes.repeated, steps, [*_calls(lab), *NUMBERS])
     if not lab.has_steps(REPEAT):
         return _nothing(REPEAT, done)
     shown = ",".join(map(str, steps))

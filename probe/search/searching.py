@@ -15,7 +15,7 @@ from probe.search.experiment import Experiment
 from probe.search.lab import Lab
 from probe.search.ledger import Ledger, Result
 from probe.search.table import EXPERIMENTS, FIRST
-from probe.search.watching import CUT, NO_TIME, WATCH
+from probe.search.watching import CUT, NO_TIME, WATCH, watched
 from probe.search.wishes import Wishes
 
 #: a guess at the seconds before the first step, until a run has told them
@@ -24,9 +24,9 @@ _START = 10.0
 
 def _has_more_time(ledger: Ledger, minutes: float) -> bool:
     """Return whether the first run was ended too early by an earlier start, and may take longer now."""
-    watched = ledger.results.get(WATCH)
-    is_cut = watched is not None and watched.outcome == CUT
-    return watched is not None and is_cut and 60 * minutes / 2 > watched.seconds + 1
+    first = ledger.results.get(WATCH)
+    is_cut = first is not None and first.outcome == CUT
+    return first is not None and is_cut and 60 * minutes / 2 > first.seconds + 1
 
 
 class Search:
@@ -84,14 +84,14 @@ class Search:
 
     def _seconds(self, experiment: Experiment) -> float | None:
         """Return how long an experiment takes; None before a run has told the seconds of a step."""
-        fact = self.lab.ledger.fact
-        count = fact(WATCH, "count")
+        count = watched(self.lab, "count")
         if count is None:
             return None
-        symptoms = [fact(WATCH, "alarm"), fact(WATCH, "nonfinite"), 2]
+        symptoms = [watched(self.lab, "alarm"), watched(self.lab, "nonfinite"), 2]
         last = max(step for step in symptoms if step is not None)
-        start = fact(WATCH, "start_seconds", _START)
-        return experiment.price.seconds(start, fact(WATCH, "step_seconds", 0.0), last, count)
+        start = watched(self.lab, "start_seconds", _START)
+        step_seconds = watched(self.lab, "step_seconds", 0.0)
+        return experiment.price.seconds(start, step_seconds, last, count)
 
     def _is_too_dear(self, experiment: Experiment) -> bool:
         seconds = self._seconds(experiment)
