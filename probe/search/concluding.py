@@ -12,7 +12,7 @@ from probe.findings.sentence import NOTHING, Sentence, say
 from probe.reading.dumps.entry_name import parse
 from probe.search.advice import Advice, advice
 from probe.search.answer import Diagnosis, Evidence
-from probe.search.cause import BITS, COMPARED, EXPERIMENT, RULE, Cause
+from probe.search.cause import BITS, COMPARED, EXPERIMENT, GUESS, REPLAYED, RULE, Cause
 from probe.search.disk_answer import diagnosis_of, evidence_of
 from probe.search.lab import Lab
 from probe.search.ledger import Result
@@ -20,6 +20,7 @@ from probe.search.new_lines import NEW_LINES, guessed
 from probe.search.new_numbers import NEW_NUMBERS, guessed_number
 from probe.search.new_values import NEW_VALUES, guessed_value
 from probe.search.on_disk import DiskLook
+from probe.search.own_backward import GRADIENTS, wrong_backward
 from probe.search.proofs import FLOAT32, GRAFT, REPLAY
 from probe.search.recordings import RECORD, RECORD_GOLDEN, REPEAT, final_look, golden_dump
 from probe.search.searching import Search
@@ -43,6 +44,7 @@ _EXCLUDES = {
     (REPLAY, "right"): "find.no_kernel",
     (GRAFT, "stays"): "find.no_graft",
     (FLOAT32, "stays"): "find.no_float32",
+    (GRADIENTS, "right"): "find.no_gradient",
 }
 #: outcomes that leave something unseen
 _UNSEEN = (CUT, LOST, "failed", "nothing", "unknown")
@@ -66,7 +68,8 @@ def concluded(search: Search) -> Diagnosis:
         return _without_record(search, first)
     path = lab.place(RECORD, "dump")
     found = diagnosis_of(seen, path, golden_dump(lab))
-    cause = _judged(seen.cause, results) or _guess(lab, seen)
+    named = _judged(seen.cause, results) or wrong_backward(results.get(GRADIENTS))
+    cause = named or _guess(lab, seen)
     status, said = _told(search, found, cause)
     of_disk = found.evidence[seen.cause is not None :]
     return replace(
@@ -146,6 +149,8 @@ def _judged(cause: Cause | None, results: dict[str, Result]) -> Cause | None:
     if cause is None:
         return None
     repeat = results.get(REPEAT)
+    if _varies_itself(cause, repeat):
+        return replace(cause, strength=GUESS)
     if cause.strength == BITS and (repeat is None or repeat.outcome != "repeats"):
         cause = replace(cause, strength=RULE)
     graft = results.get(GRAFT)
@@ -153,6 +158,13 @@ def _judged(cause: Cause | None, results: dict[str, Result]) -> Cause | None:
     if (is_grafted and cause.strength == BITS) or _is_widened(cause, results.get(FLOAT32)):
         return replace(cause, strength=EXPERIMENT)
     return cause
+
+
+def _varies_itself(cause: Cause, repeat: Result | None) -> bool:
+    """Return whether two runs of the program itself differ first in this place too."""
+    if cause.reader != COMPARED or repeat is None or repeat.outcome != "varies":
+        return False
+    return (repeat.facts.get("name"), repeat.facts.get("place")) == (cause.name, cause.place)
 
 
 def _is_widened(cause: Cause, result: Result | None) -> bool:
@@ -206,14 +218,25 @@ def _unseen(search: Search, seen: DiskLook | None) -> Iterator[Sentence]:
 
 def _advice(search: Search, seen: DiskLook, cause: Cause | None, path: str) -> Advice:
     """Return the next thing to do."""
+    if seen.cause is not None and cause is not None and cause.strength == GUESS:
+        return Advice(say("find.do_repeat"), _compares_itself(search.lab))
     if seen.cause is not None:
         return advice(seen, path, golden_dump(search.lab))
+    if cause is not None and cause.reader == REPLAYED:
+        words = ["probe", "replay", search.lab.place(GRADIENTS, "dump"), cause.name, "--gradients"]
+        return Advice(say("find.do_own_backward"), shlex.join(words))
     if _lacks_time(search) and cause is None:
         return _more_time(search)
     if not search.wishes.has_golden:
         words = ["probe", "find", "--golden", "GOLDEN", *search.wishes.training.words]
         return Advice(say("find.do_golden"), shlex.join(words))
     return advice(seen, path, golden_dump(search.lab))
+
+
+def _compares_itself(lab: Lab) -> str:
+    """Return the command that shows how the program differs from itself."""
+    words = ["probe", "compare", lab.place(RECORD, "dump"), lab.place(REPEAT, "dump")]
+    return shlex.join(words)
 
 
 def _more_time(search: Search) -> Advice:

@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 import functools
+import json
 import os
 import shutil
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 from probe.naming import ranges
 from probe.reading.dumps.folders import find_folders
@@ -111,6 +113,14 @@ class Lab:
         done = self.do(name, [*words, *training.words], enough)
         shutil.rmtree(mark, ignore_errors=True)
         return done
+
+    def answer(self, name: str) -> Any:
+        """Return the answer in JSON of the last command of an experiment; None where there is none."""
+        try:
+            with open(self.place(name, "log.txt.out"), encoding="utf-8") as file:
+                return json.load(file)
+        except (OSError, ValueError):
+            return None
 
     def has_steps(self, name: str) -> bool:
         """Return whether an experiment has left a dump."""

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -86,7 +85,7 @@ def graft(lab: Lab) -> Result:
     words += ["--steps", str(last + 1), "-o", lab.place(GRAFT, "runs"), "--json", "-"]
     second = lab.do(GRAFT, [*words, *lab.wishes.repeated.words])
     seconds = first.seconds + second.seconds
-    answer = _answer(lab, GRAFT)
+    answer = lab.answer(GRAFT)
     if not answer:
         return _failed(GRAFT, second, seconds, 3)
     is_healed = heals(answer["unchanged"], answer["changed"], answer["golden"])
@@ -148,7 +147,7 @@ def replay(lab: Lab) -> Result:
     words = ["replay", arrays, cause.name, "--step", str(cause.step), "--json"]
     judged = f"{REPLAY}_judged"
     second = lab.read(judged, words)
-    found = _answer(lab, judged)
+    found = lab.answer(judged)
     seconds = first.seconds + second.seconds
     verdicts = {item["verdict"] for item in found} if isinstance(found, list) else set()
     outcome = "unknown"
@@ -171,7 +170,7 @@ def widen(lab: Lab) -> Result:
     words = ["bisect", *lab.wishes.options, "--until", "finite", "--float32"]
     words += ["--steps", str(last + 1), "-o", lab.place(FLOAT32, "runs"), "--json", "-"]
     done = lab.do(FLOAT32, [*words, *lab.wishes.repeated.words])
-    answer = _answer(lab, FLOAT32)
+    answer = lab.answer(FLOAT32)
     if not answer:
         return _failed(FLOAT32, done)
     names = answer["found"]
@@ -190,15 +189,6 @@ def _dtypes(path: str) -> Iterator[str]:
             for tensor in tensors_in(call.entry, "output"):
                 yield str(tensor.get("dtype"))
         dump.release()
-
-
-def _answer(lab: Lab, name: str) -> Any:
-    """Return the answer in JSON of the last command of an experiment; None where there is none."""
-    try:
-        with open(lab.place(name, "log.txt.out"), encoding="utf-8") as file:
-            return json.load(file)
-    except (OSError, ValueError):
-        return None
 
 
 def _failed(name: str, done: Done, seconds: float = 0.0, runs: int = 1) -> Result:

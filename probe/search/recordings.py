@@ -89,8 +89,10 @@ def repeat(lab: Lab) -> Result:
         learned = say("find.repeats", steps=shown)
         return Result(REPEAT, "repeats", learned, done.seconds)
     first = found.first
-    learned = say("find.last_bits") if first is None else say("find.varies", said=first.said)
-    return Result(REPEAT, "varies", learned, done.seconds)
+    if first is None:
+        return Result(REPEAT, "varies", say("find.last_bits"), done.seconds)
+    facts = {"name": first.name, "place": first.place}
+    return Result(REPEAT, "varies", say("find.varies", said=first.said), done.seconds, facts=facts)
 
 
 def final_look(lab: Lab) -> DiskLook | None:

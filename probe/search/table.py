@@ -8,6 +8,7 @@ from probe.search.lab import Lab
 from probe.search.new_lines import NEW_LINES, new_lines, symptom_step
 from probe.search.new_numbers import NEW_NUMBERS, new_numbers
 from probe.search.new_values import NEW_VALUES, new_values
+from probe.search.own_backward import GRADIENTS, gradients, own_backwards
 from probe.search.proofs import (
     FLOAT32,
     GRAFT,
@@ -49,7 +50,7 @@ _ARRAYS = 3.2
 #: experiments after the first
 _AFTER_FIRST = (WATCH_RESUMED, WATCH_GOLDEN, RECORD)
 #: experiments about a suspect; without one about the step of the symptom
-_ABOUT_SUSPECT = (REPEAT, GRAFT, REPLAY, FLOAT32, NEW_LINES)
+_ABOUT_SUSPECT = (REPEAT, GRAFT, REPLAY, FLOAT32, GRADIENTS, NEW_LINES)
 
 
 def _has_golden_program(lab: Lab) -> bool:
@@ -66,6 +67,10 @@ def _has_suspect(lab: Lab) -> bool:
 
 def _has_symptom_alone(lab: Lab) -> bool:
     return suspect(lab) is None and symptom_step(lab) is not None
+
+
+def _has_own_backward(lab: Lab) -> bool:
+    return suspect(lab) is None and bool(own_backwards(lab))
 
 
 def _always(lab: Lab) -> bool:
@@ -189,7 +194,20 @@ EXPERIMENTS = {
             widen,
             {
                 "goes": Outcome("find.mean_goes"),
-                "stays": Outcome("find.mean_stays", (NEW_LINES,)),
+                "stays": Outcome("find.mean_stays", (GRADIENTS, NEW_LINES)),
+                "failed": Outcome("find.mean_failed", (GRADIENTS, NEW_LINES)),
+            },
+        ),
+        Experiment(
+            GRADIENTS,
+            "find.ask_gradients",
+            Price(1, recorded=1, ratio=_ARRAYS),
+            _has_own_backward,
+            gradients,
+            {
+                "wrong": Outcome("find.mean_gradient"),
+                "right": Outcome("find.mean_gradient_right", (NEW_LINES,)),
+                "unknown": Outcome("find.mean_unjudged_gradient", (NEW_LINES,)),
                 "failed": Outcome("find.mean_failed", (NEW_LINES,)),
             },
         ),
