@@ -29,6 +29,7 @@ from probe.search.answer import Diagnosis
 from probe.search.concluding import concluded
 from probe.search.disk_answer import diagnosis_of
 from probe.search.on_disk import look
+from probe.search.page import written_page
 from probe.search.searching import Search
 from probe.search.wishes import DEFAULT_FOLDER, Training, Wishes
 
@@ -204,7 +205,12 @@ def _of_program(given: argparse.Namespace, training: Training) -> int:
     search.run()
     if not given.json:
         print()
-    return _tell(concluded(search), given, None)
+    found = concluded(search)
+    page, told = written_page(search, found)
+    status = _tell(found, given, None, page)
+    if told and not given.json:
+        print(safe(told.text(given.lang)))
+    return status
 
 
 def _golden(text: str) -> tuple[Training | None, str]:
@@ -238,10 +244,12 @@ def _is_agreed(search: Search) -> bool:
     return sys.stdin.readline().strip().lower() in ("", "y", "yes")
 
 
-def _tell(found: Diagnosis, given: argparse.Namespace, indent: int | None) -> int:
+def _tell(
+    found: Diagnosis, given: argparse.Namespace, indent: int | None, page: str | None = None
+) -> int:
     """Print the answer; return the exit status."""
     if given.json:
-        print(json.dumps(found.to_dict(), indent=indent))
+        print(json.dumps({**found.to_dict(), "page": page}, indent=indent))
         return found.status
     for line in found.lines():
         print(safe(line.text(given.lang)))
