@@ -12,9 +12,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from probe.errors import UsageError
+from probe.findings.sentence import say
 from probe.naming import ranges
 from probe.reading.dumps.folders import find_folders
 from probe.search.cause import Cause
+from probe.search.full_disk import is_full
 from probe.search.ledger import Ledger
 from probe.search.on_disk import DiskLook, look
 from probe.search.running import Done, run
@@ -41,6 +44,7 @@ class Lab:
         self.ledger = ledger
         self.deadline = deadline
         self.user_folder = os.getcwd()
+        self.held: int | None = None  # the descriptor that keeps other searches out of the folder
         self.touched: list[str] = []  # files of the user that a run has changed
         self._looks: dict[tuple[str, str], DiskLook] = {}
 
@@ -58,11 +62,21 @@ class Lab:
     ) -> Done:
         """Run a command of probe in a working folder of its own, from the beginning.
 
+        A run that is killed is made once more: somebody may have killed it by mistake.
+
         Args:
             name: the experiment.
             words: the words behind ``probe``.
             enough: whether it has done enough.
+
+        Raises:
+            UsageError: when the disk is full.
         """
+        done = self._once(name, words, enough)
+        return self._once(name, words, enough) if done.is_killed else done
+
+    def _once(self, name: str, words: Sequence[str], enough: Callable[[], bool]) -> Done:
+        """Make one run."""
         place = self.ledger.place(name)
         for old in ("dump", "work"):
             shutil.rmtree(os.path.join(place, old), ignore_errors=True)
@@ -73,7 +87,11 @@ class Lab:
         if not self.wishes.is_in_place:
             work = copied(self.user_folder, self.copy_of(name), kept)
         log = os.path.join(place, "log.txt")
-        done = run(words, work, log, self.deadline, enough, self.wishes.ranks)
+        held = () if self.held is None else (self.held,)
+        done = run(words, work, log, self.deadline, enough, self.wishes.ranks, held)
+        if is_full(place):
+            shutil.rmtree(os.path.join(place, "work"), ignore_errors=True)
+            raise UsageError(say("find.full", folder=kept))
         if not self.wishes.is_in_place:
             after = states(self.user_folder, kept)
             self.touched += [path for path, state in after.items() if before.get(path) != state]

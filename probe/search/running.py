@@ -40,6 +40,11 @@ class Done:
     has_enough: bool = False
 
     @property
+    def is_killed(self) -> bool:
+        """Whether somebody else has killed it."""
+        return self.status == -signal.SIGKILL
+
+    @property
     def is_cut(self) -> bool:
         """Whether the budget has ended it."""
         return self.status is None and not self.has_enough
@@ -52,6 +57,7 @@ def run(
     deadline: float,
     enough: Callable[[], bool] = lambda: False,
     ranks: int = 1,
+    held: Sequence[int] = (),
 ) -> Done:
     """Run a command of probe.
 
@@ -62,6 +68,7 @@ def run(
         deadline: the moment of ``time.monotonic`` at which it is ended.
         enough: whether it has done enough.
         ranks: how many processes train together.
+        held: descriptors that it inherits, and holds until its end.
 
     Raises:
         OSError: when it cannot be started, or the log cannot be written.
@@ -76,6 +83,7 @@ def run(
             stdout=output,
             stderr=errors,
             start_new_session=True,
+            pass_fds=held,
             env={**os.environ, "PYTHONPATH": _paths()},
             preexec_fn=together.end_with_parent(),  # noqa: PLW1509 - this process has one thread
         )

@@ -149,6 +149,8 @@ def _counted(facts: dict[str, Any]) -> dict[str, Any]:
 def _said(lab: Lab, name: str, done: Done) -> Sentence:
     """Return the heaviest finding in the rows; of a program that fails its last line too."""
     seen = lab.look(name)
+    if done.is_killed:
+        return say("find.killed", said=seen.said)
     if done.status and seen.status != 1:
         return foreign(done.words)
     return seen.said
