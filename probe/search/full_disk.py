@@ -1,5 +1,5 @@
 # Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
-"""Tells whether the disk was full while a run wrote its dump: such a dump lacks parts, and nothing is learned from it."""
+"""Tells whether the disk was full while a run wrote its dump: then the dump lacks parts, and teaches nothing."""
 
 from __future__ import annotations
 

@@ -3,14 +3,17 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Sequence
 
 from probe.errors import UsageError
 from probe.reading.one_run.health.rows import read_rows
 
 _LOSS = "loss"
-#: so many losses must agree, and by so much
-_ROWS = 3
+#: so many losses are looked at, so many must be there, and they must agree by so much
+_MOST = 3
+_LEAST = 2
 _NEAR = 1e-5
 
 
@@ -23,11 +26,12 @@ def resumed_start(first: str, resumed: str) -> int | None:
     """
     _, wanted = _losses(resumed)
     steps, known = _losses(first)
-    begin = wanted[:_ROWS]
-    if len(begin) < _ROWS:
+    begin = list(itertools.takewhile(math.isfinite, wanted[:_MOST]))
+    count = len(begin)
+    if count < _LEAST:
         return None
-    places = range(len(known) - _ROWS + 1)
-    found = [steps[place] for place in places if _agree(known[place : place + _ROWS], begin)]
+    places = range(len(known) - count + 1)
+    found = [steps[place] for place in places if _agree(known[place : place + count], begin)]
     return int(found[0]) if len(found) == 1 else None
 
 

@@ -81,7 +81,7 @@ GOLDEN = (
     _report("vq_beta", r"__mul__|0\.25|commit|follow", r"0\.25"),
     _report("ring_gan", r"stop_gradient", r"stop_gradient"),
     _report("even_tokens", r"sum|mean|div", r"weights\.sum\(0"),
-    _report("two_nets", r"first\.weight", ""),
+    _report("two_nets", r"weight of 1\.first", ""),
     _report("group_rates", r"groups.*learning_rate|learning_rate.*groups", ""),
     _report("loss_scale", r"unscale|__mul__|gradients that entered", ""),
     _report("far_places", r"astype|to\.|Float16", r"float16"),
