@@ -25,6 +25,8 @@ _MOST_BESIDE = 4
 #: the steps that are recorded once more
 _REPEATED = 2
 _GUARD = ("--saved-tensors",)
+#: two optimizers may have equal numbers, and differ in their states alone
+_STATES = ("--optimizer", "states")
 #: levels at which a program can be recorded as its golden dump was
 _LEVELS = ("L0", "L1", "mix")
 
@@ -47,11 +49,11 @@ def wanted_steps(lab: Lab) -> list[int]:
 
 
 def _calls(lab: Lab) -> Sequence[str]:
-    """Return the option of the level: all calls, or those that a golden dump has."""
+    """Return the options that say which calls are recorded: all with their states, or those of a golden dump."""
     for dump in open_run(lab.wishes.golden_path) if lab.wishes.golden_path else ():
         level = dump.header.get("level")
         return ("--level", level) if level in _LEVELS else CALLS
-    return CALLS
+    return (*CALLS, *_STATES)
 
 
 def record(lab: Lab) -> Result:
@@ -69,7 +71,7 @@ def record_golden(lab: Lab) -> Result:
     golden = lab.wishes.golden
     assert golden is not None  # the table asks for it
     steps = wanted_steps(lab)
-    done = lab.record(RECORD_GOLDEN, golden, steps, [*CALLS, *NUMBERS])
+    done = lab.record(RECORD_GOLDEN, golden, steps, [*_calls(lab), *NUMBERS])
     if not lab.has_steps(RECORD_GOLDEN):
         return _nothing(RECORD_GOLDEN, done)
     seen = lab.look(RECORD, lab.place(RECORD_GOLDEN, "dump"))

@@ -82,12 +82,12 @@ GOLDEN = (
     _report("ring_gan", r"stop_gradient", r"stop_gradient"),
     _report("even_tokens", r"sum|mean|div", r"weights\.sum\(0"),
     _report("two_nets", r"weight of 1\.first", ""),
-    _report("group_rates", r"groups.*learning_rate|learning_rate.*groups", ""),
+    _report("group_rates", r"learning_rate of 2\.weight", ""),
     _report("loss_scale", r"unscale|__mul__|gradients that entered", ""),
     _report("far_places", r"astype|to\.|Float16", r"float16"),
     _report("column_loss", r"reshape|shape", ""),
     _report("untied", r"head|table|weight", ""),
-    _report("decay_inside", r"Adam|decay", ""),
+    _report("decay_inside", r"the optimizer is AdamWeightDecay in A, Adam in B", ""),
     _report("fitted_twice", r"eps|batch_norm|BatchNorm", ""),
     *(
         _drilled(net, fault, True)
