@@ -1,5 +1,5 @@
 # Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
-"""``probe find`` after a kill, on a full disk, and beside another search: nothing is lost, and nothing is done twice."""
+"""``probe find`` after a kill, on a full disk, beside another search: nothing is lost, and nothing is done twice."""
 
 from __future__ import annotations
 
@@ -131,7 +131,10 @@ def is_there(pid):
 @pytest.mark.thorough
 @pytest.mark.xdist_group("ranks")
 def test_all_ranks_end_with_a_search_that_is_killed(tmp_path):
-    text = RANKS + f"\n    open(f'{tmp_path}/{{get_rank()}}', 'w').write(str(__import__('os').getpid()))"
+    text = (
+        RANKS
+        + f"\n    open(f'{tmp_path}/{{get_rank()}}', 'w').write(str(__import__('os').getpid()))"
+    )
     (tmp_path / "mine.py").write_text(text.replace("range(4)", "range(100000)"))
     words = [sys.executable, "-m", "probe", "find", "--ranks", "2", "--json", "mine.py"]
     process = subprocess.Popen(
