@@ -151,11 +151,9 @@ def advice(seen: DiskLook, path: str, golden: str = "") -> Advice:
 
 
 def _count_of_ranks(path: str) -> int:
-    """Return how many ranks a run has: of its dumps, or of its rows."""
-    found = {folder.rank for folder in find_folders(path)} or {
-        rank for _, rank in find_series(path)
-    }
-    return len(found)
+    """Return how many ranks a run has: of its rows, or of its dumps."""
+    of_rows = {rank for _, rank in find_series(path)}
+    return len(of_rows or {folder.rank for folder in find_folders(path)})
 
 
 def program_of(path: str) -> str:

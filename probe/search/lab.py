@@ -142,8 +142,10 @@ class Lab:
 
     def has_steps(self, name: str) -> bool:
         """Return whether an experiment has left a dump."""
-        dump = self.place(name, "dump")
-        return os.path.isdir(dump) and bool(find_folders(dump))
+        try:
+            return bool(find_folders(self.place(name, "dump")))
+        except UsageError:  # there is no folder, or no dump below it
+            return False
 
     def look(self, name: str, golden: str = "") -> DiskLook:
         """Ask all readers about the dump of an experiment, beside a golden run if one is given."""

@@ -50,8 +50,8 @@ def watch_resumed(lab: Lab) -> Result:
     if "count" not in result.facts:
         return result
     start = resumed_start(lab.place(WATCH, "dump"), lab.place(WATCH_RESUMED, "dump"))
-    key = "find.start_unknown" if start is None else "find.start"
-    learned = say("find.resumed", said=result.learned, start=say(key, step=start))
+    begin = say("find.start_unknown") if start is None else say("find.start", step=start)
+    learned = say("find.resumed", said=result.learned, start=begin)
     facts = {**result.facts, "start": start}
     return Result(result.name, result.outcome, learned, result.seconds, facts=facts)
 
