@@ -46,6 +46,10 @@ _EXCLUDES = {
     (FLOAT32, "stays"): "find.no_float32",
     (GRADIENTS, "right"): "find.no_gradient",
 }
+#: MindSpore's error of a program that trains on several ranks, and was started alone, names its launcher
+_LAUNCHER = "msrun"
+#: the ranks of the command that is then told
+_RANKS = 2
 #: outcomes that leave something unseen
 _UNSEEN = (CUT, LOST, "failed", "nothing", "unknown")
 _NO_STEPS = ((WATCH_GOLDEN, "no_steps"), (WATCH_RESUMED, "no_steps"))
@@ -136,7 +140,11 @@ def _without_record(search: Search, first: Result | None) -> Diagnosis:
 
 
 def _by_itself(search: Search) -> Advice:
-    """Return that the program is to be started by itself."""
+    """Return that the program is to be started by itself, or on several ranks where MindSpore asks for that."""
+    wishes = search.wishes
+    if _LAUNCHER in search.lab.ledger.fact(WATCH, "words", "") and wishes.ranks == 1:
+        command = replace(wishes, ranks=_RANKS).command(wishes.minutes)
+        return Advice(say("find.do_with_ranks"), command)
     command = shlex.join(["python", *search.wishes.training.words])
     return Advice(say("find.do_alone"), command)
 

@@ -28,6 +28,8 @@ _BEHIND = 2
 _HEALED = 1e-6
 #: how many times farther the unchanged losses must be
 _FARTHER = 100.0
+#: the first words of the names of Cells, and of modules of torch
+_CELLS = ("Cell.", "Module.")
 _HALF = frozenset(("Float16", "BFloat16"))
 #: kinds of differences whose call has the same name in the golden run
 _SAME_NAME = frozenset((Kind.ARGUMENT, Kind.COMPUTATION, Kind.GRADIENT, Kind.OPTIMIZER))
@@ -53,17 +55,26 @@ def can_graft(lab: Lab) -> bool:
     repeats = lab.ledger.results.get(REPEAT)
     is_exact = cause.reader == COMPARED and cause.strength == BITS
     return (
-        is_exact and repeats is not None and repeats.outcome == "repeats" and bool(grafted(cause))
+        is_exact
+        and repeats is not None
+        and repeats.outcome == "repeats"
+        and bool(grafted(lab, cause))
     )
 
 
-def grafted(cause: Cause) -> str:
+def grafted(lab: Lab, cause: Cause) -> str:
     """Return the call that gets its golden output: the call itself, or the Cell around it; "" for none."""
     if cause.kind in (Kind.DATA, Kind.PARAMETER):
         return ""
     if cause.kind in _SAME_NAME:
         return cause.call
-    return f"Cell.{cause.cell}" if cause.cell else ""
+    return f"{_kind_of_cells(lab)}.{cause.cell}" if cause.cell else ""
+
+
+def _kind_of_cells(lab: Lab) -> str:
+    """Return the first word of the names of Cells, or of modules of torch."""
+    dump = next(iter(open_run(lab.place(RECORD, "dump"))))
+    return "Module" if dump.header.get("framework") == "mindtorch" else "Cell"
 
 
 def graft(lab: Lab) -> Result:
@@ -73,7 +84,7 @@ def graft(lab: Lab) -> Result:
     assert cause is not None
     assert golden is not None
     assert cause.step is not None
-    name = grafted(cause)
+    name = grafted(lab, cause)
     last = int(min(cause.step + _BEHIND, watched(lab, "last", cause.step)))
     steps = list(range(cause.step, last + 1))
     arrays = f"{GRAFT}_arrays"
@@ -100,7 +111,7 @@ def _arrays_of(name: str) -> str:
 
     The golden program may have an optimizer of another class in the place of this one.
     """
-    return f"{name.rpartition('.')[0]}." if name.startswith("Cell.") else f"{name}."
+    return f"{name.rpartition('.')[0]}." if name.startswith(_CELLS) else f"{name}."
 
 
 def heals(

@@ -120,7 +120,8 @@ def _no_steps(name: str, done: Done) -> Result:
     if done.status is None:
         return Result(name, NO_TIME, say("find.no_time_for_step"), done.seconds)
     words = foreign(done.words.removeprefix("probe: ") or str(done.status))
-    return Result(name, "no_steps", say("find.watch_none", reason=words), done.seconds)
+    learned = say("find.watch_none", reason=words)
+    return Result(name, "no_steps", learned, done.seconds, facts={"words": done.words})
 
 
 def _facts(rows: Rows, done: Done) -> dict[str, Any]:

@@ -104,6 +104,12 @@ def test_several_ranks_are_searched_together(tmp_path):
     assert answer["next"]["command"].startswith("probe show")
 
 
+def test_a_program_of_several_ranks_that_is_started_alone_gets_the_command_with_ranks(tmp_path):
+    _, lines = find(tmp_path, "mine.py", "bad", mine=RANKS)
+    assert lines[-1]["answer"] == "unknown"
+    assert lines[-1]["next"]["command"] == "probe find --minutes 30 --ranks 2 mine.py bad"
+
+
 def test_a_start_on_each_rank_is_refused_at_once(tmp_path):
     done, lines = find(tmp_path, "mine.py", variables={"RANK_SIZE": "2", "RANK_ID": "1"}, mine=NAN)
     assert (done.returncode, lines) == (2, [])
