@@ -225,7 +225,7 @@ def main():
                 at = f"{Path(cause['file']).name}:{cause['line']}" if cause.get("file") else ""
                 line = f"{word}: {case.words}: {found.answer['sentence'][:160]} [{at}]"
                 print(
-                    f"{line} {cause.get('strength')}, {found.runs} runs, {found.seconds:.0f} s",
+                    f"{line} {cause.get('strength')}, {found.runs} runs, {found.seconds:.0f} s, x {found.price:.1f}",
                     flush=True,
                 )
                 if not given.keep:
