@@ -11,6 +11,7 @@ from probe.errors import UsageError
 from probe.findings.sentence import Sentence, say
 from probe.reading.check.snapshot import read_snapshots
 from probe.reading.compare.origins.origin import Kind
+from probe.reading.dumps.folders import find_folders
 from probe.search.cause import COMPARED, HEALTH, NONFINITE, RANKS, WATCHED, Cause
 from probe.search.on_disk import DiskLook
 from probe.series.series import find_series
@@ -40,11 +41,13 @@ class RunPlace:
         path: the run.
         golden: the golden run; "" for none.
         program: the program and its arguments.
+        ranks: how many ranks it has.
     """
 
     path: str
     golden: str
     program: str
+    ranks: int = 1
 
     def reads(self, command: str, *words: str) -> str:
         """Return a command that reads the run."""
@@ -57,7 +60,11 @@ class RunPlace:
     def records(self, words: Sequence[str]) -> str:
         """Return a command that records the training again, into a folder of its own."""
         folder = f"{self.path.rstrip('/')}-next"
-        return f"{shlex.join(['probe', 'run', *words, '--dump-path', folder])} {self.program}"
+        start = ["probe", "run"]
+        if self.ranks > 1:
+            counts = [f"--worker_num={self.ranks}", f"--local_worker_num={self.ranks}"]
+            start = ["msrun", *counts, "--join=True", "python", "-m", *start]
+        return f"{shlex.join([*start, *words, '--dump-path', folder])} {self.program}"
 
 
 @dataclass(frozen=True)
@@ -125,7 +132,7 @@ def advice(seen: DiskLook, path: str, golden: str = "") -> Advice:
         path: the run.
         golden: the golden run beside it; "" for none.
     """
-    place = RunPlace(path, golden, program_of(path))
+    place = RunPlace(path, golden, program_of(path), _count_of_ranks(path))
     cause = seen.cause
     if cause is not None:
         row = ROWS.get((cause.reader, cause.kind)) or ROWS[cause.reader, ""]
@@ -141,6 +148,12 @@ def advice(seen: DiskLook, path: str, golden: str = "") -> Advice:
     if find_series(path):
         return Advice(say("find.do_early"), early)
     return Advice(say("find.do_watch"), place.records(["--task", "monitor"]))
+
+
+def _count_of_ranks(path: str) -> int:
+    """Return how many ranks a run has: of its rows, or of its dumps."""
+    of_rows = {rank for _, rank in find_series(path)}
+    return len(of_rows or {folder.rank for folder in find_folders(path)})
 
 
 def program_of(path: str) -> str:

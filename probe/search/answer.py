@@ -14,7 +14,7 @@ from probe.search.cause import GUESS, SAID_OF_STRENGTH, STRENGTHS, Cause
 #: lines of a list that are shown
 _MOST = 5
 #: the kind of an answer -> its first line
-_FIRST_LINE = {
+FIRST_LINE = {
     "cause": "find.is_cause",
     "guess": "find.is_guess",
     "symptom": "find.is_symptom",
@@ -78,10 +78,16 @@ class Diagnosis:
         """Yield the lines for a terminal."""
         if self.symptom and self.cause is not None:
             yield say("find.symptom", said=self.symptom)
-        yield say(_FIRST_LINE[self.kind], said=self.said)
+        yield say(FIRST_LINE[self.kind], said=self.said)
         if self.cause is not None and self.cause.file:
             source = self.cause.source or ""
             yield say("find.code", file=self.cause.file, line=self.cause.line, source=source)
+        yield from self.reasons()
+        if self.advice is not None:
+            yield say("find.command", command=self.advice.command)
+
+    def reasons(self) -> Iterator[Sentence]:
+        """Yield the evidence, what is excluded, what could not be looked at, and the next thing to do."""
         for item in self.ordered:
             strength = say(SAID_OF_STRENGTH[item.strength])
             yield say("find.evidence", strength=strength, said=item.said)
@@ -93,7 +99,6 @@ class Diagnosis:
             yield say("find.others", count=self.others)
         if self.advice is not None:
             yield say("find.next", said=self.advice.said)
-            yield say("find.command", command=self.advice.command)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the answer as values of JSON."""

@@ -31,6 +31,7 @@ NONFINITE = "nan"
 HEALTH = "check"
 RANKS = "ranks"
 WATCHED = "watch"
+REPLAYED = "replay"
 #: the search itself names a line of code
 LINES = "find"
 #: the rule of a series that names a thing which can be changed: a number of the optimizer
@@ -43,7 +44,7 @@ class Cause(Finding):
 
     Attributes:
         said: the finding in one sentence.
-        reader: the command that names it: "compare", "nan", "check", "ranks", "watch" or "find".
+        reader: the command that names it: "compare", "nan", "check", "ranks", "watch", "replay" or "find".
         kind: the kind of the difference, or the rule.
         strength: one of ``STRENGTHS``.
         name: the call or the parameter.

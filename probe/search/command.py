@@ -17,6 +17,7 @@ from probe.findings.sentence import say
 from probe.findings.wording import Wording
 from probe.launch.command import count_of_options
 from probe.options import OneLineParser, asked_language
+from probe.process.rank import has_siblings, sibling_count
 from probe.reading.commands.arguments import add_options
 from probe.reading.commands.command import Option
 from probe.reading.commands.main import ended
@@ -28,6 +29,7 @@ from probe.search.answer import Diagnosis
 from probe.search.concluding import concluded
 from probe.search.disk_answer import diagnosis_of
 from probe.search.on_disk import look
+from probe.search.page import written_page
 from probe.search.searching import Search
 from probe.search.wishes import DEFAULT_FOLDER, Training, Wishes
 
@@ -52,6 +54,24 @@ _OPTIONS = (
         default=30.0,
         metavar="N",
         help=Wording("the budget", "预算"),
+    ),
+    Option(
+        "--resume",
+        metavar="PROGRAM",
+        help=Wording(
+            "the program from a checkpoint on, with its arguments in quotes: for the runs after the first",
+            "从检查点继续的程序（参数一起放在引号内）：用于第一次之后的运行",
+        ),
+    ),
+    Option(
+        "--ranks",
+        type=int,
+        default=1,
+        metavar="N",
+        help=Wording(
+            "train on N ranks of this machine, as msrun does",
+            "像 `msrun` 一样在本机用 N 个 rank 训练",
+        ),
     ),
     Option("--yes", action="store_true", help=Wording("ask nothing", "不询问")),
     Option(
@@ -141,6 +161,9 @@ def _of_disk(given: argparse.Namespace) -> int:
     """Answer about what is on disk."""
     if len(given.paths) > 2:
         raise UsageError(say("find.too_many"))
+    for option in ("golden", "resume"):
+        if getattr(given, option):
+            raise UsageError(say("find.of_program", option=f"--{option}", path=given.paths[0]))
     path, golden = [*given.paths, ""][:2]
     seen = look(path, golden)
     return _tell(diagnosis_of(seen, path, golden), given, 1)
@@ -151,7 +174,12 @@ def _of_program(given: argparse.Namespace, training: Training) -> int:
     training.check()
     if not given.minutes > 0:
         raise UsageError(say("find.minutes", value=given.minutes))
+    if given.ranks < 1:
+        raise UsageError(say("find.ranks", value=given.ranks))
+    if has_siblings():
+        raise UsageError(say("find.under_launcher", count=sibling_count()))
     golden, golden_path = _golden(given.golden or "")
+    resumed = _program(given.resume) if given.resume else None
     options = ["--step-at", "model"] if given.step_at == "model" else []
     options += ["--as-msprobe"] if given.as_msprobe else []
     wishes = Wishes(
@@ -164,6 +192,8 @@ def _of_program(given: argparse.Namespace, training: Training) -> int:
         tuple(options),
         given.lang,
         given.json,
+        resumed,
+        given.ranks,
     )
     search = Search(wishes)
     if given.plan:
@@ -175,7 +205,12 @@ def _of_program(given: argparse.Namespace, training: Training) -> int:
     search.run()
     if not given.json:
         print()
-    return _tell(concluded(search), given, None)
+    found = concluded(search)
+    page, told = written_page(search, found)
+    status = _tell(found, given, None, page)
+    if told and not given.json:
+        print(safe(told.text(given.lang)))
+    return status
 
 
 def _golden(text: str) -> tuple[Training | None, str]:
@@ -186,12 +221,17 @@ def _golden(text: str) -> tuple[Training | None, str]:
         if not open_run(text).folders:
             raise UsageError(say("find.golden_rows", path=text))
         return None, os.path.abspath(text)
+    return _program(text), ""
+
+
+def _program(text: str) -> Training:
+    """Return the program that one word of the command line means."""
     words = [text] if os.path.exists(text) else shlex.split(text)
     training = _training(words)
     if training is None:
         raise UsageError(say("find.no_file", path=text))
     training.check()
-    return training, ""
+    return training
 
 
 def _is_agreed(search: Search) -> bool:
@@ -204,10 +244,12 @@ def _is_agreed(search: Search) -> bool:
     return sys.stdin.readline().strip().lower() in ("", "y", "yes")
 
 
-def _tell(found: Diagnosis, given: argparse.Namespace, indent: int | None) -> int:
+def _tell(
+    found: Diagnosis, given: argparse.Namespace, indent: int | None, page: str | None = None
+) -> int:
     """Print the answer; return the exit status."""
     if given.json:
-        print(json.dumps(found.to_dict(), indent=indent))
+        print(json.dumps({**found.to_dict(), "page": page}, indent=indent))
         return found.status
     for line in found.lines():
         print(safe(line.text(given.lang)))

@@ -12,7 +12,7 @@ from probe.findings.sentence import NOTHING, Sentence, say
 from probe.reading.dumps.entry_name import parse
 from probe.search.advice import Advice, advice
 from probe.search.answer import Diagnosis, Evidence
-from probe.search.cause import BITS, COMPARED, EXPERIMENT, RULE, Cause
+from probe.search.cause import BITS, COMPARED, EXPERIMENT, GUESS, REPLAYED, RULE, Cause
 from probe.search.disk_answer import diagnosis_of, evidence_of
 from probe.search.lab import Lab
 from probe.search.ledger import Result
@@ -20,14 +20,21 @@ from probe.search.new_lines import NEW_LINES, guessed
 from probe.search.new_numbers import NEW_NUMBERS, guessed_number
 from probe.search.new_values import NEW_VALUES, guessed_value
 from probe.search.on_disk import DiskLook
+from probe.search.own_backward import GRADIENTS, wrong_backward
 from probe.search.proofs import FLOAT32, GRAFT, REPLAY
 from probe.search.recordings import RECORD, RECORD_GOLDEN, REPEAT, final_look, golden_dump
 from probe.search.searching import Search
 from probe.search.table import EXPERIMENTS
-from probe.search.watching import CUT, WATCH, WATCH_GOLDEN
+from probe.search.watching import (
+    CUT,
+    LOST,
+    SICK,
+    WATCH,
+    WATCH_GOLDEN,
+    WATCH_RESUMED,
+    watched_name,
+)
 
-#: outcomes of the first experiment that are a symptom
-_SICK = ("symptom", "fails")
 #: an experiment and its outcome -> what it excludes
 _EXCLUDES = {
     (WATCH, "quiet"): "find.no_symptom",
@@ -37,7 +44,15 @@ _EXCLUDES = {
     (REPLAY, "right"): "find.no_kernel",
     (GRAFT, "stays"): "find.no_graft",
     (FLOAT32, "stays"): "find.no_float32",
+    (GRADIENTS, "right"): "find.no_gradient",
 }
+#: MindSpore's error of a program that trains on several ranks, and was started alone, names its launcher
+_LAUNCHER = "msrun"
+#: the ranks of the command that is then told
+_RANKS = 2
+#: outcomes that leave something unseen
+_UNSEEN = (CUT, LOST, "failed", "nothing", "unknown")
+_NO_STEPS = ((WATCH_GOLDEN, "no_steps"), (WATCH_RESUMED, "no_steps"))
 #: an experiment and its outcome -> how strong what it has taught is
 _SPEAKS = {
     (GRAFT, "goes"): EXPERIMENT,
@@ -57,7 +72,8 @@ def concluded(search: Search) -> Diagnosis:
         return _without_record(search, first)
     path = lab.place(RECORD, "dump")
     found = diagnosis_of(seen, path, golden_dump(lab))
-    cause = _judged(seen.cause, results) or _guess(lab, seen)
+    named = _judged(seen.cause, results) or wrong_backward(results.get(GRADIENTS))
+    cause = named or _guess(lab, seen)
     status, said = _told(search, found, cause)
     of_disk = found.evidence[seen.cause is not None :]
     return replace(
@@ -78,7 +94,7 @@ def concluded(search: Search) -> Diagnosis:
 
 def _guess(lab: Lab, seen: DiskLook) -> Cause | None:
     """Return the best guess where no reader names a cause: the user knows of a symptom."""
-    setting = lab.look(WATCH).cause if _symptom(lab) else None
+    setting = lab.look(watched_name(lab)).cause if _symptom(lab) else None
     new_line = guessed(lab.ledger.results.get(NEW_LINES))
     number = guessed_number(lab.ledger.results.get(NEW_NUMBERS))
     value = guessed_value(lab.ledger.results.get(NEW_VALUES))
@@ -87,8 +103,11 @@ def _guess(lab: Lab, seen: DiskLook) -> Cause | None:
 
 def _symptom(lab: Lab) -> Sentence:
     """Return the symptom that the first experiment has seen; NOTHING where it has seen none."""
-    first = lab.ledger.results.get(WATCH)
-    return first.learned if first is not None and first.outcome in _SICK else NOTHING
+    for name in (WATCH_RESUMED, WATCH):
+        result = lab.ledger.results.get(name)
+        if result is not None and result.outcome in SICK:
+            return result.learned
+    return NOTHING
 
 
 def _told(search: Search, found: Diagnosis, cause: Cause | None) -> tuple[int, Sentence]:
@@ -103,8 +122,8 @@ def _told(search: Search, found: Diagnosis, cause: Cause | None) -> tuple[int, S
 
 def _lacks_time(search: Search) -> bool:
     """Return whether an experiment was left out, or the first one was ended before the end of the program."""
-    first = search.lab.ledger.results.get(WATCH)
-    return bool(search.left_out) or (first is not None and first.outcome == CUT)
+    result = search.lab.ledger.results.get(watched_name(search.lab))
+    return bool(search.left_out) or (result is not None and result.outcome == CUT)
 
 
 def _is_of(item: Evidence, cause: Cause | None) -> bool:
@@ -121,7 +140,11 @@ def _without_record(search: Search, first: Result | None) -> Diagnosis:
 
 
 def _by_itself(search: Search) -> Advice:
-    """Return that the program is to be started by itself."""
+    """Return that the program is to be started by itself, or on several ranks where MindSpore asks for that."""
+    wishes = search.wishes
+    if _LAUNCHER in search.lab.ledger.fact(WATCH, "words", "") and wishes.ranks == 1:
+        command = replace(wishes, ranks=_RANKS).command(wishes.minutes)
+        return Advice(say("find.do_with_ranks"), command)
     command = shlex.join(["python", *search.wishes.training.words])
     return Advice(say("find.do_alone"), command)
 
@@ -134,6 +157,8 @@ def _judged(cause: Cause | None, results: dict[str, Result]) -> Cause | None:
     if cause is None:
         return None
     repeat = results.get(REPEAT)
+    if _varies_itself(cause, repeat):
+        return replace(cause, strength=GUESS)
     if cause.strength == BITS and (repeat is None or repeat.outcome != "repeats"):
         cause = replace(cause, strength=RULE)
     graft = results.get(GRAFT)
@@ -141,6 +166,13 @@ def _judged(cause: Cause | None, results: dict[str, Result]) -> Cause | None:
     if (is_grafted and cause.strength == BITS) or _is_widened(cause, results.get(FLOAT32)):
         return replace(cause, strength=EXPERIMENT)
     return cause
+
+
+def _varies_itself(cause: Cause, repeat: Result | None) -> bool:
+    """Return whether two runs of the program itself differ first in this place too."""
+    if cause.reader != COMPARED or repeat is None or repeat.outcome != "varies":
+        return False
+    return (repeat.facts.get("name"), repeat.facts.get("place")) == (cause.name, cause.place)
 
 
 def _is_widened(cause: Cause, result: Result | None) -> bool:
@@ -183,10 +215,10 @@ def _unseen(search: Search, seen: DiskLook | None) -> Iterator[Sentence]:
     if seen is not None:
         yield from seen.gaps
     for result in search.lab.ledger.results.values():
-        if result.outcome in (CUT, "failed", "nothing", "unknown") or (
-            result.name == WATCH_GOLDEN and result.outcome == "no_steps"
-        ):
+        if result.outcome in _UNSEEN or (result.name, result.outcome) in _NO_STEPS:
             yield result.learned
+    if search.wishes.ranks > 1:
+        yield say("find.ranks_unseen")
     touched = [os.path.relpath(path) for path in dict.fromkeys(search.lab.touched)]
     if touched:
         yield say("find.touched", files=touched[:3], count=len(touched))
@@ -194,14 +226,25 @@ def _unseen(search: Search, seen: DiskLook | None) -> Iterator[Sentence]:
 
 def _advice(search: Search, seen: DiskLook, cause: Cause | None, path: str) -> Advice:
     """Return the next thing to do."""
+    if seen.cause is not None and cause is not None and cause.strength == GUESS:
+        return Advice(say("find.do_repeat"), _compares_itself(search.lab))
     if seen.cause is not None:
         return advice(seen, path, golden_dump(search.lab))
+    if cause is not None and cause.reader == REPLAYED:
+        words = ["probe", "replay", search.lab.place(GRADIENTS, "dump"), cause.name, "--gradients"]
+        return Advice(say("find.do_own_backward"), shlex.join(words))
     if _lacks_time(search) and cause is None:
         return _more_time(search)
     if not search.wishes.has_golden:
         words = ["probe", "find", "--golden", "GOLDEN", *search.wishes.training.words]
         return Advice(say("find.do_golden"), shlex.join(words))
     return advice(seen, path, golden_dump(search.lab))
+
+
+def _compares_itself(lab: Lab) -> str:
+    """Return the command that shows how the program differs from itself."""
+    words = ["probe", "compare", lab.place(RECORD, "dump"), lab.place(REPEAT, "dump")]
+    return shlex.join(words)
 
 
 def _more_time(search: Search) -> Advice:

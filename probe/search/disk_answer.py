@@ -15,6 +15,7 @@ from probe.search.cause import (
     LINES,
     NONFINITE,
     RANKS,
+    REPLAYED,
     WATCHED,
     Cause,
 )
@@ -29,6 +30,7 @@ _BY = {
     RANKS: "find.by_ranks",
     WATCHED: "find.by_watch",
     LINES: "find.by_lines",
+    REPLAYED: "find.by_replay",
 }
 
 

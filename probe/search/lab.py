@@ -4,15 +4,20 @@
 from __future__ import annotations
 
 import functools
+import json
 import os
 import shutil
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
+from probe.errors import UsageError
+from probe.findings.sentence import say
 from probe.naming import ranges
 from probe.reading.dumps.folders import find_folders
 from probe.search.cause import Cause
+from probe.search.full_disk import is_full
 from probe.search.ledger import Ledger
 from probe.search.on_disk import DiskLook, look
 from probe.search.running import Done, run
@@ -39,6 +44,7 @@ class Lab:
         self.ledger = ledger
         self.deadline = deadline
         self.user_folder = os.getcwd()
+        self.held: int | None = None  # the descriptor that keeps other searches out of the folder
         self.touched: list[str] = []  # files of the user that a run has changed
         self._looks: dict[tuple[str, str], DiskLook] = {}
 
@@ -56,11 +62,21 @@ class Lab:
     ) -> Done:
         """Run a command of probe in a working folder of its own, from the beginning.
 
+        A run that is killed is made once more: somebody may have killed it by mistake.
+
         Args:
             name: the experiment.
             words: the words behind ``probe``.
             enough: whether it has done enough.
+
+        Raises:
+            UsageError: when the disk is full.
         """
+        done = self._once(name, words, enough)
+        return self._once(name, words, enough) if done.is_killed else done
+
+    def _once(self, name: str, words: Sequence[str], enough: Callable[[], bool]) -> Done:
+        """Make one run."""
         place = self.ledger.place(name)
         for old in ("dump", "work"):
             shutil.rmtree(os.path.join(place, old), ignore_errors=True)
@@ -70,7 +86,12 @@ class Lab:
         work = self.user_folder
         if not self.wishes.is_in_place:
             work = copied(self.user_folder, self.copy_of(name), kept)
-        done = run(words, work, os.path.join(place, "log.txt"), self.deadline, enough)
+        log = os.path.join(place, "log.txt")
+        held = () if self.held is None else (self.held,)
+        done = run(words, work, log, self.deadline, enough, self.wishes.ranks, held)
+        if is_full(place):
+            shutil.rmtree(os.path.join(place, "work"), ignore_errors=True)
+            raise UsageError(say("find.full", folder=kept))
         if not self.wishes.is_in_place:
             after = states(self.user_folder, kept)
             self.touched += [path for path, state in after.items() if before.get(path) != state]
@@ -106,14 +127,25 @@ class Lab:
         wanted = ",".join(ranges([*steps, after]))
         words = ["run", *self.wishes.options, "--step", wanted, *options, "--dump-path", dump]
         mark = os.path.join(dump, f"step{after}")
-        done = self.do(name, [*words, *training.words], functools.partial(_is_begun, mark))
+        enough = functools.partial(_is_begun, mark, self.wishes.ranks)
+        done = self.do(name, [*words, *training.words], enough)
         shutil.rmtree(mark, ignore_errors=True)
         return done
 
+    def answer(self, name: str) -> Any:
+        """Return the answer in JSON of the last command of an experiment; None where there is none."""
+        try:
+            with open(self.place(name, "log.txt.out"), encoding="utf-8") as file:
+                return json.load(file)
+        except (OSError, ValueError):
+            return None
+
     def has_steps(self, name: str) -> bool:
         """Return whether an experiment has left a dump."""
-        dump = self.place(name, "dump")
-        return os.path.isdir(dump) and bool(find_folders(dump))
+        try:
+            return bool(find_folders(self.place(name, "dump")))
+        except UsageError:  # there is no folder, or no dump below it
+            return False
 
     def look(self, name: str, golden: str = "") -> DiskLook:
         """Ask all readers about the dump of an experiment, beside a golden run if one is given."""
@@ -137,5 +169,6 @@ class Lab:
         return os.path.join(os.path.realpath(self.place(name, "work")), own_name)
 
 
-def _is_begun(folder: str) -> bool:
-    return os.path.isdir(folder)
+def _is_begun(folder: str, ranks: int) -> bool:
+    """Return whether all ranks have begun a step, or the only process has."""
+    return os.path.isdir(folder) and (ranks == 1 or len(os.listdir(folder)) >= ranks)

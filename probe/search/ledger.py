@@ -55,10 +55,12 @@ class Ledger:
         self.folder = os.path.abspath(folder)
         self._path = os.path.join(self.folder, _FILE)
         self.results: dict[str, Result] = {}
-        if os.path.exists(self._path):
-            self._read()
+        self.read()
 
-    def _read(self) -> None:
+    def read(self) -> None:
+        """Read the results of an earlier start, if there are any."""
+        if not os.path.exists(self._path):
+            return
         try:
             with open(self._path, encoding="utf-8") as file:
                 rows = json.load(file)
@@ -70,11 +72,16 @@ class Ledger:
         self.results = {result.name: result for result in found}
 
     def add(self, result: Result) -> None:
-        """Keep a result; raise OSError when it cannot be written."""
-        self.results[result.name] = result
-        make_dirs(self.folder)
-        with create_whole(self._path) as file:
-            json.dump([item.to_dict() for item in self.results.values()], file, indent=1)
+        """Keep a result; raise UsageError when it cannot be written."""
+        kept = {**self.results, result.name: result}
+        try:
+            make_dirs(self.folder)
+            with create_whole(self._path) as file:
+                json.dump([item.to_dict() for item in kept.values()], file, indent=1)
+        except OSError as error:
+            reason = reason_of(error)
+            raise UsageError(say("find.folder", folder=self.folder, reason=reason)) from None
+        self.results = kept
 
     def place(self, name: str) -> str:
         """Return the folder of an experiment."""

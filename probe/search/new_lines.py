@@ -14,7 +14,7 @@ from probe.search.cause import GUESS, LINES, Cause
 from probe.search.lab import Lab
 from probe.search.ledger import Result
 from probe.search.recordings import RECORD
-from probe.search.watching import WATCH
+from probe.search.watching import watched
 from probe.search.workplace import original
 
 NEW_LINES = "new_lines"
@@ -22,7 +22,7 @@ NEW_LINES = "new_lines"
 
 def symptom_step(lab: Lab) -> int | None:
     """Return the first step of the symptom; None without one."""
-    steps = [lab.ledger.fact(WATCH, key) for key in ("alarm", "nonfinite")]
+    steps = [watched(lab, key) for key in ("alarm", "nonfinite")]
     return min((step for step in steps if step is not None), default=None)
 
 

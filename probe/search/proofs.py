@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -18,7 +17,7 @@ from probe.search.lab import CALLS, NUMBERS, Lab
 from probe.search.ledger import Result
 from probe.search.recordings import RECORD, REPEAT, final_look
 from probe.search.running import Done
-from probe.search.watching import WATCH
+from probe.search.watching import watched
 
 GRAFT = "graft"
 REPLAY = "replay"
@@ -29,6 +28,8 @@ _BEHIND = 2
 _HEALED = 1e-6
 #: how many times farther the unchanged losses must be
 _FARTHER = 100.0
+#: the first words of the names of Cells, and of modules of torch
+_CELLS = ("Cell.", "Module.")
 _HALF = frozenset(("Float16", "BFloat16"))
 #: kinds of differences whose call has the same name in the golden run
 _SAME_NAME = frozenset((Kind.ARGUMENT, Kind.COMPUTATION, Kind.GRADIENT, Kind.OPTIMIZER))
@@ -49,22 +50,31 @@ def suspect(lab: Lab) -> Cause | None:
 def can_graft(lab: Lab) -> bool:
     """Return whether equal bits lead up to a call whose golden output can be put in its place."""
     cause = suspect(lab)
-    if cause is None or lab.wishes.golden is None or cause.step is None:
+    if cause is None or lab.wishes.golden is None or cause.step is None or lab.wishes.ranks > 1:
         return False
     repeats = lab.ledger.results.get(REPEAT)
     is_exact = cause.reader == COMPARED and cause.strength == BITS
     return (
-        is_exact and repeats is not None and repeats.outcome == "repeats" and bool(grafted(cause))
+        is_exact
+        and repeats is not None
+        and repeats.outcome == "repeats"
+        and bool(grafted(lab, cause))
     )
 
 
-def grafted(cause: Cause) -> str:
+def grafted(lab: Lab, cause: Cause) -> str:
     """Return the call that gets its golden output: the call itself, or the Cell around it; "" for none."""
     if cause.kind in (Kind.DATA, Kind.PARAMETER):
         return ""
     if cause.kind in _SAME_NAME:
         return cause.call
-    return f"Cell.{cause.cell}" if cause.cell else ""
+    return f"{_kind_of_cells(lab)}.{cause.cell}" if cause.cell else ""
+
+
+def _kind_of_cells(lab: Lab) -> str:
+    """Return the first word of the names of Cells, or of modules of torch."""
+    dump = next(iter(open_run(lab.place(RECORD, "dump"))))
+    return "Module" if dump.header.get("framework") == "mindtorch" else "Cell"
 
 
 def graft(lab: Lab) -> Result:
@@ -74,8 +84,8 @@ def graft(lab: Lab) -> Result:
     assert cause is not None
     assert golden is not None
     assert cause.step is not None
-    name = grafted(cause)
-    last = int(min(cause.step + _BEHIND, lab.ledger.fact(WATCH, "last", cause.step)))
+    name = grafted(lab, cause)
+    last = int(min(cause.step + _BEHIND, watched(lab, "last", cause.step)))
     steps = list(range(cause.step, last + 1))
     arrays = f"{GRAFT}_arrays"
     options = ("--tensor-list", _arrays_of(name), "--optimizer", "states")
@@ -84,9 +94,9 @@ def graft(lab: Lab) -> Result:
         return _failed(GRAFT, first)
     words = ["try", *lab.wishes.options, "--from", lab.place(arrays, "dump"), name]
     words += ["--steps", str(last + 1), "-o", lab.place(GRAFT, "runs"), "--json", "-"]
-    second = lab.do(GRAFT, [*words, *lab.wishes.training.words])
+    second = lab.do(GRAFT, [*words, *lab.wishes.repeated.words])
     seconds = first.seconds + second.seconds
-    answer = _answer(lab, GRAFT)
+    answer = lab.answer(GRAFT)
     if not answer:
         return _failed(GRAFT, second, seconds, 3)
     is_healed = heals(answer["unchanged"], answer["changed"], answer["golden"])
@@ -97,10 +107,11 @@ def graft(lab: Lab) -> Result:
 
 
 def _arrays_of(name: str) -> str:
-    """Return the text that the names of a call have; of a Cell also those of the Cells in it, for their gradients."""
-    is_optimizer = name.startswith("Cell.optimizer.")
-    is_cell = name.startswith("Cell.") and not is_optimizer
-    return f"{name.rpartition('.')[0]}." if is_cell else f"{name}."
+    """Return the text that the names of a call have; of a Cell also those of the Cells in it, for their gradients.
+
+    The golden program may have an optimizer of another class in the place of this one.
+    """
+    return f"{name.rpartition('.')[0]}." if name.startswith(_CELLS) else f"{name}."
 
 
 def heals(
@@ -141,14 +152,14 @@ def replay(lab: Lab) -> Result:
     assert cause is not None
     assert cause.step is not None
     options = ("--task", "tensor", "--list", cause.call)
-    first = lab.record(REPLAY, lab.wishes.training, [cause.step], [*CALLS, *options])
+    first = lab.record(REPLAY, lab.wishes.repeated, [cause.step], [*CALLS, *options])
     if not lab.has_steps(REPLAY):
         return _failed(REPLAY, first)
     arrays = lab.place(REPLAY, "dump")
     words = ["replay", arrays, cause.name, "--step", str(cause.step), "--json"]
     judged = f"{REPLAY}_judged"
     second = lab.read(judged, words)
-    found = _answer(lab, judged)
+    found = lab.answer(judged)
     seconds = first.seconds + second.seconds
     verdicts = {item["verdict"] for item in found} if isinstance(found, list) else set()
     outcome = "unknown"
@@ -160,18 +171,18 @@ def replay(lab: Lab) -> Result:
 
 def can_widen(lab: Lab) -> bool:
     """Return whether a loss is NaN/Inf, and the recorded steps have numbers of half precision."""
-    if lab.ledger.fact(WATCH, "nonfinite") is None or not lab.has_steps(RECORD):
+    if lab.wishes.ranks > 1 or watched(lab, "nonfinite") is None or not lab.has_steps(RECORD):
         return False
     return any(dtype in _HALF for dtype in _dtypes(lab.place(RECORD, "dump")))
 
 
 def widen(lab: Lab) -> Result:
     """Look for the smallest set of Cells that makes NaN/Inf go when it computes in float32."""
-    last = lab.ledger.fact(WATCH, "nonfinite")
+    last = watched(lab, "nonfinite")
     words = ["bisect", *lab.wishes.options, "--until", "finite", "--float32"]
     words += ["--steps", str(last + 1), "-o", lab.place(FLOAT32, "runs"), "--json", "-"]
-    done = lab.do(FLOAT32, [*words, *lab.wishes.training.words])
-    answer = _answer(lab, FLOAT32)
+    done = lab.do(FLOAT32, [*words, *lab.wishes.repeated.words])
+    answer = lab.answer(FLOAT32)
     if not answer:
         return _failed(FLOAT32, done)
     names = answer["found"]
@@ -190,15 +201,6 @@ def _dtypes(path: str) -> Iterator[str]:
             for tensor in tensors_in(call.entry, "output"):
                 yield str(tensor.get("dtype"))
         dump.release()
-
-
-def _answer(lab: Lab, name: str) -> Any:
-    """Return the answer in JSON of the last command of an experiment; None where there is none."""
-    try:
-        with open(lab.place(name, "log.txt.out"), encoding="utf-8") as file:
-            return json.load(file)
-    except (OSError, ValueError):
-        return None
 
 
 def _failed(name: str, done: Done, seconds: float = 0.0, runs: int = 1) -> Result:

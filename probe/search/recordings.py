@@ -13,7 +13,7 @@ from probe.search.lab import CALLS, NUMBERS, Lab
 from probe.search.ledger import Result
 from probe.search.on_disk import DiskLook
 from probe.search.running import Done
-from probe.search.watching import WATCH, WATCH_GOLDEN
+from probe.search.watching import WATCH_GOLDEN, watched
 
 RECORD = "record"
 RECORD_GOLDEN = "record_golden"
@@ -25,6 +25,8 @@ _MOST_BESIDE = 4
 #: the steps that are recorded once more
 _REPEATED = 2
 _GUARD = ("--saved-tensors",)
+#: two optimizers may have equal numbers, and differ in their states alone
+_STATES = ("--optimizer", "states")
 #: levels at which a program can be recorded as its golden dump was
 _LEVELS = ("L0", "L1", "mix")
 
@@ -34,11 +36,11 @@ def wanted_steps(lab: Lab) -> list[int]:
     golden = lab.wishes.golden_path
     if golden:
         return sorted(step for step in open_run(golden).steps if step is not None)[:_MOST_BESIDE]
-    last = lab.ledger.fact(WATCH, "last", FIRST_STEPS[-1])
+    last = watched(lab, "last", FIRST_STEPS[-1])
     found = {step for step in FIRST_STEPS if step <= last}
-    symptoms = [lab.ledger.fact(WATCH, "alarm"), lab.ledger.fact(WATCH, "nonfinite")]
+    symptoms = [watched(lab, "alarm"), watched(lab, "nonfinite")]
     symptoms.append(lab.ledger.fact(WATCH_GOLDEN, "step"))
-    if lab.ledger.fact(WATCH, "status"):
+    if watched(lab, "status"):
         symptoms.append(last)
     for step in symptoms:
         if step is not None:
@@ -47,17 +49,17 @@ def wanted_steps(lab: Lab) -> list[int]:
 
 
 def _calls(lab: Lab) -> Sequence[str]:
-    """Return the option of the level: all calls, or those that a golden dump has."""
+    """Return the options that say which calls are recorded: all with their states, or those of a golden dump."""
     for dump in open_run(lab.wishes.golden_path) if lab.wishes.golden_path else ():
         level = dump.header.get("level")
         return ("--level", level) if level in _LEVELS else CALLS
-    return CALLS
+    return (*CALLS, *_STATES)
 
 
 def record(lab: Lab) -> Result:
     """Record the steps of the symptom, and look at them."""
     steps = wanted_steps(lab)
-    done = lab.record(RECORD, lab.wishes.training, steps, [*_calls(lab), *NUMBERS, *_GUARD])
+    done = lab.record(RECORD, lab.wishes.repeated, steps, [*_calls(lab), *NUMBERS, *_GUARD])
     if not lab.has_steps(RECORD):
         return _nothing(RECORD, done)
     seen = lab.look(RECORD, lab.wishes.golden_path)
@@ -69,7 +71,7 @@ def record_golden(lab: Lab) -> Result:
     golden = lab.wishes.golden
     assert golden is not None  # the table asks for it
     steps = wanted_steps(lab)
-    done = lab.record(RECORD_GOLDEN, golden, steps, [*CALLS, *NUMBERS])
+    done = lab.record(RECORD_GOLDEN, golden, steps, [*_calls(lab), *NUMBERS])
     if not lab.has_steps(RECORD_GOLDEN):
         return _nothing(RECORD_GOLDEN, done)
     seen = lab.look(RECORD, lab.place(RECORD_GOLDEN, "dump"))
@@ -79,7 +81,7 @@ def record_golden(lab: Lab) -> Result:
 def repeat(lab: Lab) -> Result:
     """Record the first steps of the program once more, and compare their bits."""
     steps = wanted_steps(lab)[:_REPEATED]
-    done = lab.record(REPEAT, lab.wishes.training, steps, [*_calls(lab), *NUMBERS])
+    done = lab.record(REPEAT, lab.wishes.repeated, steps, [*_calls(lab), *NUMBERS])
     if not lab.has_steps(REPEAT):
         return _nothing(REPEAT, done)
     shown = ",".join(map(str, steps))
@@ -89,8 +91,10 @@ def repeat(lab: Lab) -> Result:
         learned = say("find.repeats", steps=shown)
         return Result(REPEAT, "repeats", learned, done.seconds)
     first = found.first
-    learned = say("find.last_bits") if first is None else say("find.varies", said=first.said)
-    return Result(REPEAT, "varies", learned, done.seconds)
+    if first is None:
+        return Result(REPEAT, "varies", say("find.last_bits"), done.seconds)
+    facts = {"name": first.name, "place": first.place}
+    return Result(REPEAT, "varies", say("find.varies", said=first.said), done.seconds, facts=facts)
 
 
 def final_look(lab: Lab) -> DiskLook | None:

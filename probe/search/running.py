@@ -4,8 +4,6 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
-import functools
 import os
 import re
 import signal
@@ -16,10 +14,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from probe.errors import UsageError
+from probe.search import together
 
 _PAUSE = 0.1
-#: the kernel sends a signal to the process when the one that started it has ended
-_SIGNAL_AT_END_OF_PARENT = 1
 #: seconds that a command has to end by itself, with the processes that it started
 _GRACE = 20.0
 #: the last line of a traceback
@@ -43,6 +40,11 @@ class Done:
     has_enough: bool = False
 
     @property
+    def is_killed(self) -> bool:
+        """Whether somebody else has killed it."""
+        return self.status == -signal.SIGKILL
+
+    @property
     def is_cut(self) -> bool:
         """Whether the budget has ended it."""
         return self.status is None and not self.has_enough
@@ -54,6 +56,8 @@ def run(
     log: str,
     deadline: float,
     enough: Callable[[], bool] = lambda: False,
+    ranks: int = 1,
+    held: Sequence[int] = (),
 ) -> Done:
     """Run a command of probe.
 
@@ -63,6 +67,8 @@ def run(
         log: the file of its output; its standard output alone goes to the same name with ".out".
         deadline: the moment of ``time.monotonic`` at which it is ended.
         enough: whether it has done enough.
+        ranks: how many processes train together.
+        held: descriptors that it inherits, and holds until its end.
 
     Raises:
         OSError: when it cannot be started, or the log cannot be written.
@@ -71,14 +77,15 @@ def run(
     has_enough = False
     with open(log, "wb") as errors, open(f"{log}.out", "wb") as output:
         process = subprocess.Popen(
-            [sys.executable, "-m", "probe", *words],
+            _command(words, ranks),
             cwd=folder,
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=errors,
             start_new_session=True,
+            pass_fds=held,
             env={**os.environ, "PYTHONPATH": _paths()},
-            preexec_fn=functools.partial(_end_with_parent, ctypes.CDLL(None)),  # noqa: PLW1509 - this process has one thread
+            preexec_fn=together.end_with_parent(),  # noqa: PLW1509 - this process has one thread
         )
         try:
             while process.poll() is None and not has_enough and time.monotonic() < deadline:
@@ -90,15 +97,16 @@ def run(
     return Done(status, time.monotonic() - begin, _last_line(log), has_enough)
 
 
+def _command(words: Sequence[str], ranks: int) -> list[str]:
+    """Return the command: probe itself, or its start on several ranks."""
+    module = ["probe"] if ranks == 1 else [together.__name__, str(ranks)]
+    return [sys.executable, "-m", *module, *words]
+
+
 def _paths() -> str:
     """Return PYTHONPATH with absolute folders: the process works in another one."""
     given = os.environ.get("PYTHONPATH", "")
     return os.pathsep.join(os.path.abspath(path) for path in given.split(os.pathsep) if path)
-
-
-def _end_with_parent(library: ctypes.CDLL) -> None:
-    """Let the process end when the search is killed; ``probe try`` and its kin then end their own too."""
-    library.prctl(_SIGNAL_AT_END_OF_PARENT, signal.SIGTERM)
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

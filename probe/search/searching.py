@@ -14,19 +14,21 @@ from probe.search.answer import sentence_dict
 from probe.search.experiment import Experiment
 from probe.search.lab import Lab
 from probe.search.ledger import Ledger, Result
+from probe.search.one_search import only_search
 from probe.search.table import EXPERIMENTS, FIRST
-from probe.search.watching import CUT, NO_TIME, WATCH
+from probe.search.watching import CUT, NO_TIME, WATCH, watched
 from probe.search.wishes import Wishes
 
 #: a guess at the seconds before the first step, until a run has told them
 _START = 10.0
 
 
-def _has_more_time(ledger: Ledger, minutes: float) -> bool:
-    """Return whether the first run was ended too early by an earlier start, and may take longer now."""
-    watched = ledger.results.get(WATCH)
-    is_cut = watched is not None and watched.outcome == CUT
-    return watched is not None and is_cut and 60 * minutes / 2 > watched.seconds + 1
+def _forget_short_watch(ledger: Ledger, minutes: float) -> None:
+    """Forget all results where an earlier start ended the first run too early, and it may take longer now."""
+    first = ledger.results.get(WATCH)
+    is_cut = first is not None and first.outcome == CUT
+    if first is not None and is_cut and 60 * minutes / 2 > first.seconds + 1:
+        ledger.results.clear()
 
 
 class Search:
@@ -39,13 +41,20 @@ class Search:
     def __init__(self, wishes: Wishes) -> None:
         self.wishes = wishes
         ledger = Ledger(os.path.join(wishes.folder, wishes.key))
-        if _has_more_time(ledger, wishes.minutes):
-            ledger.results.clear()
+        _forget_short_watch(ledger, wishes.minutes)
         self.lab = Lab(wishes, ledger, time.monotonic() + 60 * wishes.minutes)
         self.left_out: list[str] = []  # the experiments for which the budget had no time
 
     def run(self) -> None:
         """Do the experiments, from the first one on or from the one that was interrupted."""
+        with only_search(self.lab.ledger.folder) as held:
+            self.lab.held = held
+            self.lab.ledger.read()  # another search may have gone on meanwhile
+            _forget_short_watch(self.lab.ledger, self.wishes.minutes)
+            self._experiments()
+
+    def _experiments(self) -> None:
+        """Do one experiment after the other."""
         name = FIRST
         number = 0
         while name:
@@ -84,14 +93,14 @@ class Search:
 
     def _seconds(self, experiment: Experiment) -> float | None:
         """Return how long an experiment takes; None before a run has told the seconds of a step."""
-        fact = self.lab.ledger.fact
-        count = fact(WATCH, "count")
+        count = watched(self.lab, "count")
         if count is None:
             return None
-        symptoms = [fact(WATCH, "alarm"), fact(WATCH, "nonfinite"), 2]
+        symptoms = [watched(self.lab, "alarm"), watched(self.lab, "nonfinite"), 2]
         last = max(step for step in symptoms if step is not None)
-        start = fact(WATCH, "start_seconds", _START)
-        return experiment.price.seconds(start, fact(WATCH, "step_seconds", 0.0), last, count)
+        start = watched(self.lab, "start_seconds", _START)
+        step_seconds = watched(self.lab, "step_seconds", 0.0)
+        return experiment.price.seconds(start, step_seconds, last, count)
 
     def _is_too_dear(self, experiment: Experiment) -> bool:
         seconds = self._seconds(experiment)

@@ -8,6 +8,7 @@ from probe.search.lab import Lab
 from probe.search.new_lines import NEW_LINES, new_lines, symptom_step
 from probe.search.new_numbers import NEW_NUMBERS, new_numbers
 from probe.search.new_values import NEW_VALUES, new_values
+from probe.search.own_backward import GRADIENTS, gradients, own_backwards
 from probe.search.proofs import (
     FLOAT32,
     GRAFT,
@@ -28,7 +29,17 @@ from probe.search.recordings import (
     record_golden,
     repeat,
 )
-from probe.search.watching import CUT, NO_TIME, WATCH, WATCH_GOLDEN, watch, watch_golden
+from probe.search.watching import (
+    CUT,
+    LOST,
+    NO_TIME,
+    WATCH,
+    WATCH_GOLDEN,
+    WATCH_RESUMED,
+    watch,
+    watch_golden,
+    watch_resumed,
+)
 
 #: the first experiment
 FIRST = WATCH
@@ -36,12 +47,18 @@ FIRST = WATCH
 _MONITORED = 1.1
 _RECORDED = 2.5
 _ARRAYS = 3.2
+#: experiments after the first
+_AFTER_FIRST = (WATCH_RESUMED, WATCH_GOLDEN, RECORD)
 #: experiments about a suspect; without one about the step of the symptom
-_ABOUT_SUSPECT = (REPEAT, GRAFT, REPLAY, FLOAT32, NEW_LINES)
+_ABOUT_SUSPECT = (REPEAT, GRAFT, REPLAY, FLOAT32, GRADIENTS, NEW_LINES)
 
 
 def _has_golden_program(lab: Lab) -> bool:
     return lab.wishes.golden is not None
+
+
+def _is_resumed(lab: Lab) -> bool:
+    return lab.wishes.resumed is not None
 
 
 def _has_suspect(lab: Lab) -> bool:
@@ -50,6 +67,10 @@ def _has_suspect(lab: Lab) -> bool:
 
 def _has_symptom_alone(lab: Lab) -> bool:
     return suspect(lab) is None and symptom_step(lab) is not None
+
+
+def _has_own_backward(lab: Lab) -> bool:
+    return suspect(lab) is None and bool(own_backwards(lab))
 
 
 def _always(lab: Lab) -> bool:
@@ -67,12 +88,28 @@ EXPERIMENTS = {
             _always,
             watch,
             {
+                "symptom": Outcome("find.mean_symptom", _AFTER_FIRST),
+                "quiet": Outcome("find.mean_quiet", _AFTER_FIRST),
+                CUT: Outcome("find.mean_cut", _AFTER_FIRST),
+                NO_TIME: Outcome("find.mean_no_time"),
+                "fails": Outcome("find.mean_fails", _AFTER_FIRST),
+                "no_steps": Outcome("find.mean_no_steps"),
+            },
+        ),
+        Experiment(
+            WATCH_RESUMED,
+            "find.ask_watch_resumed",
+            Price(1, is_whole=True, ratio=_MONITORED),
+            _is_resumed,
+            watch_resumed,
+            {
                 "symptom": Outcome("find.mean_symptom", (WATCH_GOLDEN, RECORD)),
                 "quiet": Outcome("find.mean_quiet", (WATCH_GOLDEN, RECORD)),
+                LOST: Outcome("find.mean_lost", (WATCH_GOLDEN, RECORD)),
                 CUT: Outcome("find.mean_cut", (WATCH_GOLDEN, RECORD)),
                 NO_TIME: Outcome("find.mean_no_time"),
                 "fails": Outcome("find.mean_fails", (WATCH_GOLDEN, RECORD)),
-                "no_steps": Outcome("find.mean_no_steps"),
+                "no_steps": Outcome("find.mean_no_resumed"),
             },
         ),
         Experiment(
@@ -157,7 +194,20 @@ EXPERIMENTS = {
             widen,
             {
                 "goes": Outcome("find.mean_goes"),
-                "stays": Outcome("find.mean_stays", (NEW_LINES,)),
+                "stays": Outcome("find.mean_stays", (GRADIENTS, NEW_LINES)),
+                "failed": Outcome("find.mean_failed", (GRADIENTS, NEW_LINES)),
+            },
+        ),
+        Experiment(
+            GRADIENTS,
+            "find.ask_gradients",
+            Price(1, recorded=1, ratio=_ARRAYS),
+            _has_own_backward,
+            gradients,
+            {
+                "wrong": Outcome("find.mean_gradient"),
+                "right": Outcome("find.mean_gradient_right", (NEW_LINES,)),
+                "unknown": Outcome("find.mean_unjudged_gradient", (NEW_LINES,)),
                 "failed": Outcome("find.mean_failed", (NEW_LINES,)),
             },
         ),

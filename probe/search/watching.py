@@ -1,5 +1,5 @@
 # Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
-"""The first experiments: all steps under the monitor, of the program and of the golden one."""
+"""The first experiments: all steps under the monitor, of the program, from a checkpoint on, and of the golden one."""
 
 from __future__ import annotations
 
@@ -12,53 +12,59 @@ from probe.findings.system import foreign
 from probe.reading.one_run.health.rows import Rows, alarms_of, nonfinite_of, read_rows
 from probe.search.lab import Lab
 from probe.search.ledger import Result
+from probe.search.resumed_start import resumed_start
 from probe.search.running import Done
 from probe.search.watch_end import WatchEnd
 from probe.search.wishes import Training
 
 WATCH = "watch"
+WATCH_RESUMED = "watch_resumed"
 WATCH_GOLDEN = "watch_golden"
 #: the outcome of a run that was ended before its first step
 NO_TIME = "no_time"
 #: the outcome of a run that was ended before its end, with steps that have no symptom
 CUT = "cut"
+#: the outcome of a program from a checkpoint on that does not come to the symptom of the first run
+LOST = "lost"
+SICK = (SYMPTOM, FAILS) = ("symptom", "fails")
 #: the monitor measures parameters in each step
 _MONITOR = ("--task", "monitor", "--interval", "1")
 #: the outcome -> the sentence about it
 _LEARNED = {
-    "symptom": "find.watch_symptom",
-    "fails": "find.watch_fails",
+    SYMPTOM: "find.watch_symptom",
+    FAILS: "find.watch_fails",
     CUT: "find.watch_cut",
     "quiet": "find.watch_quiet",
+    LOST: "find.watch_lost",
 }
 
 
 def watch(lab: Lab) -> Result:
     """Run the program up to its end under the monitor."""
-    done = _watched(lab, WATCH, lab.wishes.training, None)
-    rows = read_rows(lab.place(WATCH, "dump"))
-    if not any(rank.steps for rank in rows.ranks):
-        return _no_steps(WATCH, done)
-    facts = _facts(rows, done)
-    if facts["nonfinite"] is not None or facts["alarm"] is not None:
-        outcome = "symptom"
-    elif done.status:
-        outcome = "fails"
-    else:
-        outcome = "quiet" if done.status == 0 else CUT
-    learned = say(_LEARNED[outcome], said=_symptom(lab, done), **_counted(facts))
-    return Result(WATCH, outcome, learned, done.seconds, facts=facts)
+    return _symptom_of(lab, WATCH, lab.wishes.training)
+
+
+def watch_resumed(lab: Lab) -> Result:
+    """Run the program from a checkpoint on: its symptom comes in another step, as its steps are counted from there."""
+    result = _symptom_of(lab, WATCH_RESUMED, lab.wishes.repeated)
+    if "count" not in result.facts:
+        return result
+    start = resumed_start(lab.place(WATCH, "dump"), lab.place(WATCH_RESUMED, "dump"))
+    begin = say("find.start_unknown") if start is None else say("find.start", step=start)
+    learned = say("find.resumed", said=result.learned, start=begin)
+    facts = {**result.facts, "start": start}
+    return Result(result.name, result.outcome, learned, result.seconds, facts=facts)
 
 
 def watch_golden(lab: Lab) -> Result:
     """Run the golden program under the monitor, and compare the rows of both."""
     golden = lab.wishes.golden
     assert golden is not None  # the table asks for it
-    done = _watched(lab, WATCH_GOLDEN, golden, lab.ledger.fact(WATCH, "last"))
+    done = _run(lab, WATCH_GOLDEN, golden, watched(lab, "last"))
     rows = read_rows(lab.place(WATCH_GOLDEN, "dump"))
     if not any(rank.steps for rank in rows.ranks):
         return _no_steps(WATCH_GOLDEN, done)
-    seen = lab.look(WATCH, lab.place(WATCH_GOLDEN, "dump"))
+    seen = lab.look(watched_name(lab), lab.place(WATCH_GOLDEN, "dump"))
     step = seen.first_apart
     if step is None:
         learned = say("find.golden_agrees", said=seen.said)
@@ -67,7 +73,42 @@ def watch_golden(lab: Lab) -> Result:
     return Result(WATCH_GOLDEN, "differs", learned, done.seconds, facts={"step": step})
 
 
-def _watched(lab: Lab, name: str, training: Training, last: int | None) -> Done:
+def watched_name(lab: Lab) -> str:
+    """Return the experiment whose steps the later ones count: that from a checkpoint on, where there is one."""
+    return WATCH_RESUMED if WATCH_RESUMED in lab.ledger.results else WATCH
+
+
+def watched(lab: Lab, key: str, default: Any = None) -> Any:
+    """Return a fact of the steps that later experiments count; the default where it has none."""
+    return lab.ledger.fact(watched_name(lab), key, default)
+
+
+def _symptom_of(lab: Lab, name: str, training: Training) -> Result:
+    """Run a program under the monitor, and return its symptom."""
+    done = _run(lab, name, training, None)
+    rows = read_rows(lab.place(name, "dump"))
+    if not any(rank.steps for rank in rows.ranks):
+        return _no_steps(name, done)
+    facts = _facts(rows, done)
+    if facts["nonfinite"] is not None or facts["alarm"] is not None:
+        outcome = SYMPTOM
+    elif done.status:
+        outcome = FAILS
+    else:
+        outcome = _without_symptom(lab, name, done)
+    learned = say(_LEARNED[outcome], said=_said(lab, name, done), **_counted(facts))
+    return Result(name, outcome, learned, done.seconds, facts=facts)
+
+
+def _without_symptom(lab: Lab, name: str, done: Done) -> str:
+    """Return the outcome of a run that has no symptom."""
+    first = lab.ledger.results.get(WATCH)
+    if done.status != 0:
+        return CUT
+    return LOST if name != WATCH and first is not None and first.outcome in SICK else "quiet"
+
+
+def _run(lab: Lab, name: str, training: Training, last: int | None) -> Done:
     """Watch a program, for half of the time that is left at most."""
     dump = lab.place(name, "dump")
     words = ["run", *lab.wishes.options, *_MONITOR, "--dump-path", dump, *training.words]
@@ -79,7 +120,8 @@ def _no_steps(name: str, done: Done) -> Result:
     if done.status is None:
         return Result(name, NO_TIME, say("find.no_time_for_step"), done.seconds)
     words = foreign(done.words.removeprefix("probe: ") or str(done.status))
-    return Result(name, "no_steps", say("find.watch_none", reason=words), done.seconds)
+    learned = say("find.watch_none", reason=words)
+    return Result(name, "no_steps", learned, done.seconds, facts={"words": done.words})
 
 
 def _facts(rows: Rows, done: Done) -> dict[str, Any]:
@@ -105,9 +147,11 @@ def _counted(facts: dict[str, Any]) -> dict[str, Any]:
     return {"count": facts["count"], "seconds": facts["step_seconds"]}
 
 
-def _symptom(lab: Lab, done: Done) -> Sentence:
+def _said(lab: Lab, name: str, done: Done) -> Sentence:
     """Return the heaviest finding in the rows; of a program that fails its last line too."""
-    seen = lab.look(WATCH)
+    seen = lab.look(name)
+    if done.is_killed:
+        return say("find.killed", said=seen.said)
     if done.status and seen.status != 1:
         return foreign(done.words)
     return seen.said

@@ -58,6 +58,8 @@ class Wishes:
         options: options of ``probe run`` that each run gets.
         language: the language of the answer.
         as_json: whether the answer is in JSON.
+        resumed: the program from a checkpoint on, for the runs after the first; None without one.
+        ranks: how many ranks train together.
     """
 
     training: Training
@@ -69,6 +71,13 @@ class Wishes:
     options: tuple[str, ...] = ()
     language: str = ENGLISH
     as_json: bool = False
+    resumed: Training | None = None
+    ranks: int = 1
+
+    @property
+    def repeated(self) -> Training:
+        """The program of the runs after the first."""
+        return self.resumed or self.training
 
     @property
     def has_golden(self) -> bool:
@@ -80,6 +89,8 @@ class Wishes:
         words = ["probe", "find", "--minutes", f"{minutes:g}", *self.options]
         golden = self.golden_path or (str(self.golden) if self.golden else "")
         words += ["--golden", golden] if golden else []
+        words += ["--resume", str(self.resumed)] if self.resumed else []
+        words += ["--ranks", str(self.ranks)] if self.ranks > 1 else []
         words += ["--in-place"] if self.is_in_place else []
         if os.path.relpath(self.folder) != DEFAULT_FOLDER:
             words += ["-o", os.path.relpath(self.folder)]
@@ -92,6 +103,8 @@ class Wishes:
             self.training.words,
             self.golden.words if self.golden else [],
             self.golden_path,
+            self.resumed.words if self.resumed else [],
+            self.ranks,
             self.options,
             _states(os.curdir),
         )

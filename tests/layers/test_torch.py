@@ -352,6 +352,29 @@ def test_golden_outputs_of_the_faulty_module_heal_the_losses(golden, tmp_path, n
     assert changed == losses != unchanged
 
 
+def found(folder, *words):
+    """Return the answer of ``probe find``."""
+    done = command("-m", "probe", "find", "--json", *words, folder=folder)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+@pytest.mark.thorough
+def test_a_search_beside_a_golden_program_proves_the_faulty_module(tmp_path):
+    program = ["-m", "tests.layers.torch_net", 5]
+    answer = found(tmp_path, "--golden", " ".join(map(str, program)), *program, 1.5)
+    assert answer["cause"]["source"] == "module.forward = lambda x: forward(x) * factor"
+    assert answer["cause"]["strength"] == "experiment"
+
+
+@pytest.mark.thorough
+def test_a_search_alone_names_the_call_that_makes_nan(tmp_path):
+    text = (ROOT / "tests" / "layers" / "torch_net.py").read_text()
+    text = text.replace("return self.out(x)", "x = torch.log(x - 2.0)\n        return self.out(x)")
+    (tmp_path / "mine.py").write_text(text)
+    answer = found(tmp_path, "mine.py", 4)
+    assert answer["cause"]["source"] == "x = torch.log(x - 2.0)"
+
+
 @pytest.mark.thorough
 def test_an_update_gets_the_parameters_of_the_golden_run(golden, tmp_path):
     status, said = tried(tmp_path, "--from", golden, "Module.optimizer.Momentum")

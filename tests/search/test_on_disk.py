@@ -56,6 +56,15 @@ def test_rows_of_the_monitor_tell_a_symptom_and_the_steps_to_record(tmp_path, ca
     assert "next: record this step" in said
 
 
+def test_a_run_of_several_ranks_is_recorded_again_under_msrun(tmp_path, capsys):
+    _, answer = find(capsys, write_rows(tmp_path / "watch", spike, ranks=2))
+    command = answer["next"]["command"]
+    assert command.startswith(
+        "msrun --worker_num=2 --local_worker_num=2 --join=True python -m probe"
+    )
+    assert "--step 44-45" in command
+
+
 def test_a_training_that_goes_well_has_no_cause(tmp_path, capsys):
     status, answer = find(capsys, write_rows(tmp_path / "watch", healthy, ranks=1))
     assert (status, answer["answer"], answer["evidence"]) == (0, "nothing", [])

@@ -14,27 +14,12 @@ import time
 import pytest
 
 from tests.search.programs import FACTOR, HEALTHY, NAN, UNIT, training
+from tests.search.running import find, outcomes
 from tests.support.launched import start
 from tests.support.paths import environment
-from tests.support.schemas import all_keys, keys, validate
+from tests.support.schemas import all_keys, keys
 
 pytestmark = pytest.mark.slow
-
-
-def find(folder, *words, **programs):
-    """Write programs into a folder, and run the command there with JSON; return the process and its lines."""
-    for name, text in programs.items():
-        (folder / f"{name}.py").write_text(text)
-    done = start(folder, "-m", "probe", "find", "--json", *words)
-    lines = [json.loads(line) for line in done.stdout.splitlines()]
-    for line in lines:
-        validate("find", line)
-    return done, lines
-
-
-def outcomes(lines):
-    """Return experiment -> outcome."""
-    return {line["experiment"]: line["outcome"] for line in lines[:-1]}
 
 
 @pytest.fixture(scope="module")

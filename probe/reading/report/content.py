@@ -39,6 +39,7 @@ from probe.reading.report.part import (
     rank_text,
 )
 from probe.reading.report.sources import Sources, readers_of
+from probe.reading.report.told_search import ToldSearch, told
 
 #: this many rows are kept as they are; above it, one rank of each group stands for the others
 WHOLE = 300_000
@@ -214,8 +215,8 @@ class ContentMaker:
         self._names = {name: number for number, name in enumerate(self._merged.texts["names"])}
         self._find = {(unit["step"], str(unit["rank"])): unit for unit in self._merged.units}
 
-    def content(self, answers: OneRun) -> Content:
-        """Return the content; ``answers`` has the findings in one run alone."""
+    def content(self, answers: OneRun, search: ToldSearch | None = None) -> Content:
+        """Return the content; ``answers`` has the findings in one run alone, ``search`` led to these runs."""
         health = [self._short(item) for item in answers.health]
         answers = answers._replace(health=health)
         result = self._result
@@ -261,6 +262,7 @@ class ContentMaker:
             "headline": {"text": self._said(head.said), "tone": head.tone, "others": head.others},
             "gaps": [] if result else [self._said(gap) for gap in self._gaps(answers)],
             "rows": self._said(answers.rows),
+            "search": told(search, self._said) if search is not None else None,
             "curves": curves.shown,
             "curves_left_out": curves.left_out,
             "chinese": self._chinese,

@@ -20,8 +20,8 @@ _HERE = os.path.dirname(os.path.abspath(__file__))
 LIBRARY = "vendor/uPlot.iife.min.js"
 SCRIPTS = (
     "page/language.js", "page/data.js", "page/elements.js", "page/strip.js",
-    "page/table.js", "page/lines.js", "page/monitor.js", "page/overview.js", "page/tree.js", "page/calls.js",
-    "page/call.js", "page/steps.js", "page/ranks.js", "page/follow.js", "page/main.js",
+    "page/table.js", "page/lines.js", "page/monitor.js", "page/experiments.js", "page/overview.js",
+    "page/tree.js", "page/calls.js", "page/call.js", "page/steps.js", "page/ranks.js", "page/follow.js", "page/main.js",
 )  # fmt: skip
 STYLES = ("vendor/uPlot.min.css", "page/page.css")
 

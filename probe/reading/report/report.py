@@ -31,6 +31,7 @@ from probe.reading.report.part import Part
 from probe.reading.report.reading import pair_part, run_part
 from probe.reading.report.row_pairs import compare_rows
 from probe.reading.report.sources import Sources
+from probe.reading.report.told_search import ToldSearch
 from probe.series.file import RankSeries
 
 #: above this size a page is slow to open, and mails refuse it
@@ -45,6 +46,7 @@ class Wishes(NamedTuple):
     with_code: bool = True  # whether source lines and folders of the code are kept
     everything: bool = False  # whether all rows are kept, however many there are
     language: str = ""  # "en", "zh", or "" for that of the browser
+    search: ToldSearch | None = None  # the search that led to these runs
 
 
 class Outcome(NamedTuple):
@@ -107,7 +109,9 @@ def make_content(path: str, golden: str = "", wishes: Wishes | None = None) -> C
     """Return the content of the report of one run or two; raise UsageError when there is nothing to show."""
     wishes = wishes or Wishes()
     sources, answers = read_all(path, golden, wishes.request)
-    return ContentMaker(sources, wishes.with_code, wishes.everything).content(answers)
+    return ContentMaker(sources, wishes.with_code, wishes.everything).content(
+        answers, wishes.search
+    )
 
 
 def read_all(path: str, golden: str, request: Request) -> tuple[Sources, OneRun]:

@@ -4,6 +4,7 @@ function overviewView(view) {
   const first = D.origins[0];
   put(view,
     h("p", { class: "runs" }, D.two ? t("two_runs", D.a, D.b) : D.b),
+    searchStrip(),
     headline(first),
     textList(t("gaps"), D.gaps.map(said)),
     trendsCard(),

@@ -1,0 +1,134 @@
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
+"""``probe find`` of programs that go on from a checkpoint, of Model.train, of several ranks, and of own backwards."""
+
+from __future__ import annotations
+
+import pytest
+
+from probe.search.resumed_start import resumed_start
+from tests.reading.report.rows import healthy, write_rows
+from tests.search.programs import (
+    FITTED,
+    HEALTHY,
+    LATE,
+    NAN,
+    OWN_BACKWARD_RIGHT,
+    OWN_BACKWARD_WRONG,
+    RANKS,
+)
+from tests.search.running import find, outcomes
+from tests.support.launched import start
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def resumed(tmp_path_factory):
+    """Return the lines of a search whose runs go on from a checkpoint after the first."""
+    folder = tmp_path_factory.mktemp("resumed")
+    (folder / "mine.py").write_text(LATE)
+    assert start(folder, "mine.py").returncode == 0
+    (folder / "out.txt").unlink()
+    return find(folder, "--resume", "mine.py 4", "mine.py")[1]
+
+
+def test_the_runs_after_the_first_go_on_from_the_checkpoint(resumed):
+    watched = resumed[1]
+    assert watched["experiment"] == "watch_resumed"
+    assert watched["learned"]["facts"]["start"]["facts"]["step"] == 4
+    answer = resumed[-1]
+    assert (answer["cause"]["step"], answer["cause"]["source"]) == (2, "x = ops.log(x)")
+    assert "0 is step 4 of the first run" in answer["symptom"]["sentence"]
+
+
+def test_a_checkpoint_behind_the_symptom_is_told(tmp_path):
+    _, lines = find(tmp_path, "--resume", "other.py", "mine.py", mine=NAN, other=HEALTHY)
+    assert outcomes(lines)["watch_resumed"] == "lost"
+    assert "find.resumed" in [item["key"] for item in lines[-1]["unseen"]]
+    assert lines[-1]["symptom"]["facts"]
+
+
+def test_a_program_that_cannot_go_on_is_told_with_its_last_line(tmp_path):
+    _, lines = find(tmp_path, "--resume", "mine.py 5", "mine.py", mine=LATE)
+    assert outcomes(lines) == {"watch": "symptom", "watch_resumed": "no_steps"}
+    assert "before_5.ckpt" in " ".join(item["sentence"] for item in lines[-1]["unseen"])
+
+
+def test_the_first_step_from_a_checkpoint_on_is_found_by_its_losses(tmp_path):
+    write_rows(tmp_path / "first", healthy, steps=12)
+    write_rows(tmp_path / "resumed", lambda step, rank: healthy(step + 5, rank), steps=6)
+    write_rows(tmp_path / "short", lambda step, rank: healthy(step + 5, rank), steps=1)
+    write_rows(tmp_path / "other", lambda step, rank: healthy(step + 40, rank), steps=6)
+    places = [
+        resumed_start(str(tmp_path / "first"), str(tmp_path / name))
+        for name in ("resumed", "short", "other")
+    ]
+    assert places == [5, None, None]
+
+
+def test_a_loss_of_model_train_is_named_with_its_line(tmp_path):
+    _, lines = find(tmp_path, "mine.py", mine=FITTED)
+    assert lines[-1]["cause"]["source"] == "return (ops.log(x) - y).mean()"
+
+
+@pytest.mark.parametrize(
+    ("text", "outcome", "answer"),
+    [(OWN_BACKWARD_WRONG, "wrong", "cause"), (OWN_BACKWARD_RIGHT, "right", "nothing")],
+)
+def test_a_backward_of_the_programs_own_is_compared_with_central_differences(
+    tmp_path, text, outcome, answer
+):
+    _, lines = find(tmp_path, "mine.py", mine=text)
+    assert (outcomes(lines)["gradients"], lines[-1]["answer"]) == (outcome, answer)
+    if outcome == "wrong":
+        cause = lines[-1]["cause"]
+        assert (cause["source"], cause["reader"]) == ("return (dout * x * 2.0 * 0.5,)", "replay")
+    else:
+        assert "find.no_gradient" in [item["key"] for item in lines[-1]["excluded"]]
+
+
+def test_a_difference_that_the_program_has_from_itself_is_a_guess(tmp_path):
+    text = HEALTHY.replace("default_rng(step)", "default_rng()")
+    _, lines = find(tmp_path, "--golden", "good.py", "mine.py", mine=text, good=text)
+    assert outcomes(lines)["repeat"] == "varies"
+    assert (lines[-1]["answer"], lines[-1]["next"]["key"]) == ("guess", "find.do_repeat")
+
+
+@pytest.mark.thorough
+@pytest.mark.xdist_group("ranks")
+def test_several_ranks_are_searched_together(tmp_path):
+    _, lines = find(tmp_path, "--ranks", "2", "mine.py", "bad", mine=RANKS)
+    answer = lines[-1]
+    assert answer["cause"]["source"] == "x = ops.log(x)"
+    assert "find.ranks_unseen" in [item["key"] for item in answer["unseen"]]
+    assert answer["next"]["command"].startswith("probe show")
+
+
+def test_a_program_of_several_ranks_that_is_started_alone_gets_the_command_with_ranks(tmp_path):
+    _, lines = find(tmp_path, "mine.py", "bad", mine=RANKS)
+    assert lines[-1]["answer"] == "unknown"
+    assert lines[-1]["next"]["command"] == "probe find --minutes 30 --ranks 2 mine.py bad"
+
+
+def test_a_start_on_each_rank_is_refused_at_once(tmp_path):
+    done, lines = find(tmp_path, "mine.py", variables={"RANK_SIZE": "2", "RANK_ID": "1"}, mine=NAN)
+    assert (done.returncode, lines) == (2, [])
+    assert "probe find --ranks 2 train.py" in done.stderr
+    assert not (tmp_path / "probe_find").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--ranks", "0", "mine.py"), "a whole number above 0"),
+        (("--resume", "nowhere.py 3", "mine.py"), "nowhere.py: no such file"),
+        (("--resume", "mine.py", "folder"), "--resume is for a program"),
+    ],
+)
+def test_what_cannot_be_done_is_said_at_once(tmp_path, words, told):
+    (tmp_path / "mine.py").write_text("")
+    (tmp_path / "folder").mkdir()
+    done = start(tmp_path, "-m", "probe", "find", *words)
+    assert done.returncode == 2
+    assert told in done.stderr
+    assert not (tmp_path / "probe_find").exists()
