@@ -16,6 +16,9 @@ from probe.reading.dumps.entry_name import parse
 from probe.reading.dumps.flow import Frame
 
 
+_OF_STATEMENTS = (Kind.WIRING, Kind.CALLS)
+
+
 def change_of(origin: Origin) -> tuple[Hashable, ...]:
     """Return what the same change of one call shares in all steps and ranks."""
     calls = sorted(origin.site.calls) if any(origin.site.calls) else [origin.name]
@@ -82,8 +85,14 @@ def _sides(origin: Origin) -> Iterator[tuple[str, str, Frame | None]]:
 
 
 def _line_keys(origin: Origin) -> Iterator[tuple[Hashable, ...]]:
-    """Yield, for each side that has an origin, what the same change of one line of its code shares."""
+    """Yield, for each side that has an origin, what the same change of one line of its code shares.
+
+    Another wiring and other calls of one line, in one Cell, are one change of its statement.
+    """
     for side, name, frame in _sides(origin):
+        if frame is not None and origin.kind in _OF_STATEMENTS:
+            yield side, origin.step, origin.cell, frame.file, frame.line
+            continue
         line = (name,) if frame is None else (frame.file, frame.line)
         yield side, origin.step, origin.kind, origin.place, parse(name).key, *line
 
