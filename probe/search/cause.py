@@ -34,6 +34,8 @@ WATCHED = "watch"
 REPLAYED = "replay"
 #: the search itself names a line of code
 LINES = "find"
+#: the places of states and outputs of a call
+_FOLLOWING = ("parameters.", "output.")
 #: the rule of a series that names a thing which can be changed: a number of the optimizer
 _SETTING = "setting"
 
@@ -136,12 +138,23 @@ def _of_origin(origin: Origin, result: ComparisonResult | None) -> Cause:
     return Cause(origin.said, reader, origin.kind, strength, **where, **code)
 
 
+def _is_of(other: Origin, origin: Origin) -> bool:
+    """Return whether a difference is the origin, or follows from it in its call.
+
+    An update with another number has other states and outputs too.
+    """
+    follows = other.place.startswith(_FOLLOWING)
+    return other is origin or (follows and (other.name, other.rank) == (origin.name, origin.rank))
+
+
 def _strength_of_difference(origin: Origin, result: ComparisonResult) -> str:
     """Return whether equal bits prove a difference.
 
     All values before it have equal bits, and no other difference of this step is independent of it. A random call
     is another one each time, and a value from outside has an unknown maker: these stay a rule.
     """
-    is_alone = all(other is origin or other.step != origin.step for other in result.origins)
+    is_alone = not any(
+        other.step == origin.step and not _is_of(other, origin) for other in result.origins
+    )
     is_known = origin.kind not in (Kind.RANDOM, Kind.OUTSIDE)
     return BITS if is_alone and is_known and result.before == Verdict.BITS else RULE

@@ -78,6 +78,20 @@ def test_a_golden_program_proves_the_line_that_differs(tmp_path):
     assert [item["strength"] for item in answer["evidence"]][:2] == ["experiment", "bits"]
 
 
+def test_another_learning_rate_of_some_parameters_is_proved_though_their_values_differ_too(
+    tmp_path,
+):
+    groups = """[
+    {"params": net.last.trainable_params(), "lr": RATE}, {"params": net.first.trainable_params()}
+]"""
+    text = HEALTHY.replace("net.trainable_params(), 0.1", f"{groups}, 0.1")
+    good, mine = (text.replace("RATE", rate) for rate in ("0.05", "0.2"))
+    _, lines = find(tmp_path, "--golden", "good.py", "mine.py", mine=mine, good=good)
+    cause = lines[-1]["cause"]
+    assert (cause["kind"], cause["strength"]) == ("optimizer", "experiment")
+    assert "learning_rate" in cause["sentence"]
+
+
 def test_a_program_of_another_folder_and_data_above_are_found(tmp_path):
     (tmp_path / "old").mkdir()
     (tmp_path / "new").mkdir()
