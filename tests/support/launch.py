@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 from tests.support import processors
-from tests.support.paths import ROOT, environment
+from tests.support.paths import LONG_SILENCE, ROOT, environment
 
 PROGRAMS = ROOT / "tests" / "programs" / "ranks"
 
@@ -28,7 +28,8 @@ def launch(script, ranks, folder, *arguments, limit=600, dies=False, python=sys.
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     binaries = os.path.dirname(python)
-    variables = environment(PATH=f"{binaries}{os.pathsep}{os.environ['PATH']}")
+    path = f"{binaries}{os.pathsep}{os.environ['PATH']}"
+    variables = environment(PATH=path, **LONG_SILENCE)
     for name in ("RANK_ID", "RANK_SIZE"):
         variables.pop(name, None)
     command = [

@@ -16,7 +16,7 @@ import sys
 from pathlib import Path
 
 from tests.support import processes, processors
-from tests.support.paths import ROOT, environment
+from tests.support.paths import LONG_SILENCE, ROOT, environment
 
 PROGRAMS = ROOT / "tests" / "launch" / "programs"
 RUN = ("-m", "probe", "run")
@@ -133,7 +133,8 @@ def under_msrun(folder, *words):
         f"--master_port={port}",
     ]
     command += ["--log_dir=log", "--join=True", "--cluster_time_out=300", *words]
-    variables = environment(PATH=f"{binaries}{os.pathsep}{os.environ['PATH']}")
+    path = f"{binaries}{os.pathsep}{os.environ['PATH']}"
+    variables = environment(PATH=path, **LONG_SILENCE)
     for name in ("RANK_ID", "RANK_SIZE"):
         variables.pop(name, None)
     options = {

@@ -22,7 +22,7 @@ def program(name, *arguments, python=sys.executable):
 def environment(**variables):
     """Return the environment of a process that imports probe and the tests from here, wherever it runs."""
     path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
-    return {**os.environ, **LONG_SILENCE, "PYTHONPATH": path, **variables}
+    return {**os.environ, "PYTHONPATH": path, **variables}
 
 
 def make_targets(file):
