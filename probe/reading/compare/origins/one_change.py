@@ -15,7 +15,6 @@ from probe.reading.compare.origins.origin import Kind, Origin
 from probe.reading.dumps.entry_name import parse
 from probe.reading.dumps.flow import Frame
 
-
 _OF_STATEMENTS = (Kind.WIRING, Kind.CALLS)
 
 
