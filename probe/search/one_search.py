@@ -44,13 +44,13 @@ def only_search(folder: str, patience: float = PATIENCE) -> Iterator[int]:
 
 
 def _wait_for(held: int, folder: str, end: float) -> None:
-    while not _is_taken(held):
+    while not _take(held):
         if time.monotonic() > end:
             raise UsageError(say("find.busy", folder=folder))
         time.sleep(_PAUSE)
 
 
-def _is_taken(held: int) -> bool:
+def _take(held: int) -> bool:
     """Take the lock if it is free; return whether it was."""
     try:
         fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -146,6 +146,17 @@ def is_constant(record: Record) -> bool:
     )
 
 
+def tells(record: Record) -> bool:
+    """Return whether a content is enough to know a value by: it has several elements, which are not all equal.
+
+    >>> tells({"shape": [3], "Max": 2.0, "Min": 1.0, "Norm": 3.0}), tells({"shape": [], "Max": 2.0, "Norm": 2.0})
+    (True, False)
+    """
+    size = element_count(record.get("shape"))
+    has_several = size is None or size > 1
+    return has_several and not is_constant(record) and content_key(record) is not None
+
+
 class Flow:
     """Links the inputs of every call to the calls that made them.
 

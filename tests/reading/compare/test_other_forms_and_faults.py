@@ -90,3 +90,51 @@ def test_two_cells_that_are_exchanged_are_named(golden, tmp_path):
         assert one.status == 1
         assert one.first.kind == "wiring"
         assert "Cell." in one.first.sentence, one.first.sentence
+
+
+class Softplus(nn.Cell):
+    """The values of softplus, and half of its gradient."""
+
+    def construct(self, x):
+        return ops.log1p(ops.exp(x))
+
+    def bprop(self, x, out, dout):
+        return (dout * ops.sigmoid(x) * 0.5,)
+
+
+class Layered(nn.Cell):
+    """A layer, whose activation may have another form, and a softplus."""
+
+    def __init__(self, is_wrong):
+        super().__init__()
+        self.is_wrong = is_wrong
+        self.layer, self.softplus = nn.Dense(4, 3), Softplus()
+
+    def construct(self, x):
+        y = self.layer(x)
+        if not self.is_wrong:
+            return ops.softplus(ops.relu(y)).sum()
+        y = ops.maximum(y, ops.zeros_like(y))
+        return self.softplus(y).sum()
+
+
+@pytest.mark.parametrize("level", ["L1", "mix"])
+def test_a_wrong_backward_hides_in_no_form(tmp_path, level):
+    """Its values are those of softplus, and it is fed by another form of relu: that alone is told as a form."""
+    for name in ("right", "wrong"):
+        ms.set_seed(1)
+        net = Layered(name == "wrong")
+        optimizer = nn.SGD(net.trainable_params(), 0.1)
+        gradient = ms.value_and_grad(net, None, optimizer.parameters)
+        debugger = probe.PrecisionDebugger(dump_path=str(tmp_path / name), level=level)
+        debugger.start(net)
+        x = np.random.RandomState(1).randn(5, 4).astype(np.float32)
+        optimizer(gradient(Tensor(x))[1])
+        debugger.stop()
+        debugger.step()
+        debugger.close()
+    for found in both(tmp_path / "right", tmp_path / "wrong"):
+        assert found.status == 1
+        assert "Softplus" in str(found.first.said) or "softplus" in found.first.source, str(found)
+        forms = [str(origin.said) for origin in found.soft if "another form" in str(origin.said)]
+        assert not any("softplus" in said or "log1p" in said for said in forms), forms

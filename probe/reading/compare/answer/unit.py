@@ -14,8 +14,8 @@ from probe.findings.sentence import NOTHING, Sentence, say
 from probe.findings.system import reason_of
 from probe.reading.compare.answer.sentences import Describer
 from probe.reading.compare.dataflow.carried import Carried
+from probe.reading.compare.dataflow.forms_before_fault import FormsBeforeFault
 from probe.reading.compare.dataflow.graph import Graph
-from probe.reading.compare.dataflow.meetings import Meetings
 from probe.reading.compare.dataflow.reformulation import Form, Reformulations, names_of
 from probe.reading.compare.dataflow.rejoined import Rejoined
 from probe.reading.compare.distances.distance import distance
@@ -207,7 +207,7 @@ def _settle_forms(judged: JudgedPairs) -> _Settled:
     if judged.alignment.vocabulary.is_foreign or not any(off):
         return _Settled()
     found = Reformulations(judged)
-    forms = found.find() if found.is_settled else Meetings(found).find()
+    forms = found.find() if found.is_settled else FormsBeforeFault(found).find()
     if not forms:
         return _Settled((), found.graph)
     places_a = [place for form in forms for place in form.places[0]]

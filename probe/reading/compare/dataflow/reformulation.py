@@ -422,6 +422,13 @@ def has_equal(record: Record, others: Iterable[Record], factor: float) -> bool:
     return False
 
 
+def have_the_same(in_a: Sequence[Record], in_b: Sequence[Record], factor: float) -> bool:
+    """Return whether each value of one side agrees with one of the other side."""
+    return all(has_equal(one, in_b, factor) for one in in_a) and all(
+        has_equal(one, in_a, factor) for one in in_b
+    )
+
+
 def is_alike(a: Record, b: Record) -> bool:
     """Return whether two tensors have one shape and dtype."""
     return bool(a.get("shape") == b.get("shape") and a.get("dtype") == b.get("dtype"))

@@ -15,8 +15,8 @@ from probe.reading.compare.judging.verdicts import Slot
 from probe.reading.compare.pairing.partners import NONE
 from probe.reading.dumps import entry_name
 from probe.reading.dumps.entry_name import CELL
-from probe.reading.dumps.flow import Flow, Link, content_key, is_constant
-from probe.reading.dumps.values import element_count, is_tensor
+from probe.reading.dumps.flow import Flow, Link, content_key, tells
+from probe.reading.dumps.values import is_tensor
 
 _PARAMETERS = "parameters."
 #: the Cell of a parameter as people name it, and its name there
@@ -97,7 +97,7 @@ class OtherValues:
         """Return for each side the call to which the other side gives the value of this call; A's comes first."""
         found = []
         for side, record in enumerate((slot.a, slot.b)):
-            if not is_tensor(record) or not _tells(record):
+            if not is_tensor(record) or not tells(record):
                 continue
             flow = self._graph.alignment.flows[1 - side]
             content = content_key(record)
@@ -127,7 +127,7 @@ class OtherValues:
             if flow.names[user] in flow.containers:
                 continue
             for link in links:
-                if link.producer < 0 and link.parameter is None and _tells(link.record):
+                if link.producer < 0 and link.parameter is None and tells(link.record):
                     yield user, link
 
 
@@ -150,10 +150,3 @@ def _owned(entry: str, parameter: str) -> Owned | None:
     if entry_name.parse(entry).kind != CELL:
         return None
     return str(entry_name.cell_label(entry)), parameter
-
-
-def _tells(record: dict[str, Any]) -> bool:
-    """Return whether a content is enough to know a value by."""
-    size = element_count(record.get("shape"))
-    has_several = size is None or size > 1
-    return has_several and not is_constant(record) and content_key(record) is not None

@@ -62,7 +62,9 @@ def test_the_value_may_differ_by_the_rounding_alone(compared, marks, is_form):
     assert bool(told(compared((*BEFORE, *AFTER, *RIGHT), b))) is is_form
 
 
-@pytest.mark.parametrize("word", ["dropout", "assign", "stop_gradient", "transpose"])
+@pytest.mark.parametrize(
+    "word", ["dropout", "assign", "stop_gradient", "StopGradient", "transpose"]
+)
 def test_calls_that_do_more_or_move_elements_are_in_no_form(compared, word):
     b = (*BEFORE, f"{word} q f -> u", "matmul u k -> v~", *WRONG)
     assert not told(compared((*BEFORE, *AFTER, *RIGHT), b))
@@ -81,6 +83,15 @@ def test_a_gradient_that_begins_to_differ_in_the_region_is_no_form(compared, arr
     back_b = (f"matmul! {arriving} -> gu bad", "mul! gu -> gq2 gf2")
     found = compared((*BEFORE, *AFTER, *RIGHT, *back_a), (*BEFORE, *FIRST, *WRONG, *back_b))
     assert bool(told(found)) is is_form
+
+
+@pytest.mark.parametrize("is_in_a", [True, False])
+def test_a_backward_of_one_side_alone_is_no_form(compared, is_in_a):
+    """A backward of the user's own has no entries of its calls: nobody knows its gradient."""
+    back_a = ("mul! gv -> gw gf", "matmul! gw -> gq gk")
+    back_b = ("matmul! gv -> gu bad", "mul! gu -> gq2 gf2")
+    a, b = (*BEFORE, *AFTER, *RIGHT), (*BEFORE, *FIRST, *WRONG)
+    assert not told(compared((*a, *back_a), b) if is_in_a else compared(a, (*b, *back_b)))
 
 
 def test_a_value_that_another_call_uses_has_to_be_made_on_both_sides(compared):
