@@ -401,9 +401,8 @@ class Reformulations:
             return True
         slots = graph.slots[graph.at[side][backward]]
         if any(slot.verdict in HARD for slot in slots if not slot.is_input):
-            return (
-                graph.at[side][backward] in region
-            )  # it passes the difference on to others of the region
+            # it passes the difference on: to others of the region, or out of it
+            return graph.at[side][backward] in region
         return all(_is_known(slot) for slot in slots if slot.is_input)
 
 
@@ -415,7 +414,7 @@ def tolerance_of(a: Record, b: Record) -> float:
 def has_equal(record: Record, others: Iterable[Record], factor: float) -> bool:
     """Return whether a value of one side agrees with one of the other side."""
     for other in others:
-        if is_alike(record, other):
+        if _is_alike(record, other):
             apart = distance(record, other).rel_l2
             if apart is not None and apart <= tolerance_of(record, other) * factor:
                 return True
@@ -429,7 +428,7 @@ def have_the_same(in_a: Sequence[Record], in_b: Sequence[Record], factor: float)
     )
 
 
-def is_alike(a: Record, b: Record) -> bool:
+def _is_alike(a: Record, b: Record) -> bool:
     """Return whether two tensors have one shape and dtype."""
     return bool(a.get("shape") == b.get("shape") and a.get("dtype") == b.get("dtype"))
 
