@@ -29,7 +29,9 @@ def launch(script, ranks, folder, *arguments, limit=600, dies=False, python=sys.
         port = free.getsockname()[1]
     binaries = os.path.dirname(python)
     path = f"{binaries}{os.pathsep}{os.environ['PATH']}"
-    variables = environment(PATH=path, **LONG_SILENCE)
+    # A rank that is to die must be missed, or the other ranks wait for it.
+    silence = {} if dies else LONG_SILENCE
+    variables = environment(PATH=path, **silence)
     for name in ("RANK_ID", "RANK_SIZE"):
         variables.pop(name, None)
     command = [

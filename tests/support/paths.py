@@ -10,7 +10,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 #: The scheduler of msrun measures silence of a rank by the wall clock, and a step of that clock ends a healthy run.
-#: A launch of the tests has its own limit of time. (MS_DISABLE_HEARTBEAT is no way out: ranks crash at their end.)
+#: A launch of the tests has its own limit of time. It sets this where all ranks are to live.
+#: (MS_DISABLE_HEARTBEAT is no way out: ranks crash at their end.)
 LONG_SILENCE = {"MS_NODE_TIMEOUT": "86400"}  # seconds
 
 
