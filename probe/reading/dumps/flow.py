@@ -112,7 +112,7 @@ def content_key(record: Record) -> tuple[Any, ...] | None:
     return math.prod(shape), get("dtype"), get("Max"), get("Min"), get("Mean"), norm
 
 
-def _link_key(record: Record) -> tuple[Any, ...] | None:
+def link_key(record: Record) -> tuple[Any, ...] | None:
     """Return the content of a tensor; of a mask without a checksum its size: bools have no numbers that tell more."""
     key = content_key(record)
     if key is None and record.get("dtype") == _BOOL:
@@ -250,7 +250,7 @@ class Flow:
     def _origin(
         self, place: int, record: Record, made: _Made
     ) -> tuple[int, tuple[str, str] | None, int]:
-        key = _link_key(record)
+        key = link_key(record)
         if key is None:
             return _OUTSIDE, None, _OUTSIDE
         producers = made.get(key)
@@ -303,7 +303,7 @@ class Flow:
         for _, record in leaves(outputs):
             if type(record) is dict and record.get("type") in TENSORS:
                 self.dtypes.add(str(record.get("dtype")))
-                key = _link_key(record)
+                key = link_key(record)
                 if key is None:
                     continue
                 known = made.get(key)

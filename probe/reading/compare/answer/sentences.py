@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import math
 import os
-from typing import Union
 
 from probe.findings.sentence import NOTHING, Sentence, clauses, say
+from probe.reading.compare.answer.arguments import argument_sentence
+from probe.reading.compare.answer.places import Name, place_words
 from probe.reading.compare.answer.sites import Sites
 from probe.reading.compare.dataflow.alone import alone_with
 from probe.reading.compare.dataflow.graph import Graph
@@ -20,7 +21,6 @@ from probe.reading.compare.judging.verdicts import (
     Verdict,
     is_permuted,
     is_state,
-    other_text,
 )
 from probe.reading.compare.origins import gradient_end, own_parameters, table, updates
 from probe.reading.compare.origins.across_steps import given
@@ -40,13 +40,6 @@ _EXACT = 1e-4
 _CONTEXT = 2
 _ROAD = 8
 _SHOWN = 3
-#: the first word of a place -> its sentence
-_PLACES = {
-    "input": "compare.input", "output": "compare.output", "kwargs": "compare.argument",
-    "attributes": "compare.attribute", "model_parameters": "compare.model_parameter",
-}  # fmt: skip
-#: a name as it stands in the dump, or words for the thing
-Name = Union[str, Sentence]
 
 
 class Describer:
@@ -104,7 +97,7 @@ class Describer:
     def _sentence(self, finding: Finding, slot: Slot | None) -> Sentence:  # noqa: PLR0911 (one line for each kind)
         name = self._graph.name(finding.node)
         numbers = _numbers(slot)
-        place = _place(self._graph.dump(finding.node).on_disk(name, finding.place))
+        place = place_words(self._graph.dump(finding.node).on_disk(name, finding.place))
         if finding.kind == Kind.PARAMETER and finding.parameter:
             return clauses(self._parameter(finding, slot), self._order(slot))
         if finding.kind == Kind.PARAMETER:
@@ -112,21 +105,20 @@ class Describer:
                 names or say("compare.none") for names in own_parameters.alone_names(self._graph)
             )
             is_own = finding.place.startswith(own_parameters.OWN)
-            own_place = _place(finding.place)
+            own_place = place_words(finding.place)
             used = NOTHING if is_own else say("compare.own_used", name=name, place=own_place)
             return say("compare.own_parameters", left=of_a, right=of_b, used=used)
         if finding.kind in (Kind.DATA, Kind.OUTSIDE):
             return self._outside(finding, slot, name, place)
         if finding.why == table.OTHER_CLASS.why:
-            left, right = updates.other_classes(self._graph, finding.node)
-            return say("compare.other_optimizer", left=left, right=right, name=name)
+            return self._other_classes(finding.node, name)
         if finding.kind == Kind.OPTIMIZER and slot is not None:
             change = self._change(finding.source)
-            return update_sentence(
-                self._graph, finding.node, slot, change, self._graph.dumps[1].step
-            )
+            step = self._graph.dumps[1].step
+            said = update_sentence(self._graph, finding.node, slot, change, step)
+            return clauses(said, self._other_classes(finding.node, ""))
         if finding.kind == Kind.ARGUMENT:
-            return self._argument(name, place, slot)
+            return argument_sentence(self._graph, finding.node, place, slot)
         if finding.kind == Kind.WIRING:
             return self._wiring(finding, name, place)
         if finding.kind == Kind.CALLS:
@@ -141,6 +133,16 @@ class Describer:
         if finding.kind == Kind.COMMUNICATION:
             return say("compare.communication", name=name, numbers=numbers)
         return self._computation(finding.node, name, slot)
+
+    def _other_classes(self, node: int, name: str) -> Sentence:
+        """Return that the optimizers are of two classes; nothing where they are of one. A name that was told is ""."""
+        classes = updates.other_classes(self._graph, node)
+        if not classes:
+            return NOTHING
+        left, right = classes
+        if not name:
+            return say("compare.other_class", left=left, right=right)
+        return say("compare.other_optimizer", left=left, right=right, name=name)
 
     def _outside(self, finding: Finding, slot: Slot | None, name: str, place: Name) -> Sentence:
         """Return that a value from outside differs, and where else it is given."""
@@ -178,29 +180,6 @@ class Describer:
     def _where(self, node: int) -> Name:
         flow, place = self._graph.shown_flow(node)
         return entry_name.cell_label(flow.cells[place]) or say("compare.model_or_script")
-
-    def _argument(self, name: str, place: Name, slot: Slot | None) -> Sentence:
-        """Return the values of an argument in A and in B; one that the call was not given has none."""
-        if slot is None:
-            return say("compare.arguments", name=name)
-        word, _, key = slot.place.partition(".")
-        shown: list[Name] = list(other_text(slot))
-        node = next(
-            (node for node in range(len(self._graph.pairs)) if self._graph.name(node) == name), NONE
-        )
-        for side, own in enumerate(
-            self._graph.pairs[node][:2] if word == "kwargs" and "." not in key else ()
-        ):
-            given = (
-                self._graph.alignment.entry(side, own).get("input_kwargs") if own != NONE else None
-            )
-            if isinstance(given, dict) and key not in given:
-                shown[side] = say("compare.not_given")
-        if is_tensor(slot.a) and is_tensor(slot.b):
-            shown = [
-                f"{side.get('dtype')} {text.shape(side.get('shape'))}" for side in (slot.a, slot.b)
-            ]
-        return say("compare.other_argument", name=name, place=place, left=shown[0], right=shown[1])
 
     def _wiring(self, finding: Finding, name: str, place: Name) -> Sentence:
         graph = self._graph
@@ -263,7 +242,11 @@ class Describer:
         if found is None:
             return NOTHING
         return say(
-            "compare.other_outside", name=name, place=place, user=found.user, at=_place(found.place)
+            "compare.other_outside",
+            name=name,
+            place=place,
+            user=found.user,
+            at=place_words(found.place),
         )
 
     def _elsewhere(self, finding: Finding, slot: Slot | None) -> Sentence:
@@ -272,7 +255,7 @@ class Describer:
         if len(found) != 1:
             return NOTHING
         [other] = found
-        at = _place(other.place)
+        at = place_words(other.place)
         return say("compare.value_of", side="AB"[other.side], user=other.user, at=at)
 
     def _name_in_cell(self, node: int, side: int) -> Name:
@@ -331,7 +314,7 @@ class Describer:
         own, inputs = gradient_end.operand_of(graph, node, slot)
         operand: Name = graph.name(own if own != NONE else node)
         if len(inputs) == 1:
-            operand = say("compare.place_of", place=_place(inputs[0]), name=operand)
+            operand = say("compare.place_of", place=place_words(inputs[0]), name=operand)
         lack = say("compare.without_gradient", operand=operand, side="AB"[side], other="BA"[side])
         return say("compare.because", reason=lack)
 
@@ -346,7 +329,11 @@ class Describer:
             lacks = self._without_gradient(finding._replace(source=finding.node))
             side = "B" if is_tensor(slot.a) else "A"
             return say(
-                "compare.no_gradient", name=name, place=_place(slot.place), side=side, lacks=lacks
+                "compare.no_gradient",
+                name=name,
+                place=place_words(slot.place),
+                side=side,
+                lacks=lacks,
             )
         if slot is not None and slot.is_input:
             return self._arrives(finding.node, name, slot)
@@ -442,16 +429,6 @@ class Describer:
             if (is_summed or slot.verdict == Verdict.NUMBERS_EQUAL) and not is_constant(slot.a):
                 return say("compare.perhaps_permuted")
         return NOTHING
-
-
-def _place(place: str) -> Name:
-    """Return a place in words.
-
-    >>> [str(_place(place)) for place in ("input.1", "kwargs.mask", "output.0", "weight.0")]
-    ['input 1', 'argument mask', 'output 0', 'weight.0']
-    """
-    word, _, rest = place.partition(".")
-    return say(_PLACES[word], place=rest) if word in _PLACES else place
 
 
 def _numbers(slot: Slot | None) -> Sentence:

@@ -17,7 +17,7 @@ from probe.reading.dumps.entry_name import parse
 
 _MOST = 100
 _FEW = 3
-_LATE = (Kind.CALLS, Kind.ARGUMENT, Kind.COMMUNICATION)
+_LATE = (Kind.CALLS, Kind.ARGUMENT, Kind.COMMUNICATION, Kind.OPTIMIZER)
 #: the kinds that count after a step in which kernels round in another way: its update has changed all values
 _CHANGES = frozenset((Kind.ARGUMENT, Kind.CALLS, Kind.DATA, Kind.OPTIMIZER, Kind.WIRING))
 
@@ -112,14 +112,18 @@ def _from_step_before(
     soft = [found for unit in before for found in unit.origins.soft]
     # harmless-looking differences that may change gradients after they were recorded
     late = [found for found in soft if found.site.after_backward and found.kind in _LATE]
+    # without Cells a parameter is a value from outside
+    is_outside = not count and any(found.kind == Kind.OPTIMIZER for found in late)
+    kinds = (Kind.PARAMETER, Kind.OUTSIDE) if is_outside else (Kind.PARAMETER,)
     step = before[0].step
     for origin in origins:
-        if origin.kind != Kind.PARAMETER:
+        if origin.kind not in kinds:
             made.append(origin)
             continue
         if late:
-            follows = say("compare.parameters_follow", step=origin.step, finding=origin.said)
-            late[0].said = clauses(late[0].said, follows)
+            if late[0] not in made:
+                follows = say("compare.parameters_follow", step=origin.step, finding=origin.said)
+                late[0].said = clauses(late[0].said, follows)
         elif settled or is_single or is_state(origin.place):
             origin.said = say("compare.changed_after_update", step=step, finding=origin.said)
         else:

@@ -122,10 +122,15 @@ class OriginFinder:
         return found
 
     def soft(self) -> list[Finding]:
-        """Return differences that may be harmless: calls on one side only, arguments, dtypes, wiring."""
+        """Return differences that may be harmless: calls on one side only, arguments, dtypes, wiring, optimizers."""
         graph = self._graph
         nodes = [node for node, source in enumerate(graph.soft) if source == node]
-        return [self._soft_finding(node) for node in nodes]
+        updated = [
+            Finding(Kind.OPTIMIZER, node, why=table.OTHER_CLASS.why)
+            for node in self._updates
+            if not graph.off[node] and updates.other_classes(graph, node)
+        ]
+        return [*map(self._soft_finding, nodes), *updated]
 
     def _classified(self, node: int) -> Iterator[Finding]:
         graph = self._graph

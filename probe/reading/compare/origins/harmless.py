@@ -24,8 +24,15 @@ def is_harmless(graph: Graph, node: int) -> bool:
         return all(_is_without_effect(graph, call) for call in change)
     if _has_effect(graph, node):
         return False
+    if graph.is_update(node) and not _has_results(graph, node):
+        return False
     made = [slot for slot in graph.slots[node] if not slot.is_input]
     return all(_is_same(graph, node, slot) for slot in made) and _is_backward_same(graph, node)
+
+
+def _has_results(graph: Graph, node: int) -> bool:
+    """Return whether the results of an update are recorded."""
+    return any(is_tensor(slot.a) and not slot.is_input for slot in graph.slots[node])
 
 
 def _has_effect(graph: Graph, node: int) -> bool:

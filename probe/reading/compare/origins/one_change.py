@@ -100,12 +100,18 @@ def _lines_once(origins: Iterable[Origin]) -> list[Origin]:
     """Sum up the same change of one line of code: a line in a loop runs for each layer or parameter."""
     counts: Counter[int] = Counter()
     kept: list[Origin] = []
+    #: for each that is kept the calls that it stands for, which have other names on the two sides
+    calls: list[set[tuple[str, str]]] = []
     for origin, first in _firsts(origins, _line_keys):
         if first is origin:
             kept.append(origin)
-        elif origin.name not in (first.name, *first.more):
+            calls.append(set(_calls(origin)))
+            continue
+        place = kept.index(first)
+        if calls[place].isdisjoint(_calls(origin)):
             first.more.append(origin.name)
-            counts[kept.index(first)] += 1
+            counts[place] += 1
+        calls[place].update(_calls(origin))
     for place, count in counts.items():
         kept[place].said = clauses(kept[place].said, say("compare.more_calls", count=count))
     return kept

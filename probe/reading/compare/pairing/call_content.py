@@ -49,7 +49,12 @@ def _api_and_inputs(flow: Flow, place: int, entry: Any) -> Hashable:
 
 
 def _arguments(entry: Any) -> list[Leaf]:
-    return leaves(entry.get("input_args")) if isinstance(entry, dict) else []
+    """Return the arguments of a call, those by place before those by name."""
+    if not isinstance(entry, dict):
+        return []
+    given = leaves(entry.get("input_args"))
+    named = entry.get("input_kwargs")
+    return [*given, *leaves(named)] if named else given
 
 
 def _content(leaf: Any) -> Hashable:
@@ -65,6 +70,11 @@ def plain_arguments(entry: Any) -> tuple[str, ...]:
         if leaf is not None and not is_tensor(leaf):
             texts.append(repr(plain(leaf)))
     return tuple(texts)
+
+
+def shapes_of_inputs(entry: Any) -> tuple[tuple[int, ...] | None, ...]:
+    """Return the shapes of the tensors that a call is given, by place or by name."""
+    return tuple(shape_of(leaf) for _, leaf in _arguments(entry) if is_tensor(leaf))
 
 
 def first_output(entry: Any) -> Any:

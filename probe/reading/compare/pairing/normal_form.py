@@ -12,6 +12,7 @@ from typing import NamedTuple
 from probe.findings.sentence import NOTHING, Sentence
 from probe.reading.compare.frameworks.words import PYTORCH, are_two
 from probe.reading.compare.pairing.alignment import Alignment
+from probe.reading.compare.pairing.argument_forms import fit_arguments
 from probe.reading.compare.pairing.levels import leave_out_unrecorded
 from probe.reading.compare.pairing.normal_dump import NormalDump
 from probe.reading.compare.pairing.operands import order_operands
@@ -63,6 +64,7 @@ def _paired(a: NormalDump, b: NormalDump, mapping: Mapping[str, str], by_lines: 
     else:
         pair_reductions(alignment, a, b)
         Rewiring(alignment).run()
+        fit_arguments(alignment, a, b)
     order_operands(alignment, b, a)
     updates = frozenset(fit_updates(alignment, a, b))
     return NormalPair(a, b, alignment, NOTHING, updates, is_foreign)

@@ -12,6 +12,7 @@ from probe.reading.compare.pairing.call_content import (
     first_output,
     plain_arguments,
     shape_of,
+    shapes_of_inputs,
 )
 from probe.reading.compare.pairing.sequence import Keys, Places
 from probe.reading.dumps.dump import Dump
@@ -178,8 +179,7 @@ class Side:
             return (size, numbers) if level == SHAPES else (word, size, numbers)
         if level == NAME or not isinstance(entry, dict):
             return word
-        inputs = tensors_in(entry, "input_args")
-        shapes = tuple(map(shape_of, inputs))
+        shapes = shapes_of_inputs(entry)
         if level == SHAPES:
             return word, shapes
         return word, shapes, plain_arguments(entry)

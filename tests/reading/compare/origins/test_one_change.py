@@ -21,7 +21,8 @@ def origin(calls, lines=(None, None), kind="wiring", step=0, rank=0):
 
 def turned(item):
     """Return the same origin as the other order has it."""
-    return origin(item.site.calls[::-1], [one and one.line for one in item.code.frames[::-1]])
+    lines = [one and one.line for one in item.code.frames[::-1]]
+    return origin(item.site.calls[::-1], lines, item.kind)
 
 
 def add(number):
@@ -38,6 +39,24 @@ def test_calls_of_one_line_of_either_side_are_one():
         assert len(like_once(items)) == 1
         (found,) = merged(items)
         assert found.more == [add(1)]
+
+
+def test_calls_of_a_line_are_counted_by_their_names_on_both_sides():
+    # the name that an origin has is another one in the other order
+    alone, other = (
+        origin((add(1), ""), (5, None), "calls"),
+        origin((add(0), add(1)), (5, 5)),
+    )
+    for items in ([alone, other], list(map(turned, (alone, other)))):
+        (found,) = merged(items)
+        assert len(found.more) == 1
+
+
+def test_a_call_that_two_origins_name_is_counted_once():
+    items = [origin((add(1), ""), (5, None), "calls"), origin((add(1), add(0)), (5, 5))]
+    for order in (items, list(map(turned, items))):
+        (found,) = merged(order)
+        assert found.more == []
 
 
 def test_a_line_of_the_other_file_is_another_line():
