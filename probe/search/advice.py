@@ -122,6 +122,8 @@ ROWS: dict[tuple[str, str], AdviceRow] = {
     (WATCHED, ""): AdviceRow("find.do_setting", lambda place, _: place.reads("watch")),
     (RANKS, ""): AdviceRow("find.do_ranks", lambda place, _: place.reads("ranks")),
 }
+#: what is to be done with a line -> the same where no line is known
+_WITHOUT_LINE = {"find.do_rule": "find.do_rule_without_line"}
 
 
 def advice(seen: DiskLook, path: str, golden: str = "") -> Advice:
@@ -136,7 +138,8 @@ def advice(seen: DiskLook, path: str, golden: str = "") -> Advice:
     cause = seen.cause
     if cause is not None:
         row = ROWS.get((cause.reader, cause.kind)) or ROWS[cause.reader, ""]
-        return Advice(say(row.does), row.command(place, cause))
+        does = _WITHOUT_LINE.get(row.does, row.does) if cause.line is None else row.does
+        return Advice(say(does), row.command(place, cause))
     early = place.records(["--level", "mix", "--step", "0-2"])
     if seen.step is not None:
         steps = f"{max(seen.step - 1, 0)}-{seen.step}"

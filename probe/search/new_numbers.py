@@ -19,27 +19,53 @@ from probe.search.recordings import FIRST_STEPS, RECORD
 NEW_NUMBERS = "new_numbers"
 #: the call of an update, the number, and the parameter
 Key = tuple[str, str, str]
+#: step -> the number
+Values = dict[int, float]
+#: a number that a schedule changes leaps where it changes by this factor
+_LEAP = 5.0
 
 
 def new_numbers(lab: Lab) -> Result:
-    """Compare the numbers of the updates in the step of the symptom with those of the first steps."""
+    """Compare the numbers of the updates in the step of the symptom with those of the steps before."""
     step = symptom_step(lab)
-    early: dict[Key, set[float]] = {}
-    late: dict[Key, float] = {}
+    recorded: dict[Key, Values] = {}
     for dump in open_run(lab.place(RECORD, "dump")):
-        for key, value in _numbers(dump):
-            if dump.step == step:
-                late[key] = value
-            elif dump.step in FIRST_STEPS:
-                early.setdefault(key, set()).add(value)
+        if dump.step is not None:
+            for key, value in _numbers(dump):
+                recorded.setdefault(key, {})[dump.step] = value
         dump.release()
-    for key, value in late.items():
-        before = early.get(key, set())
-        if len(before) == 1 and value not in before:  # a schedule has changed it before
-            facts = {"call": key[0], "number": key[1], "before": before.pop(), "value": value}
+    for (call, number, _), values in recorded.items():
+        if step is None or step not in values:
+            continue
+        facts = {"call": call, "number": number, "value": values[step]}
+        early = {values[first] for first in _first_steps(values, step)}
+        if len(early) == 1 and values[step] not in early:
+            facts["before"] = early.pop()
             learned = say("find.new_number", step=step, **facts)
-            return Result(NEW_NUMBERS, "found", learned, runs=0, facts={**facts, "step": step})
+        elif _leaps(values, step):  # beyond the schedule that has changed it before
+            facts["before"] = values[step - 1]
+            learned = say("find.leaping_number", step=step, **facts)
+        else:
+            continue
+        return Result(NEW_NUMBERS, "found", learned, runs=0, facts={**facts, "step": step})
     return Result(NEW_NUMBERS, "none", say("find.no_new_number", step=step), runs=0)
+
+
+def _first_steps(values: Values, step: int) -> list[int]:
+    return [first for first in FIRST_STEPS if first in values and first != step]
+
+
+def _leaps(values: Values, step: int) -> bool:
+    """Return whether a number changes by a far larger factor than between the first steps."""
+    early = [first for first in _first_steps(values, step) if first < step]
+    factors = [_factor(values, first) for first in early if first - 1 in values]
+    return _factor(values, step) >= max(_LEAP, *factors, 1.0)
+
+
+def _factor(values: Values, step: int) -> float:
+    """Return the factor by which a number grows or falls from the step before; 1.0 where none is known."""
+    sizes = sorted((abs(values.get(step - 1, 0.0)), abs(values[step])))
+    return sizes[1] / sizes[0] if sizes[0] > 0 else 1.0
 
 
 def guessed_number(result: Result | None) -> Cause | None:

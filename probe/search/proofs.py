@@ -15,7 +15,7 @@ from probe.reading.dumps.values import tensors_in
 from probe.search.cause import BITS, COMPARED, NONFINITE, Cause
 from probe.search.lab import CALLS, NUMBERS, Lab
 from probe.search.ledger import Result
-from probe.search.recordings import RECORD, REPEAT, final_look
+from probe.search.recordings import RECORD, REPEAT, final_look, golden_dump
 from probe.search.running import Done
 from probe.search.watching import watched
 
@@ -66,9 +66,20 @@ def grafted(lab: Lab, cause: Cause) -> str:
     """Return the call that gets its golden output: the call itself, or the Cell around it; "" for none."""
     if cause.kind in (Kind.DATA, Kind.PARAMETER):
         return ""
-    if cause.kind in _SAME_NAME:
+    if cause.kind in _SAME_NAME and _has_golden_shape(lab, cause):
         return cause.call
     return f"{_kind_of_cells(lab)}.{cause.cell}" if cause.cell else ""
+
+
+def _has_golden_shape(lab: Lab, cause: Cause) -> bool:
+    """Return whether the outputs of a call have the shapes that they have in the golden run, or are not recorded."""
+    shapes = [
+        [record.get("shape") for record in tensors_in(dump.data.get(cause.name), "output")]
+        for path in (lab.place(RECORD, "dump"), golden_dump(lab))
+        for dump in open_run(path)
+        if dump.step == cause.step
+    ]
+    return len(shapes) < 2 or shapes[0] == shapes[1]
 
 
 def _kind_of_cells(lab: Lab) -> str:

@@ -98,3 +98,22 @@ def test_a_batch_that_is_ten_times_larger_is_a_guess(lab, largest, is_guess):
     assert (cause is not None) is is_guess
     if is_guess:
         assert (cause.name, cause.place, cause.kind) == (RELU, "input.0", "data")
+
+
+@pytest.mark.parametrize(
+    ("rates", "is_guess"),
+    [
+        ((0.01, 0.02, 0.03, 0.153), True),  # 5.1 times
+        ((0.01, 0.02, 0.03, 0.147), False),  # 4.9 times
+        ((0.03, 0.02, 0.1, 0.0196), True),  # 5.1 times less; 5.0 times before
+        ((0.01, 0.06, 0.1, 0.51), False),  # 6.0 times before
+        ((0.0, 0.01, 0.02, 0.03), False),  # a schedule begins with 0
+        ((0.01, 0.02, 0.03, 0.0), False),  # and ends with it
+    ],
+)
+def test_a_number_that_leaps_beyond_its_schedule_is_a_guess(lab, rates, is_guess):
+    record(lab, lambda step: {ADAM: update(rates[step])})
+    cause = guessed_number(new_numbers(lab))
+    assert (cause is not None) is is_guess
+    if is_guess:
+        assert f"is {rates[3]:g} in step 3, and {rates[2]:g} in the step before" in cause.sentence
