@@ -18,6 +18,8 @@ from probe.series.series import find_series
 
 #: stands for the program where no run.json has its command
 _UNKNOWN_PROGRAM = "train.py"
+#: what is to be done with a line -> the same where no line is known
+_WITHOUT_LINE = {"find.do_rule": "find.do_rule_without_line"}
 
 
 @dataclass(frozen=True)
@@ -122,8 +124,6 @@ ROWS: dict[tuple[str, str], AdviceRow] = {
     (WATCHED, ""): AdviceRow("find.do_setting", lambda place, _: place.reads("watch")),
     (RANKS, ""): AdviceRow("find.do_ranks", lambda place, _: place.reads("ranks")),
 }
-#: what is to be done with a line -> the same where no line is known
-_WITHOUT_LINE = {"find.do_rule": "find.do_rule_without_line"}
 
 
 def advice(seen: DiskLook, path: str, golden: str = "") -> Advice:
