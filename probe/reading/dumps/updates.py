@@ -79,7 +79,8 @@ def groups(entry: Any) -> list[tuple[dict[str, float], list[str]]]:
 
 
 def _numbers(given: dict[str, Any]) -> dict[str, float]:
-    found = ((key, number(value)) for key, value in given.items())
+    """Return the numbers of a group. A state of one element, such as "moment1.fc.bias", is no setting."""
+    found = ((key, number(value)) for key, value in given.items() if "." not in key)
     return {key: value for key, value in found if value is not None}
 
 

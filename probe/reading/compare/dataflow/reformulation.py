@@ -24,12 +24,15 @@ from probe.reading.compare.judging.verdicts import EQUAL, FAINT, HARD, Slot, Ver
 from probe.reading.compare.pairing.partners import NONE, REPLACED
 from probe.reading.dumps.call_kinds import is_collective, is_random
 from probe.reading.dumps.entry_name import API, BACKWARD, FORWARD, GRADIENT, EntryName
-from probe.reading.dumps.flow import Flow, Link, content_key
+from probe.reading.dumps.flow import Flow, Link, content_key, user_frame
 from probe.reading.dumps.values import Record, element_count, is_tensor, tensors, tensors_in
 
 #: so many calls may be in a region
 _MOST = 400
 _PARAMETERS = ("parameters.", "model_parameters.")
+#: how the dtypes begin that have no gradient
+_WITHOUT_GRADIENT = ("Bool", "Int", "UInt")
+_MASK = "Bool"
 
 
 class Form(NamedTuple):
@@ -128,7 +131,8 @@ class Reformulations:
     def users(self, side: int, place: int) -> Sequence[int]:
         """Return the calls that are given the outputs of a call, or equal outputs of another one.
 
-        If two calls have equal outputs, all their users are linked with one of them.
+        If two calls have equal outputs, all their users are linked with one of them. Masks have no numbers to link them
+        by: calls behind it that are given such a mask may be given this one.
         """
         flow = self.graph.alignment.flows[side]
         users = flow.used_by.get(place, ())
@@ -138,7 +142,16 @@ class Reformulations:
         known = self._used[side]
         contents = {_content(record) for record in made}
         twins = {known[content] for content in contents if content in known}
-        return [user for twin in sorted(twins) for user in flow.used_by.get(twin, ())]
+        of_twins = [user for twin in sorted(twins) for user in flow.used_by.get(twin, ())]
+        masks = [_content(record) for record in made if record.get("dtype") == _MASK]
+        of_masks = (user for mask in masks for user in self._given_masks[side].get(mask, ()))
+        return [*of_twins, *(user for user in of_masks if user > place)]
+
+    @functools.cached_property
+    def _given_masks(self) -> tuple[dict[Any, list[int]], dict[Any, list[int]]]:
+        """Return side -> a mask that no call is known to have made -> the calls that are given it."""
+        flow_a, flow_b = self.graph.alignment.flows
+        return _users_of_masks(flow_a), _users_of_masks(flow_b)
 
     @functools.cached_property
     def _used(self) -> tuple[dict[Any, int], dict[Any, int]]:
@@ -227,7 +240,14 @@ class Reformulations:
             return True
         other = 1 - graph.side(node)
         partner = graph.pairs[graph.node_of(flow, forward)].places[other]
-        return partner != NONE and bool(self.users(other, partner))
+        if partner == NONE or not self._has_gradient(other, partner):
+            return False
+        return bool(self.users(other, partner))
+
+    def _has_gradient(self, side: int, place: int) -> bool:
+        """Return whether a call may have a gradient: an output is neither a mask nor an integer."""
+        made = tensors_in(self.graph.alignment.entry(side, place), "output")
+        return not all(str(record.get("dtype")).startswith(_WITHOUT_GRADIENT) for record in made)
 
     def _names(self, node: int) -> list[EntryName]:
         """Return the names of a node on both sides, taken apart."""
@@ -301,6 +321,8 @@ class Reformulations:
                     continue
                 users = self.users(side, place)
                 slots: list[Slot] = []
+                if not users and self._is_left_over(side, place, region):
+                    continue
                 if not users and self._is_off(node):
                     ends[side].extend(tensors_in(graph.alignment.entry(side, place), "output"))
                 elif not users:
@@ -321,6 +343,26 @@ class Reformulations:
                 ]
         matched = self._matched(*ends)
         return [] if matched is None else [*found, *matched]
+
+    def _is_left_over(self, side: int, place: int, region: set[int]) -> bool:
+        """Return whether a call is the last one of a loop, whose output nobody uses: calls before it have users."""
+        flow = self.graph.alignment.flows[side]
+        line = self._line(side, place)
+        if line is None or flow.backward_of(place) is not None:
+            return False
+        for node in region:
+            other = self.graph.pairs[node].places[side]
+            if other in (NONE, place) or flow.parts[other].key != flow.parts[place].key:
+                continue
+            if other < place and self._line(side, other) == line and self.users(side, other):
+                return True
+        return False
+
+    def _line(self, side: int, place: int) -> tuple[str, int] | None:
+        """Return the file and the line that made a call; None where they are not known."""
+        dump = self.graph.dumps[side]
+        frame = user_frame(dump.stacks.get(self.graph.alignment.flows[side].names[place]) or ())
+        return None if frame is None else (frame.file, frame.line)
 
     def _is_off(self, node: int) -> bool:
         made = [slot.verdict for slot in self.graph.slots[node] if not slot.is_input]
@@ -374,20 +416,40 @@ class Reformulations:
                 links = graph.alignment.flows[side].links[forward]
                 if not all(self._receives(side, link, region) for link in links):
                     return False
-                if any(self._leaves_record(side, node, link) for link in links):
+                if any(self._leaves_record(side, node, link, backwards) for link in links):
                     return False
         return True
 
-    def _leaves_record(self, side: int, node: int, link: Link) -> bool:
-        """Return whether a backward gives a gradient, which differs, to a value that no recorded call made."""
+    def _leaves_record(self, side: int, node: int, link: Link, backwards: list[int]) -> bool:
+        """Return whether a backward gives a value that no recorded call made a gradient that the other side has not."""
         if link.producer >= 0 or link.parameter is not None:
             return False
+        gradient = self._gradient_of(side, node, link)
+        if gradient is None:
+            return False
+        others = list(self._gradients_outside(1 - side, link.record, backwards))
+        return not has_equal(gradient, others, self.factor)
+
+    def _gradient_of(self, side: int, node: int, link: Link) -> Record | None:
+        """Return the gradient that a backward gives to an input of its forward; None where it gives none."""
         wanted = link.place.replace("input.", "output.", 1)
-        if not self.graph.is_alone(node):
-            slot = self.graph.slot(node, wanted)
-            return slot is not None and slot.verdict in HARD
         entry = self.graph.alignment.entry(side, self.graph.pairs[node].places[side])
-        return any(place == wanted for place, _ in tensors("output", entry.get("output")))
+        return dict(tensors("output", entry.get("output"))).get(wanted)
+
+    def _gradients_outside(
+        self, side: int, value: Record, backwards: Sequence[int]
+    ) -> Iterator[Record]:
+        """Yield the gradients that a region gives to a value from outside: the operands may have changed places."""
+        flow = self.graph.alignment.flows[side]
+        for node in backwards:
+            place = self.graph.pairs[node].places[side]
+            forward = None if place == NONE else flow.forward_of(place)
+            for link in () if forward is None else flow.links[forward]:
+                is_outside = link.producer < 0 and link.parameter is None
+                if is_outside and _content(link.record) == _content(value):
+                    gradient = self._gradient_of(side, node, link)
+                    if gradient is not None:
+                        yield gradient
 
     def _receives(self, side: int, link: Link, region: set[int]) -> bool:
         """Return whether the gradient of an input goes to a call whose own gradients are known, or to no call."""
@@ -447,16 +509,29 @@ def _producers(flow: Flow) -> dict[Any, int]:
     return found
 
 
+def _users_of_masks(flow: Flow) -> dict[Any, list[int]]:
+    found: dict[Any, list[int]] = {}
+    for place, links in enumerate(flow.links):
+        for link in links:
+            if link.producer < 0 and link.record.get("dtype") == _MASK:
+                found.setdefault(_content(link.record), []).append(place)
+    return found
+
+
 def _content(record: Record) -> tuple[Any, str]:
     """Return the content of a tensor, with its shape: the statistics of a transpose are the same."""
     return content_key(record), str(record.get("shape"))
 
 
 def _has_two_dtypes(slot: Slot) -> bool:
-    """Return whether the sides compute in two dtypes: that is no form, and casts have an answer of their own."""
+    """Return whether the sides compute in two dtypes: that is no form, and casts have an answer of their own.
+
+    A mask in the place of a number is the output of another call.
+    """
     if not (is_tensor(slot.a) and is_tensor(slot.b)):
         return False
-    return bool(slot.a.get("dtype") != slot.b.get("dtype"))
+    dtypes = {str(slot.a.get("dtype")), str(slot.b.get("dtype"))}
+    return len(dtypes) > 1 and _MASK not in dtypes
 
 
 def _is_backward(flow: Flow, place: int) -> bool:

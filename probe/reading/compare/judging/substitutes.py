@@ -8,6 +8,7 @@ same holds for calls before the update that are no partners.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Sequence
 
 from probe.reading.compare.judging.updates import enters_equal
@@ -15,7 +16,8 @@ from probe.reading.compare.judging.verdicts import HARD, Slot, Verdict
 from probe.reading.compare.pairing.alignment import Alignment
 from probe.reading.compare.pairing.partners import NONE, REPLACED, Pair
 from probe.reading.dumps.entry_name import API, FORWARD
-from probe.reading.dumps.values import tensors_in
+from probe.reading.dumps.flow import content_key
+from probe.reading.dumps.values import is_tensor, tensors_in
 
 #: so many calls are looked at behind one
 _MOST = 400
@@ -77,6 +79,8 @@ class Substitutes:
         if parts.kind != API or parts.direction != FORWARD:
             return False
         given = [slot.verdict for slot in slots if slot.is_input]
+        if _are_exchanged([slot for slot in slots if slot.is_input]):
+            return False
         is_other = pair.how == REPLACED and not HARD.isdisjoint(given)
         return is_other or Verdict.SHAPE in given or Verdict.ONE_SIDE in given
 
@@ -112,3 +116,13 @@ class Substitutes:
         slots = self._slots.get((side, user), ())
         given = [slot.verdict for slot in slots if slot.place in places]
         return not HARD.isdisjoint(given)
+
+
+def _are_exchanged(given: Sequence[Slot]) -> bool:
+    """Return whether two calls are given the same tensors at other places: then they are one call."""
+    contents = [
+        [content_key(record) for record in records if is_tensor(record)]
+        for records in ([slot.a for slot in given], [slot.b for slot in given])
+    ]
+    in_a, in_b = contents
+    return None not in in_a and in_a != in_b and Counter(in_a) == Counter(in_b)

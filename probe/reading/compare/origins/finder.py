@@ -251,16 +251,15 @@ class OriginFinder:
             is_parameter=parameter is not None and is_unmade,
             is_state=moving is not None,
             made_alone=bool(alone) and not same,
-            of_other_call=is_replaced and (is_one_sided or self._others.are_two(node, slot)),
+            of_other_call=is_replaced
+            and (is_one_sided or maker_a != maker_b or self._others.are_two(node, slot)),
             one_sided=is_one_sided,
             made_by_others=maker_a != maker_b,
             made_by_partners=same,
             other_output=same and graph.uses_other_output(node, slot.place),
             follows=graph.soft[node] != NONE,
             is_data=self._batch.holds(node, slot),
-            other_parameter=is_unmade
-            and not is_replaced
-            and self._others.parameter(node, slot) is not None,
+            other_parameter=not is_replaced and self._others.parameter(node, slot) is not None,
             other_outside=is_unmade and self._others.exchange(node, slot) is not None,
         )
         rule = table.first_rule(table.INPUT_RULES, facts)

@@ -7,6 +7,7 @@ comparison, also where the code of one side has a loop, and that of the other si
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 
@@ -15,7 +16,9 @@ from probe.reading.compare.origins.origin import Kind, Origin
 from probe.reading.dumps.entry_name import parse
 from probe.reading.dumps.flow import Frame
 
-_OF_STATEMENTS = (Kind.WIRING, Kind.CALLS)
+_OF_STATEMENTS = (Kind.WIRING, Kind.CALLS, Kind.ARGUMENT)
+#: the number of a layer in the path of a Cell
+_NUMBER = re.compile(r"\.\d+(?=\.)|^\d+(?=\.)")
 
 
 def change_of(origin: Origin) -> tuple[Hashable, ...]:
@@ -86,14 +89,23 @@ def _sides(origin: Origin) -> Iterator[tuple[str, str, Frame | None]]:
 def _line_keys(origin: Origin) -> Iterator[tuple[Hashable, ...]]:
     """Yield, for each side that has an origin, what the same change of one line of its code shares.
 
-    Another wiring and other calls of one line, in one Cell, are one change of its statement.
+    Another wiring, other calls and other arguments of one line, in one Cell of each layer, are one change of it.
     """
     for side, name, frame in _sides(origin):
         if frame is not None and origin.kind in _OF_STATEMENTS:
-            yield side, origin.step, origin.cell, frame.file, frame.line
+            yield side, origin.step, _layer_of(origin.cell), frame.file, frame.line
             continue
         line = (name,) if frame is None else (frame.file, frame.line)
         yield side, origin.step, origin.kind, origin.place, parse(name).key, *line
+
+
+def _layer_of(cell: str | None) -> str:
+    """Return a Cell without the numbers of layers.
+
+    >>> _layer_of("layers.1.skip.Conv1d") == _layer_of("layers.2.skip.Conv1d")
+    True
+    """
+    return _NUMBER.sub(".*", cell or "")
 
 
 def _lines_once(origins: Iterable[Origin]) -> list[Origin]:

@@ -69,7 +69,8 @@ class OtherValues:
         if slot.place.startswith(_PARAMETERS):
             return _owned(flow.names[place], slot.place[len(_PARAMETERS) :])
         link = next((link for link in flow.links[place] if link.place == slot.place), None)
-        return _owned(*link.parameter) if link is not None and link.parameter else None
+        parameter = None if link is None else _parameter_of(flow, link)
+        return _owned(*parameter) if parameter else None
 
     @functools.cached_property
     def _parameters(self) -> tuple[dict[Owned, Any], dict[Owned, Any]]:
@@ -129,6 +130,15 @@ class OtherValues:
             for link in links:
                 if link.producer < 0 and link.parameter is None and tells(link.record):
                     yield user, link
+
+
+def _parameter_of(flow: Flow, link: Link) -> tuple[str, str] | None:
+    """Return the parameter that an input is, be it as a call has passed it on, such as a cast to its own dtype."""
+    content = content_key(link.record)
+    if link.parameter or link.producer < 0 or content is None:
+        return link.parameter
+    passed = (own for own in flow.links[link.producer] if content_key(own.record) == content)
+    return next((own.parameter for own in passed if own.parameter), None)
 
 
 def given_around(flow: Flow, call: int, content: Any) -> list[tuple[int, str]]:

@@ -36,7 +36,7 @@ class InputFacts(NamedTuple):
     )
     made_alone: bool = False  # one side has it from a call that the other does not have
     of_other_call: bool = (
-        False  # another API stands there, which has no such input or another parameter
+        False  # another API stands there, without this input, or with that of another call
     )
     one_sided: bool = False  # one side has no such input, or a plain value
     made_by_others: bool = False  # the sides have it from two calls that are no partners

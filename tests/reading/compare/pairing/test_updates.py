@@ -8,7 +8,8 @@ import pytest
 from probe.reading.compare.pairing.alignment import Alignment
 from probe.reading.compare.pairing.normal_dump import NormalDump
 from probe.reading.compare.pairing.updates import fit_updates
-from tests.reading.builders import dump, named, value
+from probe.reading.dumps.updates import by_parameter
+from tests.reading.builders import dump, named, tensor, value
 
 NAME = "Cell.optimizer.AdamW.forward.0"
 
@@ -97,3 +98,10 @@ def test_a_parameter_that_only_one_side_has_keeps_its_name():
 
 def test_another_cell_is_no_update():
     assert fitted({NAME: {"input_args": [named("x")], "output": []}}, update(["u"]))[0] == []
+
+
+def test_a_state_of_one_element_is_no_setting():
+    name = value("fc.bias")
+    numbers = {"parameters": [name], "learning_rate": value(0.1), "moment1.fc.bias": value(-0.02)}
+    entry = {"input_args": [[tensor()]], "input_kwargs": numbers}
+    assert by_parameter(entry) == {"learning_rate": {"fc.bias": 0.1}}

@@ -1,0 +1,150 @@
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
+"""Rewritings with masks, loops and exchanged operands are no faults; one fault in each layer is one finding."""
+
+from __future__ import annotations
+
+import mindspore as ms
+import numpy as np
+import pytest
+from mindspore import Tensor, nn, ops
+
+import probe
+
+
+class Layer(nn.Cell):
+    """Two norms around a Dense; a fault takes one of them twice."""
+
+    def __init__(self, form):
+        super().__init__()
+        self.first, self.second = nn.LayerNorm((4,)), nn.LayerNorm((4,))
+        self.dense, self.skip = nn.Dense(4, 4), nn.Dense(4, 4)
+        self.form = form
+
+    def construct(self, x):
+        h = self.dense(self.first(x))
+        if self.form == "one norm twice":
+            h = self.first(h)
+        else:
+            h = self.second(h)
+        skip = self.skip(x if self.form == "skip of x" else h)
+        return x + h, skip
+
+
+class Net(nn.Cell):
+    """Three layers, the sum of their skips, and a loss with a mask; the value of one output has one element."""
+
+    def __init__(self, form):
+        super().__init__()
+        self.layers = nn.CellList([Layer(form) for _ in range(3)])
+        self.last, self.form = nn.Dense(4, 1), form
+
+    def construct(self, x):
+        total = 0
+        for layer in self.layers:
+            x, skip = layer(x)
+            total = total + skip
+        parts = (total, x)
+        joined = ops.cat(parts[::-1] if self.form == "other order" else parts, 1)
+        return joined, self.last(x)
+
+
+def masked(values, mask, form):
+    """Return the sum of the values under a mask."""
+    if form == "where":
+        return ops.where(mask > 0, values, ops.zeros_like(values)).sum()
+    if form == "where not":
+        return ops.where(mask < 1, values, ops.zeros_like(values)).sum()
+    if form == "where, stopped":
+        return ops.where(mask > 0, ops.stop_gradient(values), ops.zeros_like(values)).sum()
+    return (values * mask).sum()
+
+
+def distance(value, goal, form):
+    """Return a mean of squares."""
+    if form == "goal first":
+        return ops.square(goal - value).mean()
+    if form == "goal first, halved":
+        return ops.square(goal - value * 0.5).mean()
+    return ((value - goal) ** 2).mean()
+
+
+def products(a, form):
+    """Return the weights of a ray: each value by the product of the rests before it."""
+    rest = 1 - a + 1e-10
+    one = ops.ones((a.shape[0], 1), ms.float32)
+    if not form.startswith("loop"):
+        return a * ops.cat((one, ops.cumprod(rest, dim=1)[:, :-1]), 1)
+    left = one[:, 0]
+    parts = []
+    for place in range(a.shape[1]):
+        if form == "loop, late":
+            left = left * rest[:, place]
+        parts.append(a[:, place] * left)
+        if form == "loop":
+            left = left * rest[:, place]
+    return ops.stack(parts, 1)
+
+
+def trained(folder, form=""):
+    """Record two steps of a training; return the folder."""
+    net = Net(form)
+    for seed, parameter in enumerate(net.get_parameters()):
+        array = 0.5 * np.random.RandomState(seed).randn(*parameter.shape)
+        parameter.set_data(Tensor(array.astype(np.float32)))
+    optimizer = nn.Adam(net.trainable_params(), 0.01)
+
+    def loss(x, goal, mask):
+        joined, value = net(x)
+        weights = products(ops.sigmoid(joined), form)
+        return masked(joined, mask, form) + distance(value, goal, form) + (weights**2).sum()
+
+    gradient = ms.value_and_grad(loss, None, optimizer.parameters)
+    debugger = probe.PrecisionDebugger(dump_path=str(folder), level="mix")
+    for step in range(2):
+        random = np.random.RandomState(40 + step)
+        arrays = random.randn(6, 4), random.randn(6, 1), random.rand(6, 8) > 0.4
+        x, goal, mask = (Tensor(array.astype(np.float32)) for array in arrays)
+        debugger.start(net)
+        _, gradients = gradient(x, goal, mask)
+        optimizer(gradients)
+        debugger.stop()
+        debugger.step()
+    debugger.close()
+    return folder
+
+
+@pytest.fixture(scope="module")
+def golden(tmp_path_factory):
+    return trained(tmp_path_factory.mktemp("golden") / "dump")
+
+
+def both(golden, run):
+    return probe.compare(golden, run), probe.compare(run, golden)
+
+
+@pytest.mark.parametrize("form", ["where", "goal first", "loop"])
+def test_a_rewriting_is_no_fault(golden, tmp_path, form):
+    for compared in both(golden, trained(tmp_path / "dump", form)):
+        assert compared.status == 0, str(compared)
+        assert "another form of the same" in str(compared)
+
+
+@pytest.mark.parametrize(
+    ("form", "said"),
+    [
+        ("where not", "Tensor.__lt__.0.forward"),
+        ("where, stopped", "Tensor.__gt__.0.forward"),
+        ("goal first, halved", "Tensor.__mul__"),
+        ("loop, late", "cumprod"),
+        ("other order", "Functional.cat.0.forward, input 0.0, comes from"),
+        ("one norm twice", "of layers.0.second.LayerNorm in"),
+        ("skip of x", "Cell.layers.0.skip.Dense.forward.0, input 0, comes from"),
+    ],
+)
+def test_a_fault_is_one_finding(golden, tmp_path, form, said):
+    for compared in both(golden, trained(tmp_path / "dump", form)):
+        assert compared.status == 1
+        assert said in str(compared.origins[0].said), str(compared)
+        assert len(compared.origins) == 1, str(compared)
+        is_given_outside = "outside of the recorded calls" in str(compared.origins[0].said)
+        assert is_given_outside == (form == "skip of x")
