@@ -75,10 +75,13 @@ def user_frame(frames: Sequence[str]) -> Frame | None:
     >>> user_frame([inner, "File /me/t.py, line 2, in g, \n b"]).line
     2
     """
+    return next(iter(user_frames(frames)), None)
+
+
+def user_frames(frames: Sequence[str]) -> list[Frame]:
+    """Return the frames outside of MindSpore and of the recorder, the innermost first; all where all are inside."""
     parsed = [frame for frame in map(parse, frames) if frame is not None]
-    return next(
-        (frame for frame in parsed if not _OURS.search(frame.file)), parsed[0] if parsed else None
-    )
+    return [frame for frame in parsed if not _OURS.search(frame.file)] or parsed
 
 
 class Link(NamedTuple):

@@ -85,6 +85,27 @@ def products(a, form):
     return ops.stack(parts, 1)
 
 
+def gated(joined, form):
+    """Return the first half of the columns under a gate of the second half."""
+    own, gate = ops.chunk(joined, 2, 1)
+    if form == "halves exchanged":
+        own, gate = gate, own
+    own = ops.tanh(own)
+    return (own * ops.sigmoid(gate)).sum() + (own * own).mean()
+
+
+def power(value, exponent):
+    """Return the sum of a power."""
+    return (ops.abs(value) ** exponent).sum()
+
+
+def pairs(joined, form):
+    """Return the sum of the products of two columns."""
+    if form == "columns":
+        return (joined[:, 2] * joined[:, 3]).sum()
+    return joined[:, 2:4].prod(-1).sum()
+
+
 def trained(folder, form=""):
     """Record two steps of a training; return the folder."""
     net = Net(form)
@@ -96,7 +117,11 @@ def trained(folder, form=""):
     def loss(x, goal, mask):
         joined, value = net(x)
         weights = products(ops.sigmoid(joined), form)
-        return masked(joined, mask, form) + distance(value, goal, form) + (weights**2).sum()
+        total = masked(joined, mask, form) + distance(value, goal, form) + (weights**2).sum()
+        total = total + gated(joined, form) + pairs(joined, form)
+        if form == "exponent":
+            return total + power(joined, 3.0)
+        return total + power(joined, 2.0)
 
     gradient = ms.value_and_grad(loss, None, optimizer.parameters)
     debugger = probe.PrecisionDebugger(dump_path=str(folder), level="mix")
@@ -122,7 +147,7 @@ def both(golden, run):
     return probe.compare(golden, run), probe.compare(run, golden)
 
 
-@pytest.mark.parametrize("form", ["where", "goal first", "loop"])
+@pytest.mark.parametrize("form", ["where", "goal first", "loop", "columns"])
 def test_a_rewriting_is_no_fault(golden, tmp_path, form):
     for compared in both(golden, trained(tmp_path / "dump", form)):
         assert compared.status == 0, str(compared)
@@ -137,6 +162,8 @@ def test_a_rewriting_is_no_fault(golden, tmp_path, form):
         ("goal first, halved", "Tensor.__mul__"),
         ("loop, late", "cumprod"),
         ("other order", "Functional.cat.0.forward, input 0.0, comes from"),
+        ("halves exchanged", "is another output of Functional.chunk.0.forward in B than in A"),
+        ("exponent", "Tensor.__pow__.2.forward, input 1: "),
         ("one norm twice", "of layers.0.second.LayerNorm in"),
         ("skip of x", "Cell.layers.0.skip.Dense.forward.0, input 0, comes from"),
     ],
@@ -148,3 +175,5 @@ def test_a_fault_is_one_finding(golden, tmp_path, form, said):
         assert len(compared.origins) == 1, str(compared)
         is_given_outside = "outside of the recorded calls" in str(compared.origins[0].said)
         assert is_given_outside == (form == "skip of x")
+        if form == "exponent":  # the line that calls, as the one that is called is the same
+            assert "power(joined" in compared.origins[0].source

@@ -198,6 +198,7 @@ class Describer:
                 )
             nodes = graph.producer_nodes(finding.node, finding.place, first=True)
         names = [self._own_name(node, side) for side, node in enumerate(nodes)]
+        maker = names[0]
         for _ in range(
             _ROAD
         ):  # of calls with one name that are no partners the Cells tell more, or the calls before
@@ -209,7 +210,7 @@ class Describer:
                 known = [self._own_name(node, side) for side, node in enumerate(nodes)]
             names = known if NONE not in nodes else names
         if names[0] == names[1]:
-            return say("compare.other_content", name=name, place=place, maker=names[0])
+            return say("compare.other_content", name=name, place=place, maker=maker)
         slot = graph.slot(finding.node, finding.place)
         records = (slot.a, slot.b) if slot is not None else ()
         for side, record in enumerate(records):

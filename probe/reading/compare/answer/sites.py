@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from probe.reading.compare.dataflow.graph import Graph
 from probe.reading.compare.origins.finding import Finding
 from probe.reading.compare.origins.origin import CodeLine, Kind, Site
@@ -11,7 +13,12 @@ from probe.reading.compare.pairing.partners import NONE
 from probe.reading.dumps import entry_name
 from probe.reading.dumps.dump import Dump
 from probe.reading.dumps.entry_name import BACKWARD, CELL, GRADIENT
-from probe.reading.dumps.flow import user_frame
+from probe.reading.dumps.flow import Frame, user_frame, user_frames
+
+#: kinds of a call that is given something else
+_GIVEN = (Kind.ARGUMENT, Kind.WIRING)
+#: the innermost line, and so many that call it
+_LEVELS = 3
 
 
 class Sites:
@@ -71,6 +78,8 @@ class Sites:
                 side = source
                 stacks = found
         frame_a, frame_b = (user_frame(stack) for stack in stacks)
+        if finding.kind in _GIVEN:
+            frame_a, frame_b = _changed_lines(*stacks) or (frame_a, frame_b)
         return CodeLine(stacks[side], (frame_a, frame_b)[side], (frame_a, frame_b))
 
     def stacks(self, node: int) -> tuple[list[str], list[str]]:
@@ -82,6 +91,20 @@ class Sites:
     def shown_stack(self, node: int) -> list[str]:
         """Return the frames of a node on the side whose name it has."""
         return self.stacks(node)[self._graph.shown_side(node)]
+
+
+def _changed_lines(a: Sequence[str], b: Sequence[str]) -> tuple[Frame, Frame] | None:
+    """Return the lines that call the innermost line in A and in B, if this is equal, and their texts differ.
+
+    Its arguments may come from there: ``focal(x, gamma=1)`` in the place of ``focal(x, gamma=2)``.
+    """
+    frames = zip(user_frames(a)[:_LEVELS], user_frames(b)[:_LEVELS])
+    for frame_a, frame_b in frames:
+        if frame_a.function != frame_b.function:
+            return None
+        if frame_a.source != frame_b.source:
+            return frame_a, frame_b
+    return None
 
 
 def _stack_of(dump: Dump, name: str) -> list[str]:

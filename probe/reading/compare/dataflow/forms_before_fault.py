@@ -14,6 +14,7 @@ from probe.reading.compare.dataflow.equal_values import EqualValues
 from probe.reading.compare.dataflow.reformulation import Form, Reformulations, acts, have_the_same
 from probe.reading.compare.dataflow.region_gradients import Places, RegionGradients, maker_of
 from probe.reading.compare.dataflow.structure import moves_elements
+from probe.reading.compare.judging.verdicts import HARD
 from probe.reading.dumps.flow import tells
 from probe.reading.dumps.values import Record, is_tensor
 
@@ -47,6 +48,8 @@ class FormsBeforeFault:
 
     def _form(self, a: int, b: int) -> Form | None:
         """Return the region that ends with two calls; None where it is no other form of one thing."""
+        if self._takes_other_output(a):
+            return None
         regions = (self._above(0, a), self._above(1, b))
         if max(map(len, regions)) > _MOST or any(map(self._does_more, (0, 1), regions)):
             return None
@@ -61,6 +64,13 @@ class FormsBeforeFault:
         places_a, places_b = map(self._gradients.with_backwards, (0, 1), regions)
         apart = max(self._equal.apart[place] for place in leaving)
         return Form((places_a, places_b), len(leaving), apart)
+
+    def _takes_other_output(self, a: int) -> bool:
+        """Return whether a call and its partner are given two outputs of one call: they were exchanged."""
+        graph = self._found.graph
+        node = graph.at[0][a]
+        given = [slot for slot in graph.slots[node] if slot.is_input and slot.verdict in HARD]
+        return any(graph.uses_other_output(node, slot.place) for slot in given)
 
     def _above(self, side: int, place: int) -> Places:
         """Return a call with the open calls above it."""

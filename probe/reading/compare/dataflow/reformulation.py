@@ -239,9 +239,12 @@ class Reformulations:
         if forward is None:
             return True
         other = 1 - graph.side(node)
-        partner = graph.pairs[graph.node_of(flow, forward)].places[other]
+        node_of_forward = graph.node_of(flow, forward)
+        partner = graph.pairs[node_of_forward].places[other]
         if partner == NONE or not self._has_gradient(other, partner):
             return False
+        if self._has_other_maker(node_of_forward):
+            return False  # partners by their names alone
         return bool(self.users(other, partner))
 
     def _has_gradient(self, side: int, place: int) -> bool:

@@ -11,7 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 
-from probe.findings.sentence import clauses, say
+from probe.findings.sentence import Sentence, clauses, say
 from probe.reading.compare.origins.origin import Kind, Origin
 from probe.reading.dumps.entry_name import parse
 from probe.reading.dumps.flow import Frame
@@ -89,14 +89,52 @@ def _sides(origin: Origin) -> Iterator[tuple[str, str, Frame | None]]:
 def _line_keys(origin: Origin) -> Iterator[tuple[Hashable, ...]]:
     """Yield, for each side that has an origin, what the same change of one line of its code shares.
 
-    Another wiring, other calls and other arguments of one line, in one Cell of each layer, are one change of it.
+    Another wiring, other calls and other arguments of one line are one change of it. If its text is the same on both
+    sides, that holds in one Cell of each layer.
     """
+    has_one_text = _has_one_text(origin)
+    if has_one_text:
+        yield from _keys_of_value(origin)
     for side, name, frame in _sides(origin):
         if frame is not None and origin.kind in _OF_STATEMENTS:
-            yield side, origin.step, _layer_of(origin.cell), frame.file, frame.line
+            line_of_step = (side, origin.step, frame.file, frame.line)
+            yield (*line_of_step, _layer_of(origin.cell))
+            if not has_one_text:
+                yield line_of_step
             continue
         line = (name,) if frame is None else (frame.file, frame.line)
         yield side, origin.step, origin.kind, origin.place, parse(name).key, *line
+
+
+def _keys_of_value(origin: Origin) -> Iterator[tuple[Hashable, ...]]:
+    """Yield what the calls share that are given one value which is another one: their lines are the same.
+
+    It is the variable of a loop, say, or an output that was exchanged with another one of its call.
+    """
+    said = _first_sentence(origin)
+    if origin.kind == Kind.ARGUMENT:
+        yield origin.step, _layer_of(origin.cell), *_values(origin)
+    elif said.key == "compare.other_output":
+        yield origin.step, str(said.facts["maker"])
+
+
+def _has_one_text(origin: Origin) -> bool:
+    """Return whether the line of an origin has the same text on both sides."""
+    texts = [frame.source for frame in origin.code.frames if frame is not None]
+    return len(texts) > 1 and texts[0] == texts[1]
+
+
+def _values(origin: Origin) -> tuple[str, str]:
+    """Return the values of an argument in A and in B, as texts."""
+    said = _first_sentence(origin)
+    return str(said.facts.get("left")), str(said.facts.get("right"))
+
+
+def _first_sentence(origin: Origin) -> Sentence:
+    said = origin.said
+    while "parts" in said.facts:
+        said = said.facts["parts"][0]
+    return said
 
 
 def _layer_of(cell: str | None) -> str:
@@ -151,8 +189,7 @@ def like_once(origins: Iterable[Origin]) -> list[Origin]:
 
 
 def _alike_keys(origin: Origin) -> Iterator[tuple[Hashable, ...]]:
-    facts = origin.said.facts if origin.kind == Kind.ARGUMENT else {}
-    values = str(facts.get("left")), str(facts.get("right"))
+    values = _values(origin) if origin.kind == Kind.ARGUMENT else ("", "")
     change = (origin.kind, origin.place, origin.said.key, values)
     for side, name, frame in _sides(origin):
         line = None if frame is None else (frame.file, frame.line)
