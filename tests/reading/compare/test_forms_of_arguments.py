@@ -135,3 +135,24 @@ def test_a_value_that_is_another_one_is_named_alone(golden, tmp_path, calls, nam
         assert "-100" not in said
         assert "None" not in said
         assert "changed too" not in str(compared)
+
+
+def test_operands_that_their_names_exchange_are_told_with_their_places(tmp_path):
+    x, y = (Tensor(np.random.RandomState(seed).rand(3, 4).astype(np.float32)) for seed in (1, 2))
+    folders = []
+    for name, subtract in (
+        ("a", lambda: ops.sub(x, y)),
+        ("b", lambda: ops.sub(input=y, other=x)),
+    ):
+        debugger = probe.PrecisionDebugger(dump_path=str(tmp_path / name), level="L1")
+        debugger.start()
+        subtract()
+        debugger.stop()
+        debugger.step()
+        debugger.close()
+        folders.append(tmp_path / name)
+    compared = probe.compare(*folders)
+    assert compared.status == 1
+    said = str(compared.first.said)
+    assert "input 0: Float32 [3, 4] in A, not given in B" in said
+    assert "argument other: not given in A, Float32 [3, 4] in B" in said

@@ -85,6 +85,22 @@ def products(a, form):
     return ops.stack(parts, 1)
 
 
+def rests(a, form):
+    """Return the product of the values before each place, and that of all, which nobody uses."""
+    one = ops.ones((a.shape[0], 1), ms.float32)
+    if not form:
+        every = ops.cumprod(a, dim=1)
+        before = ops.cat((one, every[:, :-1]), 1)
+        return before, every[:, -1]
+    left = one[:, 0]
+    parts = []
+    for place in range(a.shape[1]):
+        parts.append(left)
+        is_wrong = form == "wrong end" and place == a.shape[1] - 1
+        left = left * a[:, 0 if is_wrong else place]
+    return ops.stack(parts, 1), left
+
+
 def gated(joined, form):
     """Return the first half of the columns under a gate of the second half."""
     own, gate = ops.chunk(joined, 2, 1)
@@ -177,3 +193,20 @@ def test_a_fault_is_one_finding(golden, tmp_path, form, said):
         assert is_given_outside == (form == "skip of x")
         if form == "exponent":  # the line that calls, as the one that is called is the same
             assert "power(joined" in compared.origins[0].source
+
+
+@pytest.mark.parametrize(("form", "status"), [("loop", 0), ("wrong end", 1)])
+def test_the_last_value_of_a_loop_is_compared_if_the_other_side_has_it(tmp_path, form, status):
+    a = Tensor(np.random.RandomState(3).rand(5, 4).astype(np.float32))
+    folders = []
+    for own in ("", form):
+        folder = tmp_path / (own or "golden")
+        debugger = probe.PrecisionDebugger(dump_path=str(folder), level="L1")
+        debugger.start()
+        rests(a, own)
+        debugger.stop()
+        debugger.step()
+        debugger.close()
+        folders.append(folder)
+    for compared in both(*folders):
+        assert compared.status == status, str(compared)

@@ -15,7 +15,7 @@ class Own(nn.SGD):
     """The same optimizer by another name."""
 
 
-def trained(folder, kind, level, steps=2):
+def trained(folder, kind, level, steps=2, is_changed=False):
     """Record steps of a training with an optimizer of a class; return the folder."""
     net = nn.SequentialCell(nn.Dense(6, 8), nn.ReLU(), nn.Dense(8, 4))
     for seed, parameter in enumerate(net.get_parameters()):
@@ -34,6 +34,8 @@ def trained(folder, kind, level, steps=2):
         optimizer(gradients)
         debugger.stop()
         debugger.step()
+        if is_changed:
+            net[0].weight.set_data(net[0].weight.value() * 0.5)
     debugger.close()
     return folder
 
@@ -62,3 +64,12 @@ def test_one_step_without_results_proves_nothing_of_another_class(tmp_path):
     said = str(probe.compare(a, b))
     assert "changed too: the optimizer is SGD in A, Adam in B" in said
     assert "harmless" not in said
+
+
+def test_a_class_is_not_blamed_for_one_parameter_that_was_changed_behind_its_update(tmp_path):
+    a = trained(tmp_path / "a", nn.SGD, "mix")
+    b = trained(tmp_path / "b", Own, "mix", is_changed=True)
+    for compared in (probe.compare(a, b), probe.compare(b, a)):
+        (origin,) = compared.origins
+        assert (origin.step, origin.kind) == (1, "parameter")
+        assert "it changed between the optimizer and the next forward" in str(origin.said)

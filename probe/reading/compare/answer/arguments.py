@@ -15,6 +15,8 @@ from probe.reading.dumps.values import Record, is_tensor, leaves, plain
 
 #: so many arguments of one call are told
 _MOST = 4
+#: the verdicts on another argument
+_OTHER = (Verdict.ARGUMENT, Verdict.ONE_SIDE)
 #: the first word of a place -> the part of an entry
 _PARTS = {"input": "input_args", "kwargs": "input_kwargs", "attributes": "attributes"}
 
@@ -29,7 +31,7 @@ def argument_sentence(graph: Graph, node: int, place: Name, slot: Slot | None) -
     told = {_argument_of(slot.place)}
     for other in graph.slots[node]:
         argument = _argument_of(other.place)
-        if other.verdict != Verdict.ARGUMENT or not other.is_input or argument in told:
+        if other.verdict not in _OTHER or not other.is_input or argument in told:
             continue
         told.add(argument)
         left, right = _values(graph, node, other)
@@ -68,7 +70,7 @@ def _form(record: Record) -> str:
 
 
 def _found(entry: Any, place: str) -> tuple[Any] | None:
-    """Return the value that a call was given at a place, which may be a list, or None; None where it was given none.
+    """Return a tuple of the value that a call was given at a place; None where it was given none.
 
     >>> entry = {"input_args": [None, [1]], "input_kwargs": {"dim": None}}
     >>> [_found(entry, place) for place in ("input.0", "input.1", "input.1.1", "input.2", "kwargs.dim")]

@@ -44,6 +44,13 @@ class Form(NamedTuple):
     rel_l2: float  # the greatest distance of these values
 
 
+class _End(NamedTuple):
+    """A value of a region that no call uses."""
+
+    record: Record
+    may_lack: bool  # whether it may be the last value of a loop, which the other side need not have
+
+
 class _Leaving(NamedTuple):
     """A value that leaves a region, and agrees."""
 
@@ -314,7 +321,7 @@ class Reformulations:
         """Return the values that leave a region forward; [] where one does not agree."""
         graph = self.graph
         found: list[_Leaving] = []
-        ends: tuple[list[Record], list[Record]] = ([], [])
+        ends: tuple[list[_End], list[_End]] = ([], [])
         for node in region:
             if graph.parts(node).direction == BACKWARD or graph.is_container(node):
                 continue
@@ -324,10 +331,10 @@ class Reformulations:
                     continue
                 users = self.users(side, place)
                 slots: list[Slot] = []
-                if not users and self._is_left_over(side, place, region):
-                    continue
                 if not users and self._is_off(node):
-                    ends[side].extend(tensors_in(graph.alignment.entry(side, place), "output"))
+                    may_lack = self._is_left_over(side, place, region)
+                    made = tensors_in(graph.alignment.entry(side, place), "output")
+                    ends[side].extend(_End(record, may_lack) for record in made)
                 elif not users:
                     slots += [slot for slot in graph.slots[node] if not slot.is_input]
                 for user in users:
@@ -348,7 +355,7 @@ class Reformulations:
         return [] if matched is None else [*found, *matched]
 
     def _is_left_over(self, side: int, place: int, region: set[int]) -> bool:
-        """Return whether a call is the last one of a loop, whose output nobody uses: calls before it have users."""
+        """Return whether a call without users may be the last one of a loop: calls of its line before it have users."""
         flow = self.graph.alignment.flows[side]
         line = self._line(side, place)
         if line is None or flow.backward_of(place) is not None:
@@ -383,22 +390,28 @@ class Reformulations:
         }
         return [slot for slot in self.graph.slots[node] if slot.place in places]
 
-    def _matched(self, ends_a: list[Record], ends_b: list[Record]) -> list[_Leaving] | None:
-        """Return the values that no call uses; None where one has no equal on the other side."""
-        if len(ends_a) != len(ends_b):
-            return None
+    def _matched(self, ends_a: list[_End], ends_b: list[_End]) -> list[_Leaving] | None:
+        """Return the values that no call uses; None where one has no equal on the other side.
+
+        The last value of a loop needs none if the other side has no such value at all: then no result differs.
+        """
         every = itertools.product(enumerate(ends_a), enumerate(ends_b))
         # the nearest first, from whichever side they are looked at
-        nearest = sorted((self._apart(one, other), a, b) for (a, one), (b, other) in every)
+        nearest = sorted(
+            (self._apart(one.record, other.record), a, b) for (a, one), (b, other) in every
+        )
         found: dict[int, _Leaving] = {}
         taken: set[int] = set()
         for size, a, b in nearest:
-            record = ends_a[a]
-            is_near = size <= tolerance_of(record, ends_b[b]) * self.factor
+            record = ends_a[a].record
+            is_near = size <= tolerance_of(record, ends_b[b].record) * self.factor
             if is_near and a not in found and b not in taken:
                 found[a] = _leaving(record, size)
                 taken.add(b)
-        return list(found.values()) if len(found) == len(ends_a) else None
+        rest_a = [end for a, end in enumerate(ends_a) if a not in found]
+        rest_b = [end for b, end in enumerate(ends_b) if b not in taken]
+        is_closed = not (rest_a and rest_b) and all(end.may_lack for end in (*rest_a, *rest_b))
+        return list(found.values()) if is_closed else None
 
     def _apart(self, a: Record, b: Record) -> float:
         if a.get("shape") != b.get("shape"):
@@ -424,7 +437,7 @@ class Reformulations:
         return True
 
     def _leaves_record(self, side: int, node: int, link: Link, backwards: list[int]) -> bool:
-        """Return whether a backward gives a value that no recorded call made a gradient that the other side has not."""
+        """Return whether a value from outside gets a gradient that the other side does not give it."""
         if link.producer >= 0 or link.parameter is not None:
             return False
         gradient = self._gradient_of(side, node, link)

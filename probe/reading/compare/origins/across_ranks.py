@@ -120,15 +120,18 @@ def _from_step_before(
         if origin.kind not in kinds:
             made.append(origin)
             continue
-        if late:
-            if late[0] not in made:
+        is_written = settled or is_single or is_state(origin.place)
+        # an optimizer of another class changes all parameters, and its results would differ
+        causes = [found for found in late if found.kind != Kind.OPTIMIZER or not is_written]
+        if causes:
+            if causes[0] not in made:
                 follows = say("compare.parameters_follow", step=origin.step, finding=origin.said)
-                late[0].said = clauses(late[0].said, follows)
-        elif settled or is_single or is_state(origin.place):
+                causes[0].said = clauses(causes[0].said, follows)
+        elif is_written:
             origin.said = say("compare.changed_after_update", step=step, finding=origin.said)
         else:
             origin.kind = Kind.OPTIMIZER
             key = "compare.optimizer_state" if has_update else "compare.optimizer"
             origin.said = clauses(say(key, step=step, next=origin.step), origin.said)
-        made.append(late[0] if late else origin)
+        made.append(causes[0] if causes else origin)
     return made

@@ -107,12 +107,12 @@ def _line_keys(origin: Origin) -> Iterator[tuple[Hashable, ...]]:
 
 
 def _keys_of_value(origin: Origin) -> Iterator[tuple[Hashable, ...]]:
-    """Yield what the calls share that are given one value which is another one: their lines are the same.
+    """Yield a key of the value that differs, which calls of several lines share; the texts of the lines are equal.
 
-    It is the variable of a loop, say, or an output that was exchanged with another one of its call.
+    The value is the variable of a loop, say, or an output that was exchanged with another one of its call.
     """
     said = _first_sentence(origin)
-    if origin.kind == Kind.ARGUMENT:
+    if said.key == "compare.other_argument":
         yield origin.step, _layer_of(origin.cell), *_values(origin)
     elif said.key == "compare.other_output":
         yield origin.step, str(said.facts["maker"])

@@ -278,7 +278,7 @@ def _is_equal(a: tuple[Any, int], b: tuple[Any, int]) -> bool:
 
 
 def _may_be_one(a: _Call, b: _Call) -> bool:
-    """Return whether the form may be the same one: equal values for one argument each, or another one is left.
+    """Return whether two calls may be one in this form.
 
     Two calls that are given the same tensors, and give other ones, have another argument: ``pool(x, 2)`` and
     ``pool(x, padding=2)``.
