@@ -13,7 +13,9 @@ NEW_PIP := $(PIP) --upgrade 'pip>=25.1'
 #: pytest runs in so many processes, each with whole files of tests, as a file's fixtures are made once;
 #: tests/conftest.py has the order of the files
 WORKERS ?= 2
-PYTEST = -m pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+PYTEST = -m pytest -q $(LIMIT) -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+#: seconds after which a test that hangs ends with an error and its stack: the others still run
+LIMIT := --timeout 900
 #: the tests beside msprobe have a target of their own
 NO_PEER := --ignore tests/conformance
 #: the texts of the targets in a file

@@ -12,7 +12,7 @@ TORCH := .torch
 #: PyTorch itself, with msprobe's half for it
 PYTORCH := .pytorch
 #: each test where there is room, but those of one xdist_group in one process
-PYTEST_SINGLY = -m pytest -q -n $(WORKERS) --dist loadgroup
+PYTEST_SINGLY = -m pytest -q $(LIMIT) -n $(WORKERS) --dist loadgroup
 #: the tests that are neither slow nor thorough, by an interpreter, with options of pytest;
 #: then the lines that they ran, and the floor
 define UNDER_COVERAGE

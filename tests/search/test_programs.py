@@ -121,18 +121,16 @@ def test_a_training_that_writes_to_an_absolute_path_is_told(tmp_path):
 
 
 def test_a_search_that_was_killed_goes_on_and_its_training_has_ended(tmp_path):
-    (tmp_path / "mine.py").write_text(
-        training(
-            "x = ops.log(x)", f'open("{tmp_path}/pid", "w").write(str(__import__("os").getpid()))'
-        )
-    )
+    (tmp_path / "runs").mkdir()
+    mark = f'open("{tmp_path}/runs/" + str(__import__("os").getpid()), "w")'
+    (tmp_path / "mine.py").write_text(training("x = ops.log(x)", mark))
     words = [sys.executable, "-m", "probe", "find", "--json", "mine.py"]
     process = subprocess.Popen(
         words, cwd=tmp_path, env=environment(), stdout=subprocess.PIPE, text=True
     )
     first = json.loads(process.stdout.readline())  # the first experiment has ended
-    (tmp_path / "pid").unlink()
-    while not (tmp_path / "pid").exists():  # the second one trains
+    while len(os.listdir(tmp_path / "runs")) < 2:  # the second one trains
+        assert process.poll() is None, process.stdout.read()
         time.sleep(0.01)
     process.send_signal(signal.SIGKILL)
     process.communicate()

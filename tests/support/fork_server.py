@@ -30,6 +30,8 @@ from dataclasses import asdict, dataclass
 #: the largest request: arguments hold whole programs
 _LARGEST = 1 << 20
 _STREAMS = 3
+#: the answer where a fork has failed
+_NO_PROCESS = b"-1"
 
 
 @dataclass(frozen=True)
@@ -51,9 +53,16 @@ class Request:
     ignores_interrupts: bool = False
 
     def send(self, connection, streams):
-        """Ask the server at the other end of a socket; return the number of the new process."""
+        """Ask the server at the other end of a socket; return the number of the new process.
+
+        Raises:
+            OSError: when there is no such process: the system has no memory for it, or the server has ended.
+        """
         socket.send_fds(connection, [json.dumps(asdict(self)).encode()], streams)
-        return int(connection.recv(64))
+        number = int(connection.recv(64) or _NO_PROCESS)
+        if number < 0:
+            raise OSError("the fork server has no process for this program")
+        return number
 
     def run(self):
         """Become the program, in a process that was made for it. The interpreter ends as it does after any program."""
@@ -139,9 +148,10 @@ def _serve(connection):
             os.read(handed_over, 1)  # until pytest's process is the parent
             os.close(handed_over)
             return request
+        os.close(tell)
         os.waitpid(between, 0)
-        connection.send(os.read(told, 64))
-        for descriptor in (*streams, told, tell, handed_over, hand_over):
+        connection.send(os.read(told, 64) or _NO_PROCESS)
+        for descriptor in (*streams, told, handed_over, hand_over):
             os.close(descriptor)
 
 
