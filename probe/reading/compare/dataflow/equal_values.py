@@ -9,8 +9,8 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
+from probe.reading.compare.dataflow.agreement import tolerance_of
 from probe.reading.compare.dataflow.graph import Graph
-from probe.reading.compare.dataflow.reformulation import tolerance_of
 from probe.reading.compare.distances.distance import distance
 from probe.reading.compare.judging.verdicts import HARD
 from probe.reading.compare.pairing.partners import NONE

@@ -10,9 +10,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from probe.reading.compare.dataflow.agreement import have_the_same
 from probe.reading.compare.dataflow.equal_values import EqualValues
-from probe.reading.compare.dataflow.reformulation import Form, Reformulations, acts, have_the_same
+from probe.reading.compare.dataflow.reformulation import Form, Reformulations
 from probe.reading.compare.dataflow.region_gradients import Places, RegionGradients, maker_of
+from probe.reading.compare.dataflow.roots import acts
 from probe.reading.compare.dataflow.structure import moves_elements
 from probe.reading.compare.judging.verdicts import HARD
 from probe.reading.dumps.flow import tells
@@ -86,7 +88,7 @@ class FormsBeforeFault:
 
     def _leaves(self, side: int, place: int, region: Places) -> bool:
         """Return whether a call outside of a region uses an output of a call in it, or no call does."""
-        users = self._found.users(side, place)
+        users = self._found.users.of(side, place)
         return not users or not region.issuperset(users)
 
     def _is_closed(self, side: int, region: Places, other: Places) -> bool:

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from probe.reading.compare.dataflow.reformulation import Reformulations, have_the_same
+from probe.reading.compare.dataflow.agreement import have_the_same
+from probe.reading.compare.dataflow.reformulation import Reformulations
 from probe.reading.dumps.flow import Link
 from probe.reading.dumps.values import Record, tensors, tensors_in
 
@@ -42,7 +43,7 @@ class RegionGradients:
         if self._give_the_same(regions):
             return False
         are_known = all(map(self._have_backwards, (0, 1), regions))  # else no entry tells the sums
-        return not (are_known and self._found.gradients_agree(self._nodes(regions)))
+        return not (are_known and self._found.gradients.agree(self._nodes(regions)))
 
     def with_backwards(self, side: int, region: Places) -> Places:
         """Return the places of calls, and those of their backwards."""
@@ -58,7 +59,7 @@ class RegionGradients:
 
     def _is_end(self, regions: tuple[Places, Places], pair: tuple[int, int]) -> bool:
         """Return whether no call of a region uses the outputs of two calls: no gradient comes from inside of it."""
-        users = (self._found.users(side, place) for side, place in enumerate(pair))
+        users = (self._found.users.of(side, place) for side, place in enumerate(pair))
         return all(region.isdisjoint(own) for region, own in zip(regions, users))
 
     def _arriving(self, side: int, place: int) -> list[Record]:

@@ -7,20 +7,20 @@ does not tell which place a name has. So equal values are taken for one argument
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any
 
 from probe.reading.compare.distances.distance import distance
 from probe.reading.compare.pairing.alignment import Alignment
-from probe.reading.compare.pairing.normal_dump import NormalDump, move_links, sort_links
+from probe.reading.compare.pairing.call_arguments import CallArguments
+from probe.reading.compare.pairing.normal_dump import NormalDump
 from probe.reading.compare.pairing.partners import NONE
 from probe.reading.dumps.entry_name import API, CELL, FORWARD
 from probe.reading.dumps.flow import Flow, link_key
-from probe.reading.dumps.values import Record, is_tensor, leaves, tensors_in
+from probe.reading.dumps.values import Record, is_tensor, tensors_in
 
 #: how far apart two tensors may be that are the same but for noise
 _NEAR = 1e-3
-_NONE: dict[str, Any] = {}
 
 
 def fit_arguments(alignment: Alignment, a: NormalDump, b: NormalDump) -> int:
@@ -39,8 +39,8 @@ def fit_arguments(alignment: Alignment, a: NormalDump, b: NormalDump) -> int:
             continue
         if parts.kind == API and not alignment.is_one_call(place_a, place_b):
             continue
-        call_a = _Call(a, flow_a, place_a, _sources(flow_a, place_a, None))
-        call_b = _Call(b, flow_b, place_b, _sources(flow_b, place_b, alignment.a_of))
+        call_a = CallArguments(a, flow_a, place_a, _sources(flow_a, place_a, None))
+        call_b = CallArguments(b, flow_b, place_b, _sources(flow_b, place_b, alignment.a_of))
         # of a Cell the calls in it tell whether an argument is another one
         if _fit(call_a, call_b) and (parts.kind == CELL or _may_be_one(call_a, call_b)):
             call_a.write()
@@ -77,140 +77,7 @@ def _have_one_form(a: dict[str, Any], b: dict[str, Any]) -> bool:
     return is_one_order and all(type(named_a[key]) is type(named_b[key]) for key in named_a)
 
 
-class _Argument(NamedTuple):
-    """One argument of a call."""
-
-    place: str  # where it stands on disk: "input.1", "input.1.0", "kwargs.dim"
-    value: Any
-    gradient_place: str = ""  # where its gradient stands: "output.0"; "" where it has none
-    gradient: Any = None
-
-    def items(self) -> list[_Argument]:
-        """Return the arguments that a list holds."""
-        inner = self.gradient if type(self.gradient) is list else []
-        found: list[_Argument] = []
-        for number, value in enumerate(self.value):
-            item = _Argument(f"{self.place}.{number}", value)
-            if number < len(inner):
-                place = f"{self.gradient_place}.{number}"
-                item = item._replace(gradient_place=place, gradient=inner[number])
-            found.append(item)
-        return found
-
-
-class _Call:
-    """A call of one side with its arguments, which may get another form."""
-
-    def __init__(self, dump: NormalDump, flow: Flow, place: int, sources: dict[str, int]) -> None:
-        self._sources = sources
-        self._dump = dump
-        self._flow = flow
-        self._place = place
-        self._backward = self._name_of_backward()
-        self.entry: dict[str, Any] = dump.data[flow.names[place]]
-        gradients = dump.data[self._backward] if self._backward else _NONE
-        #: by their places; None where one has got a name
-        self.given: list[_Argument | None] = list(
-            _arguments("input", enumerate(self.entry["input_args"]), gradients.get("output"))
-        )
-        named = _arguments(
-            "kwargs", self.entry["input_kwargs"].items(), gradients.get("output_kwargs")
-        )
-        self.named = dict(zip(self.entry["input_kwargs"], named))
-
-    def _name_of_backward(self) -> str:
-        backward = self._flow.backward_of(self._place)
-        name = self._flow.names[backward] if backward is not None else ""
-        return name if type(self._dump.data.get(name)) is dict else ""
-
-    def leaves(self, argument: _Argument) -> list[tuple[Any, int]]:
-        """Return the values in an argument, each with the place in A of the call that made it; NONE for no call."""
-        found: list[tuple[Any, int]] = []
-        for key, value in leaves([argument.value]):
-            found.append((value, self._sources.get(argument.place + key[1:], NONE)))
-        return found
-
-    def tensors(self) -> dict[str, Record]:
-        """Return the tensors that it is given, by their places in the present form."""
-        found: dict[str, Record] = {}
-        for place, argument in self._places():
-            for key, value in leaves([argument.value]):
-                if is_tensor(value):
-                    found[place + key[1:]] = value
-        return found
-
-    def plain_values(self) -> dict[str, Any]:
-        """Return the values that are no tensors, by their places in the present form; None is none."""
-        found: dict[str, Any] = {}
-        for place, argument in self._places():
-            for key, value in leaves([argument.value]):
-                if value is not None and not is_tensor(value):
-                    found[place + key[1:]] = value
-        return found
-
-    def _places(self) -> list[tuple[str, _Argument]]:
-        given = [(f"input.{n}", item) for n, item in enumerate(self.given) if item is not None]
-        named = [(f"kwargs.{name}", self.named[name]) for name in sorted(self.named)]
-        return [*given, *named]
-
-    def write(self) -> None:
-        """Give the entry its arguments in their new form, the backward their gradients, and the links their places."""
-        while self.given and self.given[-1] is None:
-            self.given.pop()
-        name = self._flow.names[self._place]
-        entry = self._dump.own(name)
-        entry["input_args"] = [item and item.value for item in self.given]
-        entry["input_kwargs"] = {key: self.named[key].value for key in sorted(self.named)}
-        moved: dict[str, str] = {}
-        for place, argument in self._places():
-            moved.update(_moves(argument.place, place, argument.value))
-        self._dump.note_moves(name, moved)
-        move_links(self._flow, self._place, moved)
-        sort_links(self._flow, self._place)
-        if self._backward:
-            self._write_gradients(self._dump.own(self._backward))
-
-    def _write_gradients(self, entry: dict[str, Any]) -> None:
-        given = [item for item in self.given if item is not None and item.gradient_place]
-        named = {key: item for key, item in sorted(self.named.items()) if item.gradient_place}
-        if given or "output" in entry:
-            entry["output"] = [item.gradient for item in given]
-        if named or "output_kwargs" in entry:
-            entry["output_kwargs"] = {key: item.gradient for key, item in named.items()}
-        moved: dict[str, str] = {}
-        places = [(f"output.{number}", item) for number, item in enumerate(given)]
-        places += [(f"output_kwargs.{key}", item) for key, item in named.items()]
-        for place, item in places:
-            moved.update(_moves(item.gradient_place, place, item.gradient))
-        self._dump.note_moves(self._backward, moved)
-
-
-def _arguments(word: str, values: Iterable[tuple[Any, Any]], gradients: Any) -> list[_Argument]:
-    """Return arguments with their gradients: those by place have one for each argument that holds tensors."""
-    made: list[_Argument] = []
-    holders = 0
-    for key, value in values:
-        argument = _Argument(f"{word}.{key}", value)
-        if any(is_tensor(leaf) for _, leaf in leaves([value])):
-            if type(gradients) is list and holders < len(gradients):
-                place = f"output.{holders}"
-                argument = argument._replace(gradient_place=place, gradient=gradients[holders])
-            elif type(gradients) is dict and key in gradients:
-                place = f"output_kwargs.{key}"
-                argument = argument._replace(gradient_place=place, gradient=gradients[key])
-            holders += 1
-        made.append(argument)
-    return made
-
-
-def _moves(old: str, new: str, value: Any) -> dict[str, str]:
-    """Return place on disk -> new one, of all values in an argument."""
-    # the key of the first is "0", or begins with "0."
-    inner = [key[1:] for key, _ in leaves([value])]
-    return {f"{old}{key}": f"{new}{key}" for key in inner}
-
-
-def _fit(a: _Call, b: _Call) -> bool:
+def _fit(a: CallArguments, b: CallArguments) -> bool:
     """Bring two calls into one form; return whether that is another one than before."""
     changed = [_unpack(a, b), _unpack(b, a), _name(a, b), _name(b, a), _unpack_named(a, b)]
     names_a = list(a.named)
@@ -218,7 +85,7 @@ def _fit(a: _Call, b: _Call) -> bool:
     return any(changed) or (names_a != names_b and sorted(names_a) == sorted(names_b))
 
 
-def _unpack(packed: _Call, other: _Call) -> bool:
+def _unpack(packed: CallArguments, other: CallArguments) -> bool:
     """Let the values of a list stand in its place where the other side has as many values there; return if so."""
     for number, (own, single) in enumerate(zip(packed.given, other.given)):
         if own is None or single is None or type(own.value) is not list:
@@ -233,7 +100,7 @@ def _unpack(packed: _Call, other: _Call) -> bool:
     return False
 
 
-def _unpack_named(a: _Call, b: _Call) -> bool:
+def _unpack_named(a: CallArguments, b: CallArguments) -> bool:
     """Let the one value of a list stand for it where the other side has a value of that name; return if so."""
     is_changed = False
     for name in a.named.keys() & b.named.keys():
@@ -245,7 +112,7 @@ def _unpack_named(a: _Call, b: _Call) -> bool:
     return is_changed
 
 
-def _name(call: _Call, other: _Call) -> bool:
+def _name(call: CallArguments, other: CallArguments) -> bool:
     """Give arguments of a call the names that equal ones of the other side have; return whether one got a name."""
     further = range(len(other.given), len(call.given))
     is_named = False
@@ -277,7 +144,7 @@ def _is_equal(a: tuple[Any, int], b: tuple[Any, int]) -> bool:
     return source_a == source_b != NONE or link_key(value_a) == link_key(value_b) is not None
 
 
-def _may_be_one(a: _Call, b: _Call) -> bool:
+def _may_be_one(a: CallArguments, b: CallArguments) -> bool:
     """Return whether two calls may be one in this form.
 
     Two calls that are given the same tensors, and give other ones, have another argument: ``pool(x, 2)`` and
