@@ -210,3 +210,60 @@ def test_the_last_value_of_a_loop_is_compared_if_the_other_side_has_it(tmp_path,
         folders.append(folder)
     for compared in both(*folders):
         assert compared.status == status, str(compared)
+
+
+class Recurrent(nn.Cell):
+    """A recurrent net that keeps its state where a frame is padding; the first state has no content of its own."""
+
+    def __init__(self, form):
+        super().__init__()
+        self.cell, self.form = nn.GRUCell(4, 4), form
+
+    def construct(self, x, mask):
+        state = ops.zeros((x.shape[0], 4), ms.float32)
+        states = []
+        for place in reversed(range(x.shape[1])):
+            own = mask[:, place].expand_dims(-1)
+            new = self.cell(x[:, place], state)
+            if self.form == "product":
+                state = own * new + (1 - own) * state
+            elif self.form == "product, turned":
+                state = own * state + (1 - own) * new
+            elif self.form == "product, stopped":
+                state = own * new + ops.stop_gradient((1 - own) * state)
+            else:
+                state = state + own * (new - state)
+            states.append(state)
+        return ops.stack(states, 1)
+
+
+def recurrent(folder, form=""):
+    """Record two steps of a training; return the folder."""
+    net = Recurrent(form)
+    for seed, parameter in enumerate(net.get_parameters()):
+        array = 0.5 * np.random.RandomState(seed).randn(*parameter.shape)
+        parameter.set_data(Tensor(array.astype(np.float32)))
+    optimizer = nn.SGD(net.trainable_params(), 0.1)
+    gradient = ms.value_and_grad(
+        lambda x, mask: ops.square(net(x, mask)).mean(), None, optimizer.parameters
+    )
+    mask = Tensor(np.array([[1, 1, 1, 0], [1, 1, 0, 0], [1, 1, 1, 0]]).astype(np.float32))
+    debugger = probe.PrecisionDebugger(dump_path=str(folder), level="mix")
+    for step in range(2):
+        x = Tensor(np.random.RandomState(60 + step).randn(3, 4, 4).astype(np.float32))
+        debugger.start(net)
+        _, gradients = gradient(x, mask)
+        optimizer(gradients)
+        debugger.stop()
+        debugger.step()
+    debugger.close()
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("form", "status"), [("product", 0), ("product, turned", 1), ("product, stopped", 1)]
+)
+def test_a_state_that_begins_with_zeros_may_be_kept_by_a_product(tmp_path, form, status):
+    golden = recurrent(tmp_path / "golden")
+    for compared in both(golden, recurrent(tmp_path / "dump", form)):
+        assert compared.status == status, str(compared)

@@ -11,7 +11,7 @@ from probe.reading.compare.dataflow.users import content_of
 from probe.reading.compare.judging.verdicts import HARD
 from probe.reading.compare.pairing.partners import NONE
 from probe.reading.dumps.entry_name import BACKWARD
-from probe.reading.dumps.flow import Link
+from probe.reading.dumps.flow import Link, tells
 from probe.reading.dumps.values import Record, tensors
 
 
@@ -47,8 +47,11 @@ class LeavingGradients:
         return True
 
     def _leaves_record(self, side: int, node: int, link: Link, backwards: list[int]) -> bool:
-        """Return whether a value from outside gets a gradient that the other side does not give it."""
-        if link.producer >= 0 or link.parameter is not None:
+        """Return whether a value from outside gets a gradient that the other side does not give it.
+
+        Zeros, and other values without a content of their own, may come from any call.
+        """
+        if link.producer >= 0 or link.parameter is not None or not tells(link.record):
             return False
         gradient = self._gradient_of(side, node, link)
         if gradient is None:
