@@ -29,8 +29,8 @@ COMPILERS := { command -v gcc && command -v g++ && command -v nm; } >/dev/null |
 
 .PHONY: help-lab lint imports numbers unit coverage test-all thorough conformance test-oldest unit-oldest \
   test-versions ascend ascend-all test-processors planted-faults torch torch-nets torch-pair test-rounds \
-  test-force equality-50 ways transforms seen-nets guard-nets replay-nets browser fuzz fuzz-checks report-test \
-  drawings pictures origins forms orders reports experiments interventions perturbed automation find one-run mechanisms mutants \
+  test-force equality equality-50 ways transforms seen-nets guard-nets replay-nets browser fuzz fuzz-checks report-test \
+  drawings pictures origins forms orders reports edits experiments interventions perturbed automation find one-run mechanisms mutants \
   wheel-test wheel-faults bench bench-reading bench-cluster bench-peer bench-device peer
 
 help-lab:  ## list the targets of this file
@@ -111,6 +111,9 @@ test-force: $(VENV)/ready  ## more of the random tests, many kills, and ten minu
 	  tests/capture/kernel/test_trainings.py::test_statistics_of_50_steps_keep_the_disk_below_two_steps_and_pandas_reads_them
 	$(RUN) -m tests.programs.soak --minutes 10
 
+equality: $(VENV)/ready  ## all trainings of the law, synchronous and asynchronous: no bit differs
+	$(RUN) -m pytest -q tests/test_equality.py
+
 equality-50: $(VENV)/ready  ## 50 steps of two trainings, five times bare and at each level: one result
 	$(RUN) -m tests.programs.equality --nets digits,gpt --steps 50 --repeats 5 --tasks statistics
 
@@ -169,6 +172,11 @@ reports: $(VENV)/ready  ## 14 trainings after public reports: 145 faults and 23 
 	$(RUN) -m tests.programs.origins.reports.trial --nets later_nets
 	$(RUN) -m tests.programs.origins.reports.trial --nets later_nets --mode md5
 	$(RUN) -m tests.programs.origins.reports.trial --nets later_nets --mode tensor
+
+edits: $(VENV)/ready  ## 4 programs with 123 edits: each fault is one finding with its line, another form is none
+	$(RUN) -m tests.programs.origins.edited.trial
+	$(RUN) -m tests.programs.origins.edited.trial --mode md5
+	$(RUN) -m tests.programs.origins.edited.trial --mode tensor
 
 experiments: $(VENV)/ready  ## 40 pairs of experiments that differ in one thing from outside: check names it
 	$(RUN) -m tests.programs.experiments

@@ -10,21 +10,27 @@ import pytest
 
 from tests.support import interference, processes
 from tests.support.paths import ROOT, program
-from tests.support.thorough import thorough_but
 
 pytestmark = pytest.mark.slow
 
 PROCESSORS = "libraries count the processors when they are loaded"
-#: `make test` compares these; `make thorough` the others too
+#: `make test` compares these; `make thorough` and `make equality` the others too
 OFTEN = ("gated", "views", "shared", "recomputed", "custom", "assigns", "digits")
 RARELY = tuple(name for name in (*interference.NETS, "lenet", "gpt") if name not in OFTEN)
 
 
-@pytest.mark.parametrize("mode", thorough_but(["synchronous"], ["synchronous", "asynchronous"]))
 @pytest.mark.parametrize(
-    "nets", thorough_but([",".join(OFTEN)], [",".join(OFTEN), ",".join(RARELY)])
+    ("mode", "names"),
+    [
+        ("synchronous", OFTEN),
+        pytest.param("asynchronous", OFTEN, marks=pytest.mark.thorough),
+        pytest.param("synchronous", RARELY, marks=pytest.mark.thorough),
+        pytest.param("asynchronous", RARELY, marks=[pytest.mark.thorough, pytest.mark.proof]),
+    ],
+    ids=["often-synchronous", "often-asynchronous", "rarely-synchronous", "rarely-asynchronous"],
 )
-def test_trainings_are_bitwise_equal(mode, nets, capsys):
+def test_trainings_are_bitwise_equal(mode, names, capsys):
+    nets = ",".join(names)
     command = program(
         "equality", "--nets", nets, *(["--asynchronous"] if mode == "asynchronous" else [])
     )
@@ -41,7 +47,7 @@ def test_trainings_are_bitwise_equal(mode, nets, capsys):
     assert found["lost"] == []
     if mode == "synchronous":
         assert found["unsteady"] == []
-    assert found["compared"] == 15 * (len(nets.split(",")) - len(found["unsteady"]))
+    assert found["compared"] == 15 * (len(names) - len(found["unsteady"]))
 
 
 @pytest.mark.thorough

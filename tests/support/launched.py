@@ -7,16 +7,13 @@ A line that begins with ``#| `` is of the user who records the program: it is a 
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
-import socket
-import subprocess
 import sys
 from pathlib import Path
 
-from tests.support import processes, processors
-from tests.support.paths import LONG_SILENCE, ROOT, environment
+from tests.support import msrun, processes
+from tests.support.paths import ROOT, environment
 
 PROGRAMS = ROOT / "tests" / "launch" / "programs"
 RUN = ("-m", "probe", "run")
@@ -122,30 +119,5 @@ def check(words, folder, options=()):
 
 def under_msrun(folder, *words):
     """Run a program on two ranks."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    binaries = os.path.dirname(sys.executable)
-    command = [
-        os.path.join(binaries, "msrun"),
-        "--worker_num=2",
-        "--local_worker_num=2",
-        f"--master_port={port}",
-    ]
-    command += ["--log_dir=log", "--join=True", "--cluster_time_out=300", *words]
-    path = f"{binaries}{os.pathsep}{os.environ['PATH']}"
-    variables = environment(PATH=path, **LONG_SILENCE)
-    for name in ("RANK_ID", "RANK_SIZE"):
-        variables.pop(name, None)
-    options = {
-        "cwd": folder,
-        "env": variables,
-        "capture_output": True,
-        "text": True,
-        "timeout": 600,
-    }
-    with processors.all_of_them():
-        done = subprocess.run(command, check=False, **options)
-    assert done.returncode == 0, "".join(
-        log.read_text("utf-8") for log in Path(folder, "log").iterdir()
-    )
+    job = msrun.run(2, folder, *words)
+    assert job.status == 0, job.words()
