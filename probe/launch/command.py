@@ -59,6 +59,7 @@ def main(words: Sequence[str]) -> int:
     as_msprobe = given.pop("as_msprobe")
     perturb = given.pop("perturb") or ""
     first_step = given.pop("first_step")
+    seed = given.pop("seed")
     rest = list(words[count:])
     if rest and rest[0].startswith("-m"):
         module = rest.pop(0)[2:] or (rest.pop(0) if rest else "")
@@ -95,6 +96,8 @@ def main(words: Sequence[str]) -> int:
         first_step,
         language,
     )
+    if seed is not None:
+        launcher.seed(seed)
     launcher.run()
     return 0
 
@@ -184,7 +187,7 @@ def _parser(language: str = ENGLISH) -> OneLineParser:
         ),
         Option(
             "--first-step",
-            type=_step,
+            type=whole_number,
             metavar="N",
             help=Wording(
                 "the number of the first step, for a resumed run (default: 0)",
@@ -205,6 +208,15 @@ def _parser(language: str = ENGLISH) -> OneLineParser:
                     "会改变训练：每个参数（=batch 时为模型的每个输入）首次使用时移动一个舍入单位，用于 "
                     "`compare --noise`"
                 ),
+            ),
+        ),
+        Option(
+            "--seed",
+            type=whole_number,
+            metavar="N",
+            help=Wording(
+                "CHANGES THE TRAINING: calls probe.seed_all(N) before the program begins",
+                "会改变训练：在程序开始之前调用 `probe.seed_all(N)`",
             ),
         ),
         LANGUAGE,
@@ -264,7 +276,8 @@ def _word_or_words(text: str) -> str | list[str]:
     return _words(text) if "," in text else text
 
 
-def _step(text: str) -> int:
+def whole_number(text: str) -> int:
+    """Return the value of an option that is a whole number from 0; raise an error of argparse for any other."""
     if not text.isascii() or not text.isdigit():
         raise argparse.ArgumentTypeError(
             say("option.value", word=text, allowed=say("option.from_zero"), hint=NOTHING)

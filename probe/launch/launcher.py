@@ -73,6 +73,17 @@ class Launcher:
         )
         self._hooks.install()
 
+    def seed(self, seed: int) -> None:
+        """Seed all generators before the program begins, which may seed them again; see ``seed_all``."""
+        from probe.seeding import seed_all
+
+        seed_all(seed)
+        self._source.header["seeded"] = seed
+        _log.warning(
+            "THIS TRAINING IS CHANGED: probe.seed_all(%d) comes before it. Its losses are others.",
+            seed,
+        )
+
     def run(self) -> None:
         """Become the program."""
         atexit.register(self._report)

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from probe.errors import UsageError
 from probe.findings.sentence import say
 from probe.findings.wording import Wording
-from probe.launch.command import count_of_options
+from probe.launch.command import count_of_options, whole_number
 from probe.options import OneLineParser, asked_language
 from probe.process.rank import has_siblings, sibling_count
 from probe.reading.commands.arguments import add_options
@@ -31,6 +31,7 @@ from probe.search.disk_answer import diagnosis_of
 from probe.search.on_disk import look
 from probe.search.page import written_page
 from probe.search.searching import Search
+from probe.search.seeded import seeded
 from probe.search.wishes import DEFAULT_FOLDER, Training, Wishes
 
 _AS_OF_RUN = Wording("as of probe run", "与 `probe run` 相同")
@@ -71,6 +72,15 @@ _OPTIONS = (
         help=Wording(
             "train on N ranks of this machine, as msrun does",
             "像 `msrun` 一样在本机用 N 个 rank 训练",
+        ),
+    ),
+    Option(
+        "--seed",
+        type=whole_number,
+        metavar="N",
+        help=Wording(
+            "CHANGES THE TRAINING: as of probe run, with one thread and fixed hashes",
+            "会改变训练：与 `probe run` 相同，并使用单线程和固定的哈希",
         ),
     ),
     Option("--yes", action="store_true", help=Wording("ask nothing", "不询问")),
@@ -194,6 +204,7 @@ def _of_program(given: argparse.Namespace, training: Training) -> int:
         given.json,
         resumed,
         given.ranks,
+        given.seed,
     )
     search = Search(wishes)
     if given.plan:
@@ -203,6 +214,7 @@ def _of_program(given: argparse.Namespace, training: Training) -> int:
     if not given.yes and not given.json and not _is_agreed(search):
         return 0
     search.run()
+    search = seeded(search)
     if not given.json:
         print()
     found = concluded(search)

@@ -219,6 +219,8 @@ def _unseen(search: Search, seen: DiskLook | None) -> Iterator[Sentence]:
             yield result.learned
     if search.wishes.ranks > 1:
         yield say("find.ranks_unseen")
+    if search.wishes.seed is not None:
+        yield say("find.seed_unseen", seed=search.wishes.seed)
     touched = [os.path.relpath(path) for path in dict.fromkeys(search.lab.touched)]
     if touched:
         yield say("find.touched", files=touched[:3], count=len(touched))

@@ -88,7 +88,8 @@ class Lab:
             work = copied(self.user_folder, self.copy_of(name), kept)
         log = os.path.join(place, "log.txt")
         held = () if self.held is None else (self.held,)
-        done = run(words, work, log, self.deadline, enough, self.wishes.ranks, held)
+        variables = self.wishes.variables
+        done = run(words, work, log, self.deadline, enough, self.wishes.ranks, held, variables)
         if is_full(place):
             shutil.rmtree(os.path.join(place, "work"), ignore_errors=True)
             raise UsageError(say("find.full", folder=kept))
@@ -125,7 +126,15 @@ class Lab:
         dump = self.place(name, "dump")
         after = steps[-1] + 1  # its folder tells that the step before is complete
         wanted = ",".join(ranges([*steps, after]))
-        words = ["run", *self.wishes.options, "--step", wanted, *options, "--dump-path", dump]
+        words = [
+            "run",
+            *self.wishes.options_of_runs,
+            "--step",
+            wanted,
+            *options,
+            "--dump-path",
+            dump,
+        ]
         mark = os.path.join(dump, f"step{after}")
         enough = functools.partial(_is_begun, mark, self.wishes.ranks)
         done = self.do(name, [*words, *training.words], enough)

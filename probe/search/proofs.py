@@ -52,6 +52,8 @@ def can_graft(lab: Lab) -> bool:
     cause = suspect(lab)
     if cause is None or lab.wishes.golden is None or cause.step is None or lab.wishes.ranks > 1:
         return False
+    if lab.wishes.seed is not None:  # probe try takes no seed before the program
+        return False
     repeats = lab.ledger.results.get(REPEAT)
     is_exact = cause.reader == COMPARED and cause.strength == BITS
     return (
@@ -183,6 +185,8 @@ def replay(lab: Lab) -> Result:
 def can_widen(lab: Lab) -> bool:
     """Return whether a loss is NaN/Inf, and the recorded steps have numbers of half precision."""
     if lab.wishes.ranks > 1 or watched(lab, "nonfinite") is None or not lab.has_steps(RECORD):
+        return False
+    if lab.wishes.seed is not None:  # nor does probe bisect
         return False
     return any(dtype in _HALF for dtype in _dtypes(lab.place(RECORD, "dump")))
 

@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from probe.errors import UsageError
@@ -58,6 +58,7 @@ def run(
     enough: Callable[[], bool] = lambda: False,
     ranks: int = 1,
     held: Sequence[int] = (),
+    variables: Mapping[str, str] | None = None,
 ) -> Done:
     """Run a command of probe.
 
@@ -69,6 +70,7 @@ def run(
         enough: whether it has done enough.
         ranks: how many processes train together.
         held: descriptors that it inherits, and holds until its end.
+        variables: further variables of its environment.
 
     Raises:
         OSError: when it cannot be started, or the log cannot be written.
@@ -84,7 +86,7 @@ def run(
             stderr=errors,
             start_new_session=True,
             pass_fds=held,
-            env={**os.environ, "PYTHONPATH": _paths()},
+            env={**os.environ, **(variables or {}), "PYTHONPATH": _paths()},
             preexec_fn=together.end_with_parent(),  # noqa: PLW1509 - this process has one thread
         )
         try:

@@ -111,7 +111,7 @@ def _without_symptom(lab: Lab, name: str, done: Done) -> str:
 def _run(lab: Lab, name: str, training: Training, last: int | None) -> Done:
     """Watch a program, for half of the time that is left at most."""
     dump = lab.place(name, "dump")
-    words = ["run", *lab.wishes.options, *_MONITOR, "--dump-path", dump, *training.words]
+    words = ["run", *lab.wishes.options_of_runs, *_MONITOR, "--dump-path", dump, *training.words]
     return lab.do(name, words, WatchEnd(dump, time.monotonic() + lab.left / 2, last))
 
 

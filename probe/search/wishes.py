@@ -60,6 +60,7 @@ class Wishes:
         as_json: whether the answer is in JSON.
         resumed: the program from a checkpoint on, for the runs after the first; None without one.
         ranks: how many ranks train together.
+        seed: the seed that each run gets, with one thread and fixed hashes; None for those of the program.
     """
 
     training: Training
@@ -73,6 +74,19 @@ class Wishes:
     as_json: bool = False
     resumed: Training | None = None
     ranks: int = 1
+    seed: int | None = None
+
+    @property
+    def options_of_runs(self) -> list[str]:
+        """The options of ``probe run`` that each run of the program gets."""
+        return [*self.options, *([] if self.seed is None else ["--seed", str(self.seed)])]
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """The variables of the environment that each run of the program gets."""
+        if self.seed is None:
+            return {}
+        return {"PYTHONHASHSEED": str(self.seed), "OMP_NUM_THREADS": "1"}
 
     @property
     def repeated(self) -> Training:
@@ -91,6 +105,7 @@ class Wishes:
         words += ["--golden", golden] if golden else []
         words += ["--resume", str(self.resumed)] if self.resumed else []
         words += ["--ranks", str(self.ranks)] if self.ranks > 1 else []
+        words += ["--seed", str(self.seed)] if self.seed is not None else []
         words += ["--in-place"] if self.is_in_place else []
         if os.path.relpath(self.folder) != DEFAULT_FOLDER:
             words += ["-o", os.path.relpath(self.folder)]
@@ -106,6 +121,7 @@ class Wishes:
             self.resumed.words if self.resumed else [],
             self.ranks,
             self.options,
+            *([] if self.seed is None else [self.seed]),
             _states(os.curdir),
         )
         return hashlib.sha256(repr(given).encode()).hexdigest()[:12]

@@ -132,3 +132,49 @@ def test_what_cannot_be_done_is_said_at_once(tmp_path, words, told):
     assert done.returncode == 2
     assert told in done.stderr
     assert not (tmp_path / "probe_find").exists()
+
+
+UNSEEDED = """
+import mindspore as ms
+import numpy as np
+from mindspore import nn, ops
+
+ms.set_device("CPU")
+
+
+class Net(nn.Cell):
+    def __init__(self):
+        super().__init__()
+        self.first, self.last = nn.Dense(6, 8), nn.Dense(8, 3)
+
+    def construct(self, x):
+        x = ops.tanh(self.first(x))
+        FAULT
+        return self.last(x)
+
+
+net = Net()
+optimizer = nn.Adam(net.trainable_params(), 0.01)
+gradient = ms.value_and_grad(lambda x: (net(x) ** 2).mean(), None, optimizer.parameters)
+for _ in range(4):
+    loss, gradients = gradient(ms.Tensor(np.random.randn(16, 6).astype(np.float32)))
+    optimizer(gradients)
+    print(float(loss))
+"""
+
+
+@pytest.mark.thorough
+def test_a_program_without_a_seed_is_searched_once_more_with_one(tmp_path):
+    texts = {
+        name: UNSEEDED.replace("FAULT", fault)
+        for name, fault in {"good": "pass", "mine": "x = x * 1.5"}.items()
+    }
+    done, lines = find(tmp_path, "--golden", "good.py", "mine.py", **texts)
+    answer = lines[-1]
+    assert done.returncode == 1
+    repeats = [line["outcome"] for line in lines[:-1] if line["experiment"] == "repeat"]
+    assert repeats == ["varies", "repeats"]
+    assert answer["cause"]["source"] == "x = x * 1.5"
+    assert answer["cause"]["strength"] == "bits"
+    assert "find.seed_unseen" in [item["key"] for item in answer["unseen"]]
+    assert find(tmp_path, "--golden", "good.py", "mine.py")[1][-1] == answer
