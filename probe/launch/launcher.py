@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from probe.session.session import Session
 
 _log = logging.getLogger("probe")
+#: the variable that makes sums over ranks deterministic
+_COLLECTIVES = "HCCL_DETERMINISTIC"
 
 
 class Launcher:
@@ -77,7 +79,10 @@ class Launcher:
         """Seed all generators before the program begins, which may seed them again; see ``seed_all``."""
         from probe.seeding import seed_all
 
+        collectives = os.environ.get(_COLLECTIVES)
         seed_all(seed)
+        if collectives is not None:  # seed_all switches them off, but the user has chosen
+            os.environ[_COLLECTIVES] = collectives
         self._source.header["seeded"] = seed
         _log.warning(
             "THIS TRAINING IS CHANGED: probe.seed_all(%d) comes before it. Its losses are others.",

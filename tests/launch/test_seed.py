@@ -13,6 +13,8 @@ from tests.support.launched import own, start
 pytestmark = pytest.mark.slow
 
 PROGRAM = """
+import os
+
 import mindspore as ms
 import numpy as np
 from mindspore import nn
@@ -23,12 +25,14 @@ gradient = ms.value_and_grad(lambda x: (net(x) ** 2).mean(), None, optimizer.par
 loss, gradients = gradient(ms.Tensor(np.random.randn(4, 3).astype(np.float32)))
 optimizer(gradients)
 print(float(loss))
+print(os.environ["HCCL_DETERMINISTIC"])
 """
 
 
 def run(folder, *words):
     (folder / "mine.py").write_text(PROGRAM)
-    done = start(folder, *RUN, "--level", "mix", "--overwrite", *words, "mine.py")
+    chosen = {"HCCL_DETERMINISTIC": "strict"}
+    done = start(folder, *RUN, "--level", "mix", "--overwrite", *words, "mine.py", variables=chosen)
     assert done.returncode == 0, done.stderr
     header = json.loads(next(folder.rglob("dump.json")).read_text())["run"]
     return own(done.stdout), header, done.stderr
@@ -38,6 +42,7 @@ def test_a_seed_makes_a_program_repeat_itself_and_is_told(tmp_path):
     words = ("--dump-path", "dump", "--seed")
     first, header, said = run(tmp_path, *words, "7")
     assert header["seeded"] == 7
+    assert first[-1] == "strict"  # as the user has chosen
     assert "THIS TRAINING IS CHANGED: probe.seed_all(7)" in said
     assert run(tmp_path, *words, "7")[0] == first
     assert run(tmp_path, *words, "8")[0] != first
