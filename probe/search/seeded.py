@@ -1,5 +1,5 @@
 # Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
-"""A search of a program that does not repeat its bits goes on with the settings of docs/repeatable.md."""
+"""A search of programs that do not repeat their bits goes on with the settings of docs/repeatable.md."""
 
 from __future__ import annotations
 
@@ -7,27 +7,50 @@ from dataclasses import replace
 
 from probe.findings.sentence import say
 from probe.reading.dumps.text import safe
-from probe.search.recordings import RECORD, REPEAT
+from probe.search.cause import GUESS
+from probe.search.concluding import concluded
+from probe.search.recordings import RECORD_GOLDEN, REPEAT
 from probe.search.searching import Search
+from probe.search.watching import SICK, watched_name
 
 #: the seed of a user who has given none
 SEED = 1234
 
 
 def seeded(search: Search) -> Search:
-    """Return the search that has more to say: the given one, or one with seeds where the program did not repeat itself.
+    """Return the search that has more to say: the given one, or one with a seed for both programs.
 
-    A program that has not its own bits with seeds either is judged as it is.
+    The second is done where a program differs from itself in the very place in which it differs from the golden one. A
+    golden dump has no seed any more, and alone a program is judged by rules, which need none.
     """
     wishes = search.wishes
     minutes = search.lab.left / 60
-    result = search.lab.ledger.results.get(REPEAT)
-    if result is None or result.outcome != "varies" or wishes.seed is not None or minutes <= 0:
+    if wishes.golden is None or wishes.seed is not None or minutes <= 0:
+        return search
+    if _outcome(search, REPEAT) != "varies" or not _is_guess(search):
         return search
     again = Search(replace(wishes, seed=SEED, minutes=minutes))
     if not wishes.as_json:
         print(safe(say("find.goes_on_seeded", seed=SEED).text(wishes.language)), flush=True)
     again.run()
-    repeated = again.lab.ledger.results.get(REPEAT)
-    varies = repeated is not None and repeated.outcome == "varies"
-    return search if varies or not again.lab.has_steps(RECORD) else again
+    return again if _tells_more(again, search) else search
+
+
+def _is_guess(search: Search) -> bool:
+    cause = concluded(search).cause
+    return cause is not None and cause.strength == GUESS
+
+
+def _tells_more(again: Search, first: Search) -> bool:
+    """Return whether a search with a seed names a cause, or finds that all was chance."""
+    if _outcome(again, REPEAT) == "varies":
+        return False
+    has_symptom = _outcome(first, watched_name(first.lab)) in SICK
+    found = _outcome(again, RECORD_GOLDEN)
+    return found == "cause" or (found == "no_cause" and not has_symptom)
+
+
+def _outcome(search: Search, name: str) -> str:
+    """Return the outcome of an experiment; "" where it was not done."""
+    result = search.lab.ledger.results.get(name)
+    return "" if result is None else result.outcome

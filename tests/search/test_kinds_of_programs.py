@@ -164,17 +164,29 @@ for _ in range(4):
 
 
 @pytest.mark.thorough
-def test_a_program_without_a_seed_is_searched_once_more_with_one(tmp_path):
-    texts = {
-        name: UNSEEDED.replace("FAULT", fault)
-        for name, fault in {"good": "pass", "mine": "x = x * 1.5"}.items()
-    }
+@pytest.mark.parametrize(("fault", "status"), [("x = x * 1.5", 1), ("pass", 0)])
+def test_programs_without_a_seed_are_searched_once_more_with_one(tmp_path, fault, status):
+    texts = {"good": UNSEEDED.replace("FAULT", "pass"), "mine": UNSEEDED.replace("FAULT", fault)}
     done, lines = find(tmp_path, "--golden", "good.py", "mine.py", **texts)
     answer = lines[-1]
-    assert done.returncode == 1
-    repeats = [line["outcome"] for line in lines[:-1] if line["experiment"] == "repeat"]
-    assert repeats == ["varies", "repeats"]
-    assert answer["cause"]["source"] == "x = x * 1.5"
-    assert answer["cause"]["strength"] == "bits"
+    assert done.returncode == status
+    outcomes_of = [(line["experiment"], line["outcome"]) for line in lines[:-1]]
+    assert outcomes_of.count(("repeat", "varies")) == 1
     assert "find.seed_unseen" in [item["key"] for item in answer["unseen"]]
+    if status:
+        assert outcomes_of[-1] == ("repeat", "repeats")
+        assert answer["cause"]["source"] == fault
+        assert answer["cause"]["strength"] == "bits"
+    else:
+        assert outcomes_of[-1] == ("record_golden", "no_cause")
+        assert answer["cause"] is None
     assert find(tmp_path, "--golden", "good.py", "mine.py")[1][-1] == answer
+
+
+@pytest.mark.thorough
+def test_a_program_without_a_seed_is_searched_once_alone(tmp_path):
+    done, lines = find(tmp_path, "mine.py", mine=UNSEEDED.replace("FAULT", "x = ops.log(x)"))
+    names = [line["experiment"] for line in lines[:-1]]
+    assert done.returncode == 1
+    assert names.count("watch") == 1
+    assert lines[-1]["cause"]["source"] == "x = ops.log(x)"
