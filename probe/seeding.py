@@ -12,7 +12,7 @@ from typing import Any
 
 from probe.errors import UsageError
 
-_LARGEST = 2**32 - 1
+LARGEST = 2**32 - 1
 #: marks the stand-in for a dropout, so that it is found again and taken out without remembering anything
 _MARK = "probe_stands_in_for"
 
@@ -36,9 +36,9 @@ def seed_all(seed: int = 1234, mode: bool = False, rm_dropout: bool = False) -> 
         from probe import seed_all
         seed_all(1234, mode=True, rm_dropout=True)
     """
-    if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed <= _LARGEST:
+    if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed <= LARGEST:
         raise UsageError(
-            f"seed_all(): seed {seed!r} is not allowed. Allowed: a whole number from 0 to {_LARGEST}."
+            f"seed_all(): seed {seed!r} is not allowed. Allowed: a whole number from 0 to {LARGEST}."
         )
     for name, value in (("mode", mode), ("rm_dropout", rm_dropout)):
         if not isinstance(value, bool):

@@ -23,6 +23,7 @@ from probe.options import OneLineParser, asked_language
 from probe.reading.commands.arguments import add_options
 from probe.reading.commands.command import Option
 from probe.reading.commands.shared_options import LANGUAGE
+from probe.seeding import LARGEST
 
 if TYPE_CHECKING:
     from probe.launch.launcher import Launcher
@@ -187,7 +188,7 @@ def _parser(language: str = ENGLISH) -> OneLineParser:
         ),
         Option(
             "--first-step",
-            type=whole_number,
+            type=_step,
             metavar="N",
             help=Wording(
                 "the number of the first step, for a resumed run (default: 0)",
@@ -212,7 +213,7 @@ def _parser(language: str = ENGLISH) -> OneLineParser:
         ),
         Option(
             "--seed",
-            type=whole_number,
+            type=seed_number,
             metavar="N",
             help=Wording(
                 "CHANGES THE TRAINING: calls probe.seed_all(N) before the program begins",
@@ -276,11 +277,20 @@ def _word_or_words(text: str) -> str | list[str]:
     return _words(text) if "," in text else text
 
 
-def whole_number(text: str) -> int:
-    """Return the value of an option that is a whole number from 0; raise an error of argparse for any other."""
+def _step(text: str) -> int:
     if not text.isascii() or not text.isdigit():
         raise argparse.ArgumentTypeError(
             say("option.value", word=text, allowed=say("option.from_zero"), hint=NOTHING)
+        )
+    return int(text)
+
+
+def seed_number(text: str) -> int:
+    """Return the value of an option that is a seed; raise an error of argparse where ``seed_all`` takes no such one."""
+    if not text.isascii() or not text.isdigit() or int(text) > LARGEST:
+        allowed = say("option.seed", most=LARGEST)
+        raise argparse.ArgumentTypeError(
+            say("option.value", word=text, allowed=allowed, hint=NOTHING)
         )
     return int(text)
 

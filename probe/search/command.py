@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from probe.errors import UsageError
 from probe.findings.sentence import say
 from probe.findings.wording import Wording
-from probe.launch.command import count_of_options, whole_number
+from probe.launch.command import count_of_options, seed_number
 from probe.options import OneLineParser, asked_language
 from probe.process.rank import has_siblings, sibling_count
 from probe.reading.commands.arguments import add_options
@@ -76,7 +76,7 @@ _OPTIONS = (
     ),
     Option(
         "--seed",
-        type=whole_number,
+        type=seed_number,
         metavar="N",
         help=Wording(
             "CHANGES THE TRAINING: as of probe run, with one thread and fixed hashes",

@@ -52,11 +52,12 @@ def test_a_seed_makes_a_program_repeat_itself_and_is_told(tmp_path):
     assert "CHANGED" not in said
 
 
+@pytest.mark.parametrize("seed", ["-1", "4294967296", "one"])
 @pytest.mark.parametrize("command", ["run", "find"])
-def test_a_wrong_seed_is_refused_before_the_program(tmp_path, command):
+def test_a_wrong_seed_is_refused_before_the_program(tmp_path, command, seed):
     (tmp_path / "mine.py").write_text("print('begun')")
-    done = start(tmp_path, "-m", "probe", command, "--seed", "-1", "mine.py")
+    done = start(tmp_path, "-m", "probe", command, "--seed", seed, "mine.py")
     assert done.returncode == 2
     assert "--seed" in done.stderr
-    assert "'-1'" in done.stderr
+    assert f"'{seed}' is not allowed. Allowed: a whole number from 0 to 4294967295" in done.stderr
     assert "begun" not in done.stdout
