@@ -538,7 +538,7 @@ FAULTS = tuple(
             "[total - total // 2, total // 2]",
             "replaying",
         ),
-        ("seeding:seed_all", "0 <= seed <= LARGEST", "0 < seed <= _LARGEST", "test_seeding.py"),
+        ("seeding:seed_all", "0 <= seed <= LARGEST", "0 < seed <= LARGEST", "test_seeding.py"),
         ("series.file:SeriesTail.new_rows", "end - len(head)", "end", "series"),
         (
             "series.dump_rules:series_hits",
