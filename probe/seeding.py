@@ -12,6 +12,7 @@ from typing import Any
 
 from probe.errors import UsageError
 
+#: the largest seed that numpy takes
 LARGEST = 2**32 - 1
 #: marks the stand-in for a dropout, so that it is found again and taken out without remembering anything
 _MARK = "probe_stands_in_for"

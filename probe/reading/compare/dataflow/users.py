@@ -12,6 +12,7 @@ from probe.reading.dumps.entry_name import BACKWARD
 from probe.reading.dumps.flow import Flow, content_key
 from probe.reading.dumps.values import Record, tensors_in
 
+#: the dtype of masks, which have no numbers to know them by
 MASK = "Bool"
 
 
