@@ -215,12 +215,12 @@ def test_the_last_value_of_a_loop_is_compared_if_the_other_side_has_it(tmp_path,
 class Recurrent(nn.Cell):
     """A recurrent net that keeps its state where a frame is padding; the first state has no content of its own."""
 
-    def __init__(self, form):
+    def __init__(self, form, first):
         super().__init__()
-        self.cell, self.form = nn.GRUCell(4, 4), form
+        self.cell, self.form, self.first = nn.GRUCell(4, 4), form, first
 
     def construct(self, x, mask):
-        state = ops.zeros((x.shape[0], 4), ms.float32)
+        state = ops.full((x.shape[0], 4), self.first, dtype=ms.float32)
         states = []
         for place in reversed(range(x.shape[1])):
             own = mask[:, place].expand_dims(-1)
@@ -231,15 +231,19 @@ class Recurrent(nn.Cell):
                 state = own * state + (1 - own) * new
             elif self.form == "product, stopped":
                 state = own * new + ops.stop_gradient((1 - own) * state)
+            elif self.form == "product, halved":
+                state = own * new + (1 - own) * state * 0.5
+            elif self.form == "product, only new":
+                state = own * new + (1 - own) * new
             else:
                 state = state + own * (new - state)
             states.append(state)
         return ops.stack(states, 1)
 
 
-def recurrent(folder, form=""):
+def recurrent(folder, form="", first=0.0):
     """Record two steps of a training; return the folder."""
-    net = Recurrent(form)
+    net = Recurrent(form, first)
     for seed, parameter in enumerate(net.get_parameters()):
         array = 0.5 * np.random.RandomState(seed).randn(*parameter.shape)
         parameter.set_data(Tensor(array.astype(np.float32)))
@@ -247,7 +251,7 @@ def recurrent(folder, form=""):
     gradient = ms.value_and_grad(
         lambda x, mask: ops.square(net(x, mask)).mean(), None, optimizer.parameters
     )
-    mask = Tensor(np.array([[1, 1, 1, 0], [1, 1, 0, 0], [1, 1, 1, 0]]).astype(np.float32))
+    mask = Tensor(np.array([[1, 0, 1, 0], [1, 1, 0, 0], [0, 1, 1, 0]]).astype(np.float32))
     debugger = probe.PrecisionDebugger(dump_path=str(folder), level="mix")
     for step in range(2):
         x = Tensor(np.random.RandomState(60 + step).randn(3, 4, 4).astype(np.float32))
@@ -260,10 +264,20 @@ def recurrent(folder, form=""):
     return folder
 
 
+@pytest.mark.parametrize("first", [0.0, 1.0, 0.5, -1.0])
 @pytest.mark.parametrize(
-    ("form", "status"), [("product", 0), ("product, turned", 1), ("product, stopped", 1)]
+    ("form", "status"),
+    [
+        ("product", 0),
+        ("product, turned", 1),
+        ("product, stopped", 1),
+        ("product, halved", 1),
+        ("product, only new", 1),
+    ],
 )
-def test_a_state_that_begins_with_zeros_may_be_kept_by_a_product(tmp_path, form, status):
-    golden = recurrent(tmp_path / "golden")
-    for compared in both(golden, recurrent(tmp_path / "dump", form)):
+def test_a_state_that_begins_with_a_constant_may_be_kept_by_a_product(
+    tmp_path, form, status, first
+):
+    golden = recurrent(tmp_path / "golden", first=first)
+    for compared in both(golden, recurrent(tmp_path / "dump", form, first)):
         assert compared.status == status, str(compared)

@@ -78,15 +78,24 @@ class Roots:
         """
         if not slot.is_input or slot.verdict not in HARD:
             return False
-        is_own = slot.place.startswith(_PARAMETERS)
-        if not is_own and not self._graph.is_unmade(node, slot.place):
+        if slot.place.startswith(_PARAMETERS):
+            return True
+        if not self._graph.is_unmade(node, slot.place) or self._may_be_made(node, slot):
             return False
-        if is_own or self._graph.pairs[node].how != REPLACED:
+        if self._graph.pairs[node].how != REPLACED:
             return True
         return not all(
             has_equal(record, self._given_outside(other, region), self._factor)
             for record, other in ((slot.a, 1), (slot.b, 0))
             if is_tensor(record)
+        )
+
+    def _may_be_made(self, node: int, slot: Slot) -> bool:
+        """Return whether recorded calls of both sides may have made the two values of an input."""
+        places = self._graph.pairs[node].places
+        return all(
+            is_tensor(record) and self._users.may_be_made(side, places[side], record)
+            for side, record in enumerate((slot.a, slot.b))
         )
 
     def _given_outside(self, side: int, region: set[int]) -> list[Record]:
