@@ -21,13 +21,15 @@ $(1) -m coverage run $(PYTEST) $(2) -m "not slow and not thorough"
 $(1) -m coverage combine --quiet
 $(1) -m coverage report
 endef
+#: these look at the texts of the repository: no MindSpore tells them anything else
+TEXTS_ALONE := --ignore tests/architecture --ignore tests/test_links.py --ignore tests/test_contributing.py
 #: checks a page for people who cannot see or use a mouse; of the npm registry
 AXE := .axe/package/axe.min.js
 AXE_SUM := e6b0ce02b84d892e2e33e403485e7f3d6c29e2be6df65daf44d89ba564139745
 #: what builds the simulated CANN
 COMPILERS := { command -v gcc && command -v g++ && command -v nm; } >/dev/null || { apt-get update -q && apt-get install -qy gcc g++ binutils; }
 
-.PHONY: help-lab lint imports numbers unit coverage test-all thorough conformance test-oldest unit-oldest \
+.PHONY: help-lab environments lint imports numbers unit coverage test-all thorough conformance test-oldest unit-oldest \
   test-versions ascend ascend-all test-processors planted-faults torch torch-nets torch-pair test-rounds \
   test-force equality equality-50 ways transforms seen-nets guard-nets replay-nets browser fuzz fuzz-checks report-test \
   drawings pictures origins forms orders reports edits experiments interventions perturbed automation find one-run mechanisms mutants \
@@ -69,7 +71,9 @@ test-oldest: $(OLDEST)/ready  ## all tests on the oldest MindSpore that is suppo
 	$(OLDEST)/bin/python $(PYTEST) -p no:cacheprovider
 
 unit-oldest: $(OLDEST)/ready  ## the tests of coverage on the oldest MindSpore, with the same floor
-	$(call UNDER_COVERAGE,$(OLDEST)/bin/python,-p no:cacheprovider)
+	$(call UNDER_COVERAGE,$(OLDEST)/bin/python,-p no:cacheprovider $(TEXTS_ALONE))
+
+environments: $(OLDEST)/ready $(PEER)/ready $(TORCH)/ready  ## the other environments that .ci/run needs
 
 test-versions:  ## all tests on every supported MindSpore and Python, each environment removed after use
 	tests/programs/versions.sh
