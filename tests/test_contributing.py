@@ -93,9 +93,9 @@ def test_make_help_lists_the_targets_of_a_file(target, file):
 
 def test_every_target_of_ci_exists():
     text = (ROOT / ".ci" / "run").read_text("utf-8")
-    named = set(" ".join(re.findall(r"^make (.+)$", text, re.MULTILINE)).split())
-    assert named
-    assert named <= {*make_targets("Makefile"), *make_targets("lab.mk")}
+    named = set(" ".join(re.findall(r"^make ([^&\n]+)", text, re.MULTILINE)).split())
+    assert "test" in named
+    assert named <= {*make_targets("Makefile"), *make_targets("lab.mk"), ".venv/ready"}
 
 
 def test_the_changelog_keeps_its_form():
