@@ -394,3 +394,49 @@ def test_the_answer_says_how_the_runs_agree_before(both, mode, noise, told):
 
     found = both(run, mode, level="L1")
     assert told in str(found)
+
+
+class Flat(nn.Cell):
+    """Flattens the places of an image in one of two orders of calls, or in a wrong one."""
+
+    def __init__(self, form):
+        super().__init__()
+        self.patch, self.norm, self.form = nn.Conv2d(1, 6, 2, stride=2), nn.LayerNorm((6,)), form
+
+    def construct(self, x):
+        x = self.patch(x)
+        count, channels, high, wide = x.shape
+        if self.form == "permuted":
+            x = x.permute(0, 2, 3, 1).reshape(count, high * wide, channels)
+        elif self.form == "permuted, wide first":
+            x = x.permute(0, 3, 2, 1).reshape(count, high * wide, channels)
+        elif self.form == "permuted, stopped":
+            x = ops.stop_gradient(x.permute(0, 2, 3, 1)).reshape(count, high * wide, channels)
+        else:
+            x = x.reshape(count, channels, high * wide).swapaxes(1, 2)
+        return self.norm(x)[:, 1]
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(
+    ("form", "status"),
+    [("permuted", 0), ("permuted, wide first", 1), ("permuted, stopped", 1)],
+)
+def test_a_permutation_that_the_next_call_undoes_is_no_difference(
+    both, tmp_path, mode, form, status
+):
+    def run(bad, debugger):
+        net = Flat(form if bad else "")
+        weights = net.trainable_params()
+        gradient = ms.value_and_grad(lambda x: (net(x) ** 2).mean(), None, weights)
+        optimizer = nn.SGD(weights, 0.1)
+        for step in range(2):
+            x = np.random.default_rng(step).normal(size=(2, 1, 8, 6)).astype(np.float32)
+            debugger.start(net)
+            optimizer(gradient(ms.Tensor(x))[1])
+            debugger.stop()
+            debugger.step()
+
+    compared = both(run, mode)
+    assert compared.status == status, str(compared)
+    assert probe.compare(tmp_path / "bad", tmp_path / "good").status == status
