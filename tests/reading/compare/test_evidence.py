@@ -440,3 +440,29 @@ def test_a_permutation_that_the_next_call_undoes_is_no_difference(
     compared = both(run, mode)
     assert compared.status == status, str(compared)
     assert probe.compare(tmp_path / "bad", tmp_path / "good").status == status
+
+
+class Scaled(nn.Cell):
+    """Has a call more that changes the last bits, and a call behind it that makes the difference large."""
+
+    def __init__(self, is_scaled):
+        super().__init__()
+        self.fc, self.is_scaled = nn.Dense(4, 4), is_scaled
+
+    def construct(self, x):
+        x = self.fc(x)
+        if self.is_scaled:
+            x = x * 1.000001
+        return ops.exp(ops.cos((x + 1.0) * 1e6))
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_last_bits_that_the_next_call_makes_large_are_a_difference(both, tmp_path, mode):
+    def run(bad, debugger):
+        x = np.random.default_rng(1).normal(size=(8, 4)).astype(np.float32)
+        once(Scaled(bad), debugger, ms.Tensor(x))
+
+    compared = both(run, mode)
+    assert compared.status == 1
+    assert compared.first.name == "Tensor.__mul__.0.forward", str(compared)
+    assert probe.compare(tmp_path / "bad", tmp_path / "good").first.line == compared.first.line

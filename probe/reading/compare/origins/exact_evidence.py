@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from probe.reading.compare.dataflow.graph import Graph
 from probe.reading.compare.distances.tolerance import of_dtype
 from probe.reading.compare.judging.verdicts import EQUAL, FAINT, Slot
+from probe.reading.compare.origins.undone import is_undone
 from probe.reading.compare.pairing.partners import NONE, REPLACED
 from probe.reading.dumps.entry_name import FORWARD
 from probe.reading.dumps.flow import content_key
@@ -58,7 +59,7 @@ def inserted_calls(graph: Graph) -> Iterator[int]:
         for slot in graph.slots[node]:
             if slot.is_input and slot.verdict in FAINT and not _may_be_equal(slot):
                 first = _inserted(graph, node, slot)
-                if first != NONE and first not in found and not _is_undone(graph, node, slot):
+                if first != NONE and first not in found and not is_undone(graph, node, slot):
                     found.add(first)
                     yield first
 
@@ -90,54 +91,3 @@ def _inserted(graph: Graph, node: int, slot: Slot) -> int:
             return NONE
         call = makers[0]
     return NONE
-
-
-def _is_undone(graph: Graph, node: int, slot: Slot) -> bool:
-    """Return whether all that a call makes of an input with other bits has the same bits again, by its checksums.
-
-    Two permutations in another order are one: only the values between them differ.
-    """
-    if "md5" not in slot.a:
-        return False
-    region = {node}
-    waiting = [node]
-    has_ends = False
-    while waiting:
-        near = waiting.pop()
-        for side in (0, 1):
-            place = graph.pairs[near].places[side]
-            if place == NONE:
-                continue
-            users = [
-                graph.at[side][user] for user in graph.alignment.flows[side].used_by.get(place, ())
-            ]
-            if not users:
-                return False
-            for user in users:
-                if user in region:
-                    continue
-                given = {slot.verdict for slot in graph.slots[user] if slot.is_input}
-                if not graph.is_alone(user) and FAINT.isdisjoint(given):
-                    has_ends = True
-                elif len(region) >= _CHAIN:
-                    return False
-                else:
-                    region.add(user)
-                    waiting.append(user)
-    return has_ends and not _gives_other_gradients(graph, region)
-
-
-def _gives_other_gradients(graph: Graph, region: set[int]) -> bool:
-    """Return whether a gradient that leaves some calls has other bits."""
-    for node in region:
-        for side in (0, 1):
-            place = graph.pairs[node].places[side]
-            flow = graph.alignment.flows[side]
-            for link in () if place == NONE else flow.links[place]:
-                backward = flow.backward_of(link.producer) if link.producer >= 0 else None
-                if backward is None or graph.at[side][link.producer] in region:
-                    continue
-                slots = graph.slots[graph.at[side][backward]]
-                if any(slot.is_input and slot.verdict in FAINT for slot in slots):
-                    return True
-    return False
