@@ -155,9 +155,13 @@ def tells(record: Record) -> bool:
     >>> tells({"shape": [3], "Max": 2.0, "Min": 1.0, "Norm": 3.0}), tells({"shape": [], "Max": 2.0, "Norm": 2.0})
     (True, False)
     """
+    return is_varied(record) and content_key(record) is not None
+
+
+def is_varied(record: Record) -> bool:
+    """Return whether a tensor has several elements, which are not all equal."""
     size = element_count(record.get("shape"))
-    has_several = size is None or size > 1
-    return has_several and not is_constant(record) and content_key(record) is not None
+    return (size is None or size > 1) and not is_constant(record)
 
 
 class Flow:

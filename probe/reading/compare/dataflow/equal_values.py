@@ -15,7 +15,7 @@ from probe.reading.compare.distances.distance import distance
 from probe.reading.compare.judging.verdicts import HARD
 from probe.reading.compare.pairing.partners import NONE
 from probe.reading.dumps.entry_name import API, FORWARD
-from probe.reading.dumps.flow import tells
+from probe.reading.dumps.flow import is_varied
 from probe.reading.dumps.values import Record, real, tensors_in
 
 
@@ -34,6 +34,7 @@ class EqualValues:
     def __init__(self, graph: Graph, factor: float) -> None:
         self._graph = graph
         self._factor = factor
+        self._open = (frozenset(self._find_open(0)), frozenset(self._find_open(1)))
         self._others: tuple[dict[int, int], dict[int, int]] = ({}, {})
         #: place of a call in A -> rel_l2 of its output and the equal one
         self.apart: dict[int, float] = {}
@@ -53,14 +54,19 @@ class EqualValues:
 
     def is_open(self, side: int, place: int) -> bool:
         """Return whether a forward call has no partner, or one that makes another value."""
+        return place in self._open[side]
+
+    def _find_open(self, side: int) -> Iterator[int]:
         graph = self._graph
-        node = graph.at[side][place]
-        parts = graph.alignment.flows[side].parts[place]
-        if parts.kind != API or parts.direction != FORWARD or graph.is_container(node):
-            return False
-        if graph.is_alone(node):
-            return True
-        return any(slot.verdict in HARD for slot in graph.slots[node] if not slot.is_input)
+        for place, parts in enumerate(graph.alignment.flows[side].parts):
+            if parts.kind != API or parts.direction != FORWARD:
+                continue
+            node = graph.at[side][place]
+            if graph.is_container(node):
+                continue
+            outputs = [slot.verdict for slot in graph.slots[node] if not slot.is_input]
+            if graph.is_alone(node) or not HARD.isdisjoint(outputs):
+                yield place
 
     def _near(self) -> Iterator[tuple[float, int, int]]:
         """Yield how far two outputs are apart, and the places of their calls, where they are equal."""
@@ -75,11 +81,9 @@ class EqualValues:
     def _open_values(self, side: int) -> Iterator[_Made]:
         """Yield the outputs of open calls, if they are enough to know a value by."""
         alignment = self._graph.alignment
-        for place in range(len(alignment.flows[side].names)):
-            if not self.is_open(side, place):
-                continue
+        for place in sorted(self._open[side]):
             made = tensors_in(alignment.entry(side, place), "output")
-            if len(made) == 1 and tells(made[0]):
+            if len(made) == 1 and is_varied(made[0]):
                 norm = real(made[0].get("Norm"))
                 if norm is not None and math.isfinite(norm):
                     yield _Made(norm, place, made[0])

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from probe.reading.compare.dataflow.causes import Causes
 from probe.reading.compare.dataflow.nodes import Nodes
-from probe.reading.compare.dataflow.structure import StructuralDifferences
+from probe.reading.compare.dataflow.structure import StructuralDifferences, wirings
 from probe.reading.compare.dataflow.taint import Taint
 from probe.reading.compare.judging.judged_pairs import JudgedPairs
 from probe.reading.compare.judging.verdicts import Slot
@@ -20,10 +20,9 @@ class Graph(Nodes):
         taint = Taint(self, causes)
         self.off = taint.off
         self.tainted = taint.tainted
-        self._structure = StructuralDifferences(self, causes)
         #: for each node the first one with a structural difference that it may follow from; -1 for none
-        self.soft = self._structure.sources
+        self.soft = StructuralDifferences(self, causes).sources
 
     def wirings(self, node: int) -> list[str]:
         """Return the inputs whose content comes from calls that are no partners."""
-        return self._structure.wirings(node)
+        return wirings(self, node)

@@ -33,14 +33,21 @@ class Nodes:
         nodes_b = [NONE] * len(flow_b.names)
         #: side -> place -> node
         self.at = (nodes_a, nodes_b)
+        self._sides: list[int] = []
+        self._flows: list[tuple[Flow, int]] = []
         self._parts: list[EntryName] = []
         self._updates: set[int] = set()
+        leading = self.alignment.leading
         for node, pair in enumerate(self.pairs):
             if pair.a != NONE:
                 nodes_a[pair.a] = node
             if pair.b != NONE:
                 nodes_b[pair.b] = node
-            flow, place = self.flow(node)
+            side = 1 - leading if pair.places[leading] == NONE else leading
+            flow = self.alignment.flows[side]
+            place = pair.places[side]
+            self._sides.append(side)
+            self._flows.append((flow, place))
             parts = flow.parts[place]
             self._parts.append(parts)
             if parts.kind == CELL and is_update(parts, self.entry(node)):
@@ -51,13 +58,11 @@ class Nodes:
 
         It is one dump in both orders of a comparison. Names are those of ``shown_side``.
         """
-        leading = self.alignment.leading
-        return 1 - leading if self.pairs[node].places[leading] == NONE else leading
+        return self._sides[node]
 
     def flow(self, node: int) -> tuple[Flow, int]:
         """Return the flow and the place of a node, on the side by which it is looked at."""
-        side = self.side(node)
-        return self.alignment.flows[side], self.pairs[node].places[side]
+        return self._flows[node]
 
     def shown_side(self, node: int) -> int:
         """Return the side whose name a node has: 1 for B where it is there, else 0 for A."""

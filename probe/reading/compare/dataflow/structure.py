@@ -112,7 +112,7 @@ class StructuralDifferences:
             return False
         if nodes.pairs[node].how == REPLACED or self._has_soft_slot(node):
             return True
-        return bool(self.wirings(node))
+        return bool(wirings(nodes, node))
 
     def _has_soft_slot(self, node: int) -> bool:
         # a loop, as this is asked for every call
@@ -147,34 +147,36 @@ class StructuralDifferences:
             return False
         return _short_dtype(dtype_a) != _short_dtype(dtype_b)
 
-    def wirings(self, node: int) -> list[str]:
-        """Return the inputs whose content comes from calls that are no partners."""
-        if self._nodes.is_alone(node):
-            return []
-        alignment = self._nodes.alignment
-        b_of = alignment.b_of
-        places: list[str] = []
-        for left, right in self._linked(node):
-            if left.root < 0 or right.root < 0 or b_of.get(left.root) == right.root:
-                continue
-            if b_of.get(left.producer, NONE) == right.producer:
-                continue  # the change is before that call
-            if left.root in self._nodes.formed[0] and right.root in self._nodes.formed[1]:
-                continue
-            if not alignment.is_one_loosely(left, right):
-                places.append(left.place)
-        return places
 
-    def _linked(self, node: int) -> Iterable[tuple[Link, Link]]:
-        """Return the links of the inputs that both calls of a pair have."""
-        pair = self._nodes.pairs[node]
-        flow_a, flow_b = self._nodes.alignment.flows
-        links_a = flow_a.links[pair.a]
-        links_b = flow_b.links[pair.b]
-        if len(links_a) == len(links_b):
-            return zip(links_a, links_b)
-        of_a = {link.place: link for link in links_a}
-        return [(of_a[link.place], link) for link in links_b if link.place in of_a]
+def wirings(nodes: Nodes, node: int) -> list[str]:
+    """Return the inputs whose content comes from calls that are no partners."""
+    if nodes.is_alone(node):
+        return []
+    alignment = nodes.alignment
+    b_of = alignment.b_of
+    places: list[str] = []
+    for left, right in _linked(nodes, node):
+        if left.root < 0 or right.root < 0 or b_of.get(left.root) == right.root:
+            continue
+        if b_of.get(left.producer, NONE) == right.producer:
+            continue  # the change is before that call
+        if left.root in nodes.formed[0] and right.root in nodes.formed[1]:
+            continue
+        if not alignment.is_one_loosely(left, right):
+            places.append(left.place)
+    return places
+
+
+def _linked(nodes: Nodes, node: int) -> Iterable[tuple[Link, Link]]:
+    """Return the links of the inputs that both calls of a pair have."""
+    pair = nodes.pairs[node]
+    flow_a, flow_b = nodes.alignment.flows
+    links_a = flow_a.links[pair.a]
+    links_b = flow_b.links[pair.b]
+    if len(links_a) == len(links_b):
+        return zip(links_a, links_b)
+    of_a = {link.place: link for link in links_a}
+    return [(of_a[link.place], link) for link in links_b if link.place in of_a]
 
 
 def moves_elements(key: str) -> bool:

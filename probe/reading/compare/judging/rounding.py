@@ -109,12 +109,12 @@ class Rounding:
 
     def _without_rounding(self, slots: list[Slot]) -> list[Slot]:
         """Return the places of a call: one that is small beside a larger one, and differs by rounding, is near zero."""
-        known = [slot for slot in slots if _has_norm(slot.a) and _has_norm(slot.b)]
-        most = max(map(_size, known), default=0.0)
+        sizes = [_known_size(slot) for slot in slots]
+        most = max(sizes, default=0.0)
         small: set[str] = set()
-        for slot in known:
-            is_small = _size(slot) < _SMALL * most
-            if is_small and slot.verdict == Verdict.DIFFERS and _is_rounding(slot, known):
+        for slot, size in zip(slots, sizes):
+            is_small = 0.0 <= size < _SMALL * most
+            if is_small and slot.verdict == Verdict.DIFFERS and _is_rounding(slot, slots):
                 small.add(slot.place)
         if not small:
             return slots
@@ -125,9 +125,15 @@ def _content(slot: Slot) -> Any:
     return content_key(slot.a), content_key(slot.b)
 
 
-def _has_norm(value: Any) -> bool:
-    norm = value.get("Norm") if type(value) is dict else None
-    return type(norm) is float and norm < _HUGE
+def _known_size(slot: Slot) -> float:
+    """Return the norm of a term as ``_size`` does; -1.0 where that of one side is not known, or is huge."""
+    if type(slot.a) is not dict or type(slot.b) is not dict:
+        return -1.0
+    norm_a = slot.a.get("Norm")
+    norm_b = slot.b.get("Norm")
+    if type(norm_a) is not float or type(norm_b) is not float:
+        return -1.0
+    return min(norm_a, norm_b) if norm_a < _HUGE and norm_b < _HUGE else -1.0
 
 
 def _size(slot: Slot) -> float:
@@ -135,7 +141,7 @@ def _size(slot: Slot) -> float:
     return min(real(slot.a.get("Norm")) or 0.0, real(slot.b.get("Norm")) or 0.0)
 
 
-def _is_rounding(slot: Slot, known: list[Slot]) -> bool:
+def _is_rounding(slot: Slot, slots: list[Slot]) -> bool:
     """Return whether two tensors are so small beside a larger one of their call that their difference is rounding.
 
     A sum of n numbers that should be zero is as large as their rounding: larger by the root of n than that of one. In
@@ -148,8 +154,8 @@ def _is_rounding(slot: Slot, known: list[Slot]) -> bool:
         return False
     larger = max(slot.a["Norm"], slot.b["Norm"])
     gap = apart * larger
-    for other in known:
-        norm = _size(other)
+    for other in slots:
+        norm = _known_size(other)
         if larger < _SMALL * norm and gap <= tolerance * norm and _may_hold(other.a, count):
             return True
     return False

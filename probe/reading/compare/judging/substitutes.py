@@ -78,11 +78,13 @@ class Substitutes:
         parts = flow_a.parts[pair.a]
         if parts.kind != API or parts.direction != FORWARD:
             return False
-        given = [slot.verdict for slot in slots if slot.is_input]
-        if _are_exchanged([slot for slot in slots if slot.is_input]):
-            return False
-        is_other = pair.how == REPLACED and not HARD.isdisjoint(given)
-        return is_other or Verdict.SHAPE in given or Verdict.ONE_SIDE in given
+        given = [slot for slot in slots if slot.is_input]
+        verdicts = [slot.verdict for slot in given]
+        if pair.how == REPLACED:
+            may_be_other = not HARD.isdisjoint(verdicts)
+        else:
+            may_be_other = Verdict.SHAPE in verdicts or Verdict.ONE_SIDE in verdicts
+        return may_be_other and not _are_exchanged(given)
 
     def _are_dead(self, a: int, b: int) -> bool:
         return self._is_dead(0, a) and self._is_dead(1, b)

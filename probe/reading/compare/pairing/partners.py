@@ -40,7 +40,7 @@ class Pair(NamedTuple):
     @property
     def is_whole(self) -> bool:
         """Whether it has an entry on both sides."""
-        return NONE not in self.places
+        return NONE not in (self.a, self.b)
 
 
 class Partners:
