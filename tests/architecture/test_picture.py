@@ -24,6 +24,7 @@ GROUND = {
     "living",
     "private_names",
     "options",
+    "signatures",
 }
 
 

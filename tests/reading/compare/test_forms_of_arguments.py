@@ -9,6 +9,7 @@ import pytest
 from mindspore import Tensor, mint, nn, ops
 
 import probe
+from tests.reading.builders import forward, tensor, value, write
 
 
 class ByPlace(nn.Cell):
@@ -156,3 +157,40 @@ def test_operands_that_their_names_exchange_are_told_with_their_places(tmp_path)
     said = str(compared.first.said)
     assert "input 0: Float32 [3, 4] in A, not given in B" in said
     assert "argument other: not given in A, Float32 [3, 4] in B" in said
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "told"),
+    [
+        ({}, {"axis": 0}, "not given (default -1) in A, 0 in B"),
+        ({}, 0, "not given (default -1) in A, 0 in B"),
+        (0, {"axis": 1}, "0 in A, 1 in B"),
+        ({"axis": 0}, 1, "0 in A, 1 in B"),
+    ],
+)
+def test_an_argument_that_is_not_given_has_its_default(tmp_path, left, right, told):
+    x = Tensor(np.random.RandomState(1).rand(3, 4).astype(np.float32))
+    folders = []
+    for name, given in (("a", left), ("b", right)):
+        debugger = probe.PrecisionDebugger(dump_path=str(tmp_path / name), level="L1")
+        debugger.start()
+        ops.softmax(x, **given) if isinstance(given, dict) else ops.softmax(x, given)
+        debugger.stop()
+        debugger.step()
+        debugger.close()
+        folders.append(tmp_path / name)
+    compared = probe.compare(*folders)
+    said = str(compared.first.said)
+    assert said.startswith("Functional.softmax.0.forward, ")
+    assert said.endswith(told)
+    assert said.count(" in B") == 1
+
+
+@pytest.mark.parametrize("header", [{}, {"run": []}, {"run": {"versions": {"mindspore": "0.1"}}}])
+def test_no_default_is_told_of_another_mindspore(tmp_path, header):
+    made = [tensor(norm=5.0)], [tensor(norm=6.0)]
+    for name, outputs, more in (("a", made[0], {}), ("b", made[1], {"axis": value(0)})):
+        call = {"Functional.softmax.0.forward": forward([tensor()], outputs, **more)}
+        write(tmp_path / name / "step0" / "rank0", call, **header)
+    said = str(probe.compare(tmp_path / "a", tmp_path / "b").first.said)
+    assert "not given in A, 0 in B" in said
