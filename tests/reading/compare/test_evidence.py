@@ -466,3 +466,29 @@ def test_last_bits_that_the_next_call_makes_large_are_a_difference(both, tmp_pat
     assert compared.status == 1
     assert compared.first.name == "Tensor.__mul__.0.forward", str(compared)
     assert probe.compare(tmp_path / "bad", tmp_path / "good").first.line == compared.first.line
+
+
+class Spread(nn.Cell):
+    """Uses one setting in a loop on one line, and on another line."""
+
+    def __init__(self, ddof):
+        super().__init__()
+        self.ddof = ddof
+
+    def construct(self, x):
+        found = [ops.std(part, 0, self.ddof) for part in x]
+        last = ops.std(x[0] * 2, 0, self.ddof)
+        return ops.stack([*found, last])
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_one_setting_on_several_lines_is_one_change_that_tells_how_many(both, mode):
+    def run(bad, debugger):
+        x = np.random.default_rng(1).normal(size=(3, 8, 4)).astype(np.float32)
+        once(Spread(int(bad)), debugger, ms.Tensor(x))
+
+    compared = both(run, mode)
+    assert len(compared.origins) == 1, str(compared)
+    said = str(compared.first.said)
+    assert "further calls of this line: 2" in said
+    assert "further calls with this change, of other lines: 1" in said

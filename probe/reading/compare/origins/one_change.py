@@ -148,7 +148,7 @@ def _layer_of(cell: str | None) -> str:
 
 def _lines_once(origins: Iterable[Origin]) -> list[Origin]:
     """Sum up the same change of one line of code: a line in a loop runs for each layer or parameter."""
-    counts: Counter[int] = Counter()
+    counts: Counter[tuple[int, str]] = Counter()
     kept: list[Origin] = []
     #: for each that is kept the calls that it stands for, which have other names on the two sides
     calls: list[set[tuple[str, str]]] = []
@@ -160,11 +160,25 @@ def _lines_once(origins: Iterable[Origin]) -> list[Origin]:
         place = kept.index(first)
         if calls[place].isdisjoint(_calls(origin)):
             first.more.append(origin.name)
-            counts[place] += 1
+            key = "compare.more_lines" if _stands_elsewhere(origin, first) else "compare.more_calls"
+            counts[place, key] += 1
         calls[place].update(_calls(origin))
-    for place, count in counts.items():
-        kept[place].said = clauses(kept[place].said, say("compare.more_calls", count=count))
+    for (place, key), count in counts.items():
+        kept[place].said = clauses(kept[place].said, say(key, count=count))
     return kept
+
+
+def _stands_elsewhere(origin: Origin, first: Origin) -> bool:
+    """Return whether two changes are known to be of other lines."""
+    own = _lines(origin)
+    known = _lines(first)
+    return bool(own and known) and own.isdisjoint(known)
+
+
+def _lines(origin: Origin) -> set[tuple[str, str, int]]:
+    """Return the side, the file and the line of a change, on each side that has one."""
+    sides = _sides(origin)
+    return {(side, frame.file, frame.line) for side, _, frame in sides if frame is not None}
 
 
 def _firsts(
