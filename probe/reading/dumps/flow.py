@@ -29,7 +29,8 @@ _OURS = re.compile(r"(site|dist)-packages[/\\](mindspore|probe|msprobe|torch)[/\
 _COMMON = 8
 _WORDS = (("input_args", "input"), ("input_kwargs", "kwargs"))
 _OUTSIDE = -1
-_BOOL = "Bool"
+#: the dtype of masks, which have no numbers to know them by
+MASK = "Bool"
 #: content -> the calls that made it, each with its record
 _Made = dict[tuple[Any, ...], list[tuple[int, Any]]]
 #: makes a Link in half of the time
@@ -118,8 +119,8 @@ def content_key(record: Record) -> tuple[Any, ...] | None:
 def link_key(record: Record) -> tuple[Any, ...] | None:
     """Return the content of a tensor; of a mask without a checksum its size: bools have no numbers that tell more."""
     key = content_key(record)
-    if key is None and record.get("dtype") == _BOOL:
-        return _BOOL, element_count(record.get("shape")), record.get("Max"), record.get("Min")
+    if key is None and record.get("dtype") == MASK:
+        return MASK, element_count(record.get("shape")), record.get("Max"), record.get("Min")
     return key
 
 
@@ -270,12 +271,12 @@ class Flow:
                     last,
                 )
             latest = last[0]  # without one of this shape the last one: a view that was not recorded
-            if len(producers) <= _COMMON and not (key[0] == _BOOL or is_constant(record)):
+            if len(producers) <= _COMMON and not (key[0] == MASK or is_constant(record)):
                 return latest, None, producers[0][0]
             cell = self.cells[place]
             if latest == place - 1 or (cell is not None and self.cells[latest] == cell):
                 return latest, None, latest
-            if not (key[0] == _BOOL or is_constant(record)):
+            if not (key[0] == MASK or is_constant(record)):
                 return latest, None, _OUTSIDE
             if (
                 len(producers) == 1

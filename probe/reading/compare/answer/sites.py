@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 
 from probe.reading.compare.dataflow.graph import Graph
@@ -13,7 +14,7 @@ from probe.reading.compare.pairing.partners import NONE
 from probe.reading.dumps import entry_name
 from probe.reading.dumps.dump import Dump
 from probe.reading.dumps.entry_name import BACKWARD, CELL, GRADIENT
-from probe.reading.dumps.flow import Frame, user_frame, user_frames
+from probe.reading.dumps.flow import Frame, parse, user_frame, user_frames
 
 #: kinds of a call that is given something else
 _GIVEN = (Kind.ARGUMENT, Kind.WIRING)
@@ -80,7 +81,25 @@ class Sites:
         frame_a, frame_b = (user_frame(stack) for stack in stacks)
         if finding.kind in _GIVEN:
             frame_a, frame_b = _changed_lines(*stacks) or (frame_a, frame_b)
+        elif finding.kind == Kind.CALLS and self._graph.is_alone(finding.node):
+            frame_a, frame_b = (self._own_line(own, stacks[own]) for own in (0, 1))
         return CodeLine(stacks[side], (frame_a, frame_b)[side], (frame_a, frame_b))
+
+    def _own_line(self, side: int, stack: Sequence[str]) -> Frame | None:
+        """Return the innermost line of a call that the other side has not run; the innermost where it has run all.
+
+        A function that one side calls once more has run on both: the line that calls it is the other one.
+        """
+        frames = user_frames(stack)[:_LEVELS]
+        known = self._lines_run[1 - side]
+        own = (frame for frame in frames if (frame.function, frame.source) not in known)
+        return next(own, frames[0] if frames else None)
+
+    @functools.cached_property
+    def _lines_run(self) -> tuple[frozenset[tuple[str, str]], frozenset[tuple[str, str]]]:
+        """The function and the text of all lines that have run, in A and in B."""
+        dump_a, dump_b = self._graph.dumps
+        return _lines_of(dump_a), _lines_of(dump_b)
 
     def stacks(self, node: int) -> tuple[list[str], list[str]]:
         """Return the frames of a node in A and in B, innermost first."""
@@ -105,6 +124,12 @@ def _changed_lines(a: Sequence[str], b: Sequence[str]) -> tuple[Frame, Frame] | 
         if frame_a.source != frame_b.source:
             return frame_a, frame_b
     return None
+
+
+def _lines_of(dump: Dump) -> frozenset[tuple[str, str]]:
+    texts = {text for stack in dump.stacks.values() for text in stack}
+    frames = filter(None, map(parse, texts))
+    return frozenset((frame.function, frame.source) for frame in frames)
 
 
 def _stack_of(dump: Dump, name: str) -> list[str]:

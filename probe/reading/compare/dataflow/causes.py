@@ -3,16 +3,22 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable
+from typing import Any
 
 from probe.reading.compare.dataflow.nodes import Nodes
 from probe.reading.compare.pairing.partners import NONE
-from probe.reading.dumps.entry_name import API, BACKWARD, CELL, GRADIENT
+from probe.reading.dumps.entry_name import API, BACKWARD, CELL, FORWARD, GRADIENT
+from probe.reading.dumps.flow import MASK, link_key
+from probe.reading.dumps.values import tensors_in
 
 #: no Cell is in more others
 _DEEPEST = 200
 #: a possible cause: a node, and the input through which it acts ("" for no single input)
 Cause = tuple[int, str]
+#: the content of a mask -> the places of the calls that made it
+_Makers = dict[Any, list[int]]
 
 
 class Causes:
@@ -78,7 +84,26 @@ class Causes:
         for link in flow.links[place]:
             if link.producer >= 0:
                 causes.append((nodes[link.producer], link.place))
+            elif link.record.get("dtype") == MASK:
+                makers = self._makers_of_masks[side].get(link_key(link.record), ())
+                causes += [(nodes[maker], link.place) for maker in makers if maker < place]
         return causes
+
+    @functools.cached_property
+    def _makers_of_masks(self) -> tuple[_Makers, _Makers]:
+        """Side -> a mask without a checksum -> the calls that made an equal one: any of them may have made it."""
+        return self._find_makers(0), self._find_makers(1)
+
+    def _find_makers(self, side: int) -> _Makers:
+        alignment = self._nodes.alignment
+        found: _Makers = {}
+        for place, parts in enumerate(alignment.flows[side].parts):
+            if parts.direction != FORWARD or parts.kind == CELL:
+                continue
+            for record in tensors_in(alignment.entry(side, place), "output"):
+                if record.get("dtype") == MASK:
+                    found.setdefault(link_key(record), []).append(place)
+        return found
 
     def earlier_in_cell(self, node: int) -> Iterable[int]:
         """Yield the nodes before this one in its Cell and the Cells around it."""

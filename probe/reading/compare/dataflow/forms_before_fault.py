@@ -57,7 +57,7 @@ class FormsBeforeFault:
             return None
         if not all(map(self._is_closed, (0, 1), regions, reversed(regions))):
             return None
-        if not self._are_given_the_same(regions):
+        if not self._are_given_the_same(regions) or self._are_in_other_cells(regions):
             return None
         leaving = [place for place in regions[0] if self._leaves(0, place, regions[0])]
         exits = [(place, self._equal.other(0, place)) for place in leaving]
@@ -108,6 +108,15 @@ class FormsBeforeFault:
         """Return whether each value from outside that enters on one side enters on the other."""
         given_a, given_b = (list(self._given(side, regions[side])) for side in (0, 1))
         return have_the_same(given_a, given_b, self._found.factor)
+
+    def _are_in_other_cells(self, regions: tuple[Places, Places]) -> bool:
+        """Return whether two regions make the same values, one by one, in other Cells: layers were exchanged."""
+        places, others = regions
+        pairs = [(place, self._equal.other(0, place)) for place in places]
+        if len(places) != len(others) or not all(other in others for _, other in pairs):
+            return False
+        flow_a, flow_b = self._flows
+        return all(flow_a.cells[a] != flow_b.cells[b] for a, b in pairs)
 
     def _given(self, side: int, region: Places) -> Iterator[Record]:
         """Yield the values that no recorded call made, and that are enough to know a value by."""

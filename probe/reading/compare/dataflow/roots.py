@@ -7,11 +7,12 @@ from probe.naming import written_inputs
 from probe.reading.compare.dataflow.agreement import has_equal
 from probe.reading.compare.dataflow.graph import Graph
 from probe.reading.compare.dataflow.other_calls import has_other_maker, names_of_node
-from probe.reading.compare.dataflow.users import MASK, Users
+from probe.reading.compare.dataflow.users import Users
 from probe.reading.compare.judging.verdicts import HARD, Slot
 from probe.reading.compare.pairing.partners import NONE, REPLACED
 from probe.reading.dumps.call_kinds import is_collective, is_random
 from probe.reading.dumps.entry_name import BACKWARD, GRADIENT, EntryName
+from probe.reading.dumps.flow import MASK
 from probe.reading.dumps.values import Record, is_tensor, tensors_in
 
 _PARAMETERS = ("parameters.", "model_parameters.")

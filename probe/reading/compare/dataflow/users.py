@@ -9,11 +9,8 @@ from typing import Any
 
 from probe.reading.compare.pairing.alignment import Alignment
 from probe.reading.dumps.entry_name import BACKWARD, FORWARD
-from probe.reading.dumps.flow import Flow, content_key, is_constant
+from probe.reading.dumps.flow import MASK, Flow, content_key, is_constant
 from probe.reading.dumps.values import Record, tensors_in
-
-#: the dtype of masks, which have no numbers to know them by
-MASK = "Bool"
 
 
 class Users:

@@ -95,6 +95,8 @@ def _line_keys(origin: Origin) -> Iterator[tuple[Hashable, ...]]:
     has_one_text = _has_one_text(origin)
     if has_one_text:
         yield from _keys_of_value(origin)
+    else:
+        yield from _keys_of_neighbours(origin)
     for side, name, frame in _sides(origin):
         if frame is not None and origin.kind in _OF_STATEMENTS:
             line_of_step = (side, origin.step, frame.file, frame.line)
@@ -116,6 +118,18 @@ def _keys_of_value(origin: Origin) -> Iterator[tuple[Hashable, ...]]:
         yield origin.step, _layer_of(origin.cell), *_values(origin)
     elif said.key == "compare.other_output":
         yield origin.step, str(said.facts["maker"])
+
+
+def _keys_of_neighbours(origin: Origin) -> Iterator[tuple[Hashable, ...]]:
+    """Yield two keys of a line that was edited; the line behind it, edited with it, shares one of them."""
+    frame_a, frame_b = origin.code.frames
+    if frame_a is None or frame_b is None or origin.kind not in _OF_STATEMENTS:
+        return
+    change = (origin.step, origin.kind, origin.place, parse(origin.name).key, origin.cell)
+    for further in (0, 1):
+        line_a = (frame_a.file, frame_a.line + further)
+        line_b = (frame_b.file, frame_b.line + further)
+        yield *change, line_a, line_b
 
 
 def _has_one_text(origin: Origin) -> bool:

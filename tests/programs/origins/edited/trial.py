@@ -25,6 +25,7 @@ import numpy as np
 import probe
 from tests.programs.origins.edited import (
     edits_of_rays,
+    edits_of_rotary,
     edits_of_states,
     edits_of_vision,
     edits_of_waves,
@@ -40,6 +41,7 @@ EDITS: dict[str, Sequence[Edit]] = {
     "waves": edits_of_waves.EDITS,
     "rays": edits_of_rays.EDITS,
     "states": edits_of_states.EDITS,
+    "rotary": edits_of_rotary.EDITS,
 }
 _SETTINGS: dict[str, dict[str, Any]] = {
     "statistics": {"task": "statistics"},
