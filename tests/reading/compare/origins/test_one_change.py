@@ -60,9 +60,20 @@ def test_a_call_that_two_origins_name_is_counted_once():
 
 
 def test_a_line_of_the_other_file_is_another_line():
-    # an insertion above: the line 6 of B is the line 5 of A
-    shifted = [origin((add(0), add(0)), (5, 6)), origin((add(1), add(1)), (6, 7))]
+    # an insertion above: the line 8 of B is the line 5 of A
+    shifted = [origin((add(0), add(0)), (5, 8)), origin((add(1), add(1)), (8, 11))]
     assert len(merged(shifted)) == 2
+
+
+def test_neighbouring_lines_that_were_edited_are_one_change():
+    both = [origin((add(0), add(0)), (5, 6)), origin((add(1), add(1)), (6, 7))]
+    for items in (both, list(map(turned, both))):
+        (found,) = merged(items)
+        assert found.more == [add(1)]
+    apart = [both[0], origin((add(1), add(1)), (7, 8))]
+    assert len(merged(apart)) == 2
+    of_another_api = [both[0], origin((MUL, MUL), (6, 7))]
+    assert len(merged(of_another_api)) == 2
 
 
 def test_later_ones_of_the_lines_of_origins_are_told_with_them():
