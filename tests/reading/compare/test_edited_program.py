@@ -9,12 +9,12 @@ import mindspore as ms
 import pytest
 
 import probe
-from tests.programs.origins.edited.edits_of_rotary import EDITS
+from tests.programs.origins.edited import edits_of_contrast, edits_of_rotary
 from tests.programs.origins.edited.trial import PROGRAMS, judge, record
 
 pytestmark = pytest.mark.medium
-TEXT = (PROGRAMS / "rotary.py").read_text(encoding="utf-8")
-BY_NAME = {edit.name: edit for edit in EDITS}
+EDITS = {"rotary": edits_of_rotary.EDITS, "contrast": edits_of_contrast.EDITS}
+MODES = ("statistics", "md5")
 
 
 def recorded(folder: Path, text: str, mode: str) -> Path:
@@ -25,28 +25,41 @@ def recorded(folder: Path, text: str, mode: str) -> Path:
     return folder / "dump"
 
 
-@pytest.fixture(scope="module", params=["statistics", "md5"])
-def golden(request, tmp_path_factory):
+def text_of(program: str) -> str:
+    return (PROGRAMS / f"{program}.py").read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def golden(tmp_path_factory):
     ms.set_context(mode=ms.PYNATIVE_MODE)
-    return recorded(tmp_path_factory.mktemp("golden"), TEXT, request.param), request.param
+    folder = tmp_path_factory.mktemp("golden")
+    return {
+        (program, mode): recorded(folder / f"{program}-{mode}", text_of(program), mode)
+        for program in EDITS
+        for mode in MODES
+    }
 
 
+@pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize(
-    "name",
+    ("program", "name"),
     [
-        "rotation of values",  # a function is called once more: the line that calls it
-        "no rotation of keys",
-        "no last norm",  # a Cell is not called
-        "mask diagonal",  # a mask has no numbers that differ: its users follow from it
-        "layers exchanged",  # no other form of the first layer
-        "halves",  # two lines that were edited together
-        "scale first",
+        ("rotary", "rotation of values"),  # a function is called once more: the line that calls it
+        ("rotary", "no rotation of keys"),
+        ("rotary", "no last norm"),  # a Cell is not called
+        ("rotary", "mask diagonal"),  # a mask has no numbers that differ: its users follow from it
+        ("rotary", "layers exchanged"),  # no other form of the first layer
+        ("rotary", "halves"),  # two lines that were edited together
+        ("rotary", "scale first"),
+        ("contrast", "back first"),  # the statistics of a matrix are those of its transpose
+        ("contrast", "same direction"),
+        ("contrast", "all at once"),
     ],
 )
-def test_an_edit_has_its_line(golden, tmp_path, name):
-    folder, mode = golden
-    edit = BY_NAME[name]
-    text = edit.applied(TEXT)
+def test_an_edit_has_its_line(golden, tmp_path, program, name, mode):
+    folder = golden[program, mode]
+    edit = next(edit for edit in EDITS[program] if edit.name == name)
+    text = edit.applied(text_of(program))
     other = recorded(tmp_path / "edited", text, mode)
     row = judge(edit, edit.lines(text), probe.compare(folder, other), probe.compare(other, folder))
     assert row["right"], row["text"]

@@ -10,6 +10,7 @@ from probe.reading.compare.distances.distance import Distance
 from probe.reading.compare.distances.tolerances import Tolerances
 from probe.reading.compare.judging.arrays import Arrays
 from probe.reading.compare.judging.divided_batches import forgive_divided_batches
+from probe.reading.compare.judging.exchanged_calls import exchanged_calls
 from probe.reading.compare.judging.floors import floors
 from probe.reading.compare.judging.judge import NO_FLOOR, Judge
 from probe.reading.compare.judging.substitutes import Substitutes, before_updates
@@ -64,6 +65,7 @@ class JudgedPairs:
         dumps = (self.a, self.b)
         self._floors = floors(dumps, self.alignment.flows)
         self.slots = [self._judged(pair) for pair in self.pairs]
+        self._exchange(exchanged_calls(self.alignment, self.pairs, self.slots))
         no_partners = before_updates(self.alignment, self.updates, self.pairs, self.slots)
         no_partners += Substitutes(self.alignment, self.pairs, self.slots).find()
         self.separate(no_partners)
@@ -121,15 +123,28 @@ class JudgedPairs:
         ]
         alignment.pair_every(found, MOVED)
         alignment.pair_backwards()
+        self._judge_anew()
+        off = self._differing()
+        own = ((a, flow_a.backward_of(a)) for a, _ in found)
+        self.separate([a for a, backward in own if not off.isdisjoint((a, backward))])
+
+    def _exchange(self, partners: Collection[tuple[int, int]]) -> None:
+        """Pair calls with other calls than before."""
+        if not partners:
+            return
+        self.alignment.separate_calls([a for a, _ in partners])
+        self.alignment.pair_every(partners, MOVED)
+        self.alignment.pair_backwards()
+        self._judge_anew()
+
+    def _judge_anew(self) -> None:
+        """Judge the pairs that were not there before."""
         known = {pair.places: slots for pair, slots in zip(self.pairs, self.slots)}
-        self.pairs = alignment.pairs()
+        self.pairs = self.alignment.pairs()
         self.slots = [
             known[pair.places] if pair.places in known else self._judged(pair)
             for pair in self.pairs
         ]
-        off = self._differing()
-        own = ((a, flow_a.backward_of(a)) for a, _ in found)
-        self.separate([a for a, backward in own if not off.isdisjoint((a, backward))])
 
     def _wrong_pairs(self, places: Collection[int], others: Collection[int]) -> list[int]:
         """Return the places in A of the pairs of a region that differ, or whose backwards do, or lack a partner."""

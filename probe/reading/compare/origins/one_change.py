@@ -116,7 +116,7 @@ def _keys_of_value(origin: Origin) -> Iterator[tuple[Hashable, ...]]:
     said = _first_sentence(origin)
     if said.key == "compare.other_argument":
         yield origin.step, _layer_of(origin.cell), *_values(origin)
-    elif said.key == "compare.other_output":
+    elif said.key in ("compare.other_output", "compare.other_content"):
         yield origin.step, str(said.facts["maker"])
 
 

@@ -132,6 +132,13 @@ class Partners:
         root_b = flow_b.loose_root(right)
         return self.b_of.get(root_a) == root_b
 
+    def may_be_one_line(self, a: int, b: int) -> bool:
+        """Return whether the lines of code that made two calls have one text, or one of them is not known."""
+        side_a, side_b = self._sides
+        line_a = side_a.line(a)
+        line_b = side_b.line(b)
+        return None in (line_a, line_b) or line_a == line_b
+
     def is_one_call(self, a: int, b: int) -> bool:
         """Return whether one word stands for the APIs of two places."""
         side_a, side_b = self._sides

@@ -120,15 +120,15 @@ class Side:
         return self.word(place), self.shapes(place, "output")
 
     def lines(self, places: Places) -> Keys:
-        """Return place -> the line of the user's code that made the call."""
-        return {place: self._line(place) for place in places}
+        """Return place -> the line of the user's code that made the call; the place where none is known."""
+        return {place: self.line(place) or (self.number, place) for place in places}
 
-    def _line(self, place: int) -> Hashable:
-        """Return the text and the function of a line; the place where none is known."""
+    def line(self, place: int) -> tuple[str, str] | None:
+        """Return the text and the function of the line of the user's code that made a call; None where not known."""
         name = self.flow.names[place]
         frame = user_frame(self.dump.stacks.get(name) or ())
         if frame is None or not frame.source:
-            return self.number, place
+            return None
         return frame.source, frame.function
 
     def shapes(self, place: int, key: str) -> Hashable:
@@ -171,7 +171,7 @@ class Side:
         if level == OUTPUTS:  # other APIs may give the same shapes
             return self.shapes(place, "output")
         if level == LINE:
-            return word, self._line(place)
+            return word, (self.line(place) or (self.number, place))
         entry = self.entry(place)
         if self._is_foreign and isinstance(entry, dict):
             size = self.shapes(place, "output")

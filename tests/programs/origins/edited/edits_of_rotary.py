@@ -40,15 +40,15 @@ EDITS = (
         FAULT,
         (
             (
-                "even = x[..., 0::2]\n    odd = x[..., 1::2]",
-                "even = x[..., : D // 2]\n    odd = x[..., D // 2 :]",
+                ("even = x[..., 0::2]\n    odd = x[..., 1::2]"),
+                ("even = x[..., : D // 2]\n    odd = x[..., D // 2 :]"),
             ),
         ),
     ),
     Edit(
         "no rotation of keys",
         FAULT,
-        (("        k = rotate(k, cos, sin)\n", ""),),
+        ((("        k = rotate(k, cos, sin)\n"), ""),),
         line="k = k.repeat_interleave",
     ),
     Edit(
@@ -56,8 +56,8 @@ EDITS = (
         FAULT,
         (
             (
-                "        k = rotate(k, cos, sin)\n",
-                "        k = rotate(k, cos, sin)\n        v = rotate(v, cos, sin)\n",
+                ("        k = rotate(k, cos, sin)\n"),
+                ("        k = rotate(k, cos, sin)\n        v = rotate(v, cos, sin)\n"),
             ),
         ),
         line="v = rotate(v",
@@ -117,8 +117,14 @@ EDITS = (
         FAULT,
         (
             (
-                "        x = x + self.attend(self.n1(x), mask)\n        x = x + self.feed(self.n2(x))\n",
-                "        y = x + self.attend(self.n1(x), mask)\n        x = y + self.feed(self.n2(x))\n",
+                (
+                    "        x = x + self.attend(self.n1(x), mask)\n"
+                    "        x = x + self.feed(self.n2(x))\n"
+                ),
+                (
+                    "        y = x + self.attend(self.n1(x), mask)\n"
+                    "        x = y + self.feed(self.n2(x))\n"
+                ),
             ),
         ),
     ),
@@ -138,7 +144,7 @@ EDITS = (
     Edit(
         "no last norm",
         FAULT,
-        (("        x = self.last(x)\n", ""),),
+        ((("        x = self.last(x)\n"), ""),),
         line="return ops.matmul(x, self.table",
     ),
     Edit(
@@ -252,7 +258,10 @@ EDITS = (
         HARMLESS,
         (
             (
-                "        k = k.repeat_interleave(H // G, 1)\n        v = v.repeat_interleave(H // G, 1)\n",
+                (
+                    "        k = k.repeat_interleave(H // G, 1)\n"
+                    "        v = v.repeat_interleave(H // G, 1)\n"
+                ),
                 "",
             ),
         ),
@@ -262,8 +271,8 @@ EDITS = (
         HARMLESS,
         (
             (
-                "        q = rotate(q, cos, sin)\n        k = rotate(k, cos, sin)\n",
-                "        k = rotate(k, cos, sin)\n        q = rotate(q, cos, sin)\n",
+                ("        q = rotate(q, cos, sin)\n        k = rotate(k, cos, sin)\n"),
+                ("        k = rotate(k, cos, sin)\n        q = rotate(q, cos, sin)\n"),
             ),
         ),
     ),
@@ -271,10 +280,13 @@ EDITS = (
         "v first",
         HARMLESS,
         (
-            ("        q = self.query(x).reshape(b, n, H, D).swapaxes(1, 2)\n", ""),
+            (("        q = self.query(x).reshape(b, n, H, D).swapaxes(1, 2)\n"), ""),
             (
                 "        q = rotate(q",
-                "        q = self.query(x).reshape(b, n, H, D).swapaxes(1, 2)\n        q = rotate(q",
+                (
+                    "        q = self.query(x).reshape(b, n, H, D).swapaxes(1, 2)\n"
+                    "        q = rotate(q"
+                ),
             ),
         ),
     ),

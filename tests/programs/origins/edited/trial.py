@@ -24,6 +24,7 @@ import numpy as np
 
 import probe
 from tests.programs.origins.edited import (
+    edits_of_contrast,
     edits_of_rays,
     edits_of_rotary,
     edits_of_states,
@@ -42,6 +43,7 @@ EDITS: dict[str, Sequence[Edit]] = {
     "rays": edits_of_rays.EDITS,
     "states": edits_of_states.EDITS,
     "rotary": edits_of_rotary.EDITS,
+    "contrast": edits_of_contrast.EDITS,
 }
 _SETTINGS: dict[str, dict[str, Any]] = {
     "statistics": {"task": "statistics"},
