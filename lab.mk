@@ -177,7 +177,7 @@ reports: $(VENV)/ready  ## 14 trainings after public reports: 145 faults and 23 
 	$(RUN) -m tests.programs.origins.reports.trial --nets later_nets --mode md5
 	$(RUN) -m tests.programs.origins.reports.trial --nets later_nets --mode tensor
 
-edits: $(VENV)/ready  ## 4 programs with 123 edits: each fault is one finding with its line, another form is none
+edits: $(VENV)/ready  ## 6 programs with 227 edits: each fault is one finding with its line, another form is none
 	$(RUN) -m tests.programs.origins.edited.trial
 	$(RUN) -m tests.programs.origins.edited.trial --mode md5
 	$(RUN) -m tests.programs.origins.edited.trial --mode tensor
