@@ -84,7 +84,7 @@ def concluded(search: Search) -> Diagnosis:
         symptom=_symptom(lab),
         evidence=[
             *_evidence(cause, results),
-            *(item for item in of_disk if not _is_of(item, cause)),
+            *(item for item in of_disk if not _is_of(item, cause) and not _is_of_command(item)),
         ],
         excluded=list(dict.fromkeys(_excluded(results))),
         unseen=list(_unseen(search, seen)),
@@ -129,6 +129,13 @@ def _lacks_time(search: Search) -> bool:
 def _is_of(item: Evidence, cause: Cause | None) -> bool:
     """Return whether a piece of evidence only tells the cause once more."""
     return cause is not None and item.said.facts.get("said") == cause.said
+
+
+def _is_of_command(item: Evidence) -> bool:
+    """Return whether a piece of evidence only tells that two commands were given: the user has given them."""
+    line = item.said.facts.get("said")
+    subject = line.facts.get("subject") if isinstance(line, Sentence) else None
+    return isinstance(subject, Sentence) and subject.key == "check.command"
 
 
 def _without_record(search: Search, first: Result | None) -> Diagnosis:
@@ -187,6 +194,9 @@ def _evidence(cause: Cause | None, results: dict[str, Result]) -> Iterator[Evide
     """Yield the evidence of the readers, and of the experiments that speak for a cause."""
     if cause is not None:
         yield evidence_of(replace(cause, strength=_of_reader(cause)))
+        alone = results.get(RECORD)
+        if cause.reader == COMPARED and alone is not None and alone.outcome == "cause":
+            yield Evidence(RULE, alone.learned)
     for result in results.values():
         strength = _SPEAKS.get((result.name, result.outcome))
         if strength is not None:

@@ -38,9 +38,9 @@ def new_numbers(lab: Lab) -> Result:
         if step is None or step not in values:
             continue
         facts = {"call": call, "number": number, "value": values[step]}
-        early = {values[first] for first in _first_steps(values, step)}
-        if len(early) == 1 and values[step] not in early:
-            facts["before"] = early.pop()
+        early = [values[first] for first in _first_steps(values, step)]
+        if len(set(early)) == 1 and _is_far(early[0], values[step]):
+            facts["before"] = early[0]
             learned = say("find.new_number", step=step, **facts)
         elif _leaps(values, step):  # beyond the schedule that has changed it before
             facts["before"] = values[step - 1]
@@ -62,10 +62,26 @@ def _leaps(values: Values, step: int) -> bool:
     return _factor(values, step) >= max(_LEAP, *factors, 1.0)
 
 
+def _is_far(before: float, value: float) -> bool:
+    """Return whether two numbers are so far apart as no schedule moves them at once.
+
+    >>> _is_far(0.01, 0.004), _is_far(0.01, 0.1), _is_far(0.0, 0.01), _is_far(0.9, -0.9)
+    (False, True, True, True)
+    """
+    if before == value:
+        return False
+    return before * value <= 0 or _ratio(before, value) >= _LEAP
+
+
 def _factor(values: Values, step: int) -> float:
     """Return the factor by which a number grows or falls from the step before; 1.0 where none is known."""
-    sizes = sorted((abs(values.get(step - 1, 0.0)), abs(values[step])))
-    return sizes[1] / sizes[0] if sizes[0] > 0 else 1.0
+    return _ratio(values.get(step - 1, 0.0), values[step])
+
+
+def _ratio(one: float, other: float) -> float:
+    """Return by which factor two numbers differ; 1.0 where one is zero."""
+    small, great = sorted((abs(one), abs(other)))
+    return great / small if small > 0 else 1.0
 
 
 def guessed_number(result: Result | None) -> Cause | None:

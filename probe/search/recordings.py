@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from probe.findings.sentence import say
-from probe.reading.compare.answer.comparison import compare
+from probe.reading.compare.answer.comparison import Comparison, compare
 from probe.reading.compare.judging.verdicts import Verdict
 from probe.reading.dumps.run import open as open_run
 from probe.search.lab import CALLS, NUMBERS, Lab
@@ -86,8 +86,7 @@ def repeat(lab: Lab) -> Result:
         return _nothing(REPEAT, done)
     shown = ",".join(map(str, steps))
     found = compare(lab.place(RECORD, "dump"), lab.place(REPEAT, "dump"), step=shown)
-    others = set(found.verdicts) - {Verdict.BITS}
-    if not others and found.agrees:
+    if have_equal_bits(found):
         learned = say("find.repeats", steps=shown)
         return Result(REPEAT, "repeats", learned, done.seconds)
     first = found.first
@@ -95,6 +94,12 @@ def repeat(lab: Lab) -> Result:
         return Result(REPEAT, "varies", say("find.last_bits"), done.seconds)
     facts = {"name": first.name, "place": first.place}
     return Result(REPEAT, "varies", say("find.varies", said=first.said), done.seconds, facts=facts)
+
+
+def have_equal_bits(found: Comparison) -> bool:
+    """Return whether two runs have the same bits. Memory that no kernel has written has no checksum, and none tells."""
+    others = set(found.verdicts) - {Verdict.BITS, Verdict.UNKNOWN}
+    return found.agrees and not others
 
 
 def final_look(lab: Lab) -> DiskLook | None:

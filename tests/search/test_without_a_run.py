@@ -8,12 +8,14 @@ from pathlib import Path
 
 import pytest
 
+import probe
 from probe.findings.sentence import say
 from probe.search.lab import Lab
 from probe.search.ledger import Ledger, Result
 from probe.search.new_lines import guessed, new_lines
 from probe.search.new_numbers import guessed_number, new_numbers
 from probe.search.new_values import guessed_value, new_values
+from probe.search.recordings import have_equal_bits
 from probe.search.wishes import Training, Wishes
 from tests.reading.builders import forward, tensor, value, write
 
@@ -85,6 +87,30 @@ def test_a_number_of_the_optimizer_that_changed_is_a_guess(lab):
 def test_a_constant_rate_and_a_schedule_are_none(lab, rate):
     record(lab, lambda step: {ADAM: update(rate(step))})
     assert guessed_number(new_numbers(lab)) is None
+
+
+@pytest.mark.parametrize(
+    ("rate", "is_guess"),
+    [(0.0021, False), (0.049, False), (0.051, True), (0.0019, True), (0.0, True), (-0.01, True)],
+)
+def test_a_constant_number_may_fall_by_a_schedule_and_not_leap(lab, rate, is_guess):
+    record(lab, lambda step: {ADAM: update(rate if step == 3 else 0.01)})
+    assert (guessed_number(new_numbers(lab)) is not None) is is_guess
+
+
+@pytest.mark.parametrize(("checksum", "is_equal"), [("0a", True), ("0b", False)])
+def test_unwritten_memory_is_no_difference_of_two_runs(tmp_path, checksum, is_equal):
+    batch_norm = "Primitive.bn_train.BatchNorm.0.forward"
+    for name, found in (("a", "0a"), ("b", checksum)):
+        unwritten = {
+            "type": "mindspore.Tensor",
+            "dtype": "Float32",
+            "shape": [2],
+            "unwritten": True,
+        }
+        made = [tensor(md5=found), unwritten]
+        write(tmp_path / name / "step0" / "rank0", {batch_norm: forward([tensor(md5="0c")], made)})
+    assert have_equal_bits(probe.compare(tmp_path / "a", tmp_path / "b")) is is_equal
 
 
 @pytest.mark.parametrize(("largest", "is_guess"), [(21.0, True), (19.0, False)])

@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 from probe.reading.dumps.entry_name import CELL, FORWARD, EntryName
 from probe.reading.dumps.values import element_count, is_tensor, plain, real
 
-#: how places begin that hold a gradient, a number, a state
+#: how places begin that hold a gradient, a result, a number, a state
 GRADIENTS = "input.0."
+RESULTS = "output.0."
 NUMBERS = "kwargs."
 STATES = "parameters."
 UNREAD = "unread"  # the key of the reasons why numbers could not be read

@@ -149,7 +149,7 @@ class OriginFinder:
     def _update(self, node: int, hard: list[Slot]) -> Iterator[Finding]:
         """Yield the origins in the update of an optimizer: each number that differs, and the first of other kinds."""
         graph = self._graph
-        for slot in updates.first_of_kinds(hard):
+        for slot in updates.first_of_kinds(updates.without_explained(hard)):
             between = updates.call_between(graph, node, slot)
             facts = updates.update_facts(graph, node, slot, between)
             rule = table.first_rule(table.UPDATE_RULES, facts)

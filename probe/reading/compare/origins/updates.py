@@ -10,7 +10,7 @@ from probe.reading.compare.judging.verdicts import Slot, Verdict
 from probe.reading.compare.origins.table import UpdateFacts
 from probe.reading.compare.pairing.partners import NONE
 from probe.reading.dumps.entry_name import BACKWARD, GRADIENT, parse
-from probe.reading.dumps.updates import GRADIENTS, NUMBERS, STATES
+from probe.reading.dumps.updates import GRADIENTS, NUMBERS, RESULTS, STATES
 
 
 def first_of_kinds(hard: list[Slot]) -> list[Slot]:
@@ -20,6 +20,24 @@ def first_of_kinds(hard: list[Slot]) -> list[Slot]:
         is_own = slot.place.startswith(NUMBERS) or is_missing(slot)
         found.setdefault(number_name(slot.place) if is_own else "", slot)
     return list(found.values())
+
+
+def without_explained(hard: list[Slot]) -> list[Slot]:
+    """Return the places of an update that differ, without results that another number of the update explains."""
+    numbers = [slot.place[len(NUMBERS) :] for slot in hard if slot.place.startswith(NUMBERS)]
+    return [slot for slot in hard if not _is_explained(slot.place, numbers)]
+
+
+def _is_explained(place: str, numbers: Sequence[str]) -> bool:
+    """Return whether a place is the result for a parameter, and a number of it or of all parameters differs.
+
+    >>> _is_explained("output.0.fc.bias", ["lr"]), _is_explained("output.0.fc.bias", ["lr.fc.weight"])
+    (True, False)
+    """
+    if not place.startswith(RESULTS):
+        return False
+    parameter = place[len(RESULTS) :]
+    return any(number.partition(".")[2] in ("", parameter) for number in numbers)
 
 
 def number_name(place: str) -> str:

@@ -8,7 +8,7 @@ import pytest
 from probe.reading.compare.distances.distance import APART
 from probe.reading.compare.judging.verdicts import Slot
 from probe.reading.compare.origins.finder import OriginFinder
-from probe.reading.compare.origins.updates import first_of_kinds, is_missing
+from probe.reading.compare.origins.updates import first_of_kinds, is_missing, without_explained
 from tests.reading.builders import forward, named, value
 from tests.reading.compare.graphs import graph_of
 
@@ -24,6 +24,24 @@ def test_each_number_is_told_and_of_all_else_the_first():
     ]  # fmt: skip
     found = [item.place for item in first_of_kinds([slot(place) for place in places])]
     assert found == ["input.0.a", "kwargs.learning_rate", "kwargs.weight_decay.a"]
+
+
+def test_a_result_follows_from_a_number_of_its_parameter_or_of_all():
+    results = ["output.0.fc.weight", "output.0.fc.bias"]
+    for numbers, left in (
+        (["kwargs.learning_rate"], []),
+        (["kwargs.weight_decay.fc.weight"], ["output.0.fc.bias"]),
+        (["kwargs.weight_decay.fc"], results),
+        ([], results),
+    ):
+        found = without_explained([slot(place) for place in [*numbers, *results]])
+        assert [item.place for item in found] == [*numbers, *left]
+    others = [
+        "input.0.fc.weight",
+        "parameters.moments.fc.weight",
+    ]  # they are there before the update
+    kept = without_explained([slot(place) for place in ["kwargs.lr", *others]])
+    assert [item.place for item in kept] == ["kwargs.lr", *others]
 
 
 def test_each_missing_parameter_is_told():
