@@ -63,3 +63,14 @@ def test_an_edit_has_its_line(golden, tmp_path, program, name, mode):
     other = recorded(tmp_path / "edited", text, mode)
     row = judge(edit, edit.lines(text), probe.compare(folder, other), probe.compare(other, folder))
     assert row["right"], row["text"]
+
+
+def test_arrays_tell_apart_where_a_mask_hides_the_statistics(tmp_path):
+    ms.set_context(mode=ms.PYNATIVE_MODE)
+    golden = recorded(tmp_path / "golden", text_of("rotary"), "tensor")
+    edit = next(edit for edit in edits_of_rotary.EDITS if edit.name == "scale")
+    text = edit.applied(text_of("rotary"))
+    other = recorded(tmp_path / "edited", text, "tensor")
+    row = judge(edit, edit.lines(text), probe.compare(golden, other), probe.compare(other, golden))
+    assert row["right"], row["text"]
+    assert "another form of the same" not in row["text"]

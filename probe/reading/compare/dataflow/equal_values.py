@@ -69,11 +69,17 @@ class EqualValues:
                 yield place
 
     def _near(self) -> Iterator[tuple[float, int, int]]:
-        """Yield how far two outputs are apart, and the places of their calls, where they are equal."""
+        """Yield how far two outputs are apart, and the places of their calls, where they are equal.
+
+        Those of partners are not: their arrays may tell, where statistics do not.
+        """
+        nodes_a, nodes_b = self._graph.at
         others = _by_shape(self._open_values(1))
         for one in self._open_values(0):
             most = tolerance_of(one.record, one.record) * self._factor
             for other in _of_like_norm(one, others.get(_shape(one.record), []), most):
+                if nodes_a[one.place] == nodes_b[other.place]:
+                    continue
                 apart = distance(one.record, other.record).rel_l2
                 if apart is not None and apart <= most:
                     yield apart, one.place, other.place
