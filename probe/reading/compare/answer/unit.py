@@ -207,7 +207,11 @@ def _settle_forms(judged: JudgedPairs) -> _Settled:
     if judged.alignment.vocabulary.is_foreign or not any(off):
         return _Settled()
     found = Reformulations(judged)
-    forms = found.find() if found.is_settled else FormsBeforeFault(found).find()
+    forms: Sequence[Form] = ()
+    if found.is_settled:
+        forms = found.find()
+    elif max(found.graph.soft, default=NONE) != NONE:  # without another call there is no other form
+        forms = FormsBeforeFault(found).find()
     if not forms:
         return _Settled((), found.graph)
     places_a = [place for form in forms for place in form.places[0]]

@@ -24,17 +24,19 @@ def exchanged_calls(
 ) -> list[tuple[int, int]]:
     """Return the places in A and in B of calls that are partners by their values."""
     flow_a, flow_b = alignment.flows
-    differing: list[tuple[Hashable, Pair]] = []
+    differing: list[tuple[Hashable, tuple[Pair, list[Slot]]]] = []
     for pair, own in zip(pairs, slots):
-        outputs = [slot.verdict for slot in own if not slot.is_input]
-        if not pair.is_whole or HARD.isdisjoint(outputs):
-            continue
         parts = flow_a.parts[pair.a]
-        if parts.kind == API and parts.direction == FORWARD and _look_equal(own):
+        if not own or parts.kind != API or parts.direction != FORWARD:
+            continue
+        if not HARD.isdisjoint([slot.verdict for slot in own if not slot.is_input]):
             home = (flow_a.cells[pair.a], flow_b.cells[pair.b])
-            differing.append(((home, parts.key), pair))
+            differing.append(((home, parts.key), (pair, own)))
     found: list[tuple[int, int]] = []
-    for group in grouped(differing).values():
+    for calls in grouped(differing).values():
+        if len(calls) == 1:
+            continue
+        group = [pair for pair, own in calls if _look_equal(own)]
         if 1 < len(group) <= _MOST:
             found += _by_values(alignment, group)
     return found
