@@ -38,7 +38,8 @@ def parameter(key: str, place: str, version: str) -> Parameter | None:
         version: the MindSpore that the call ran with.
 
     Returns:
-        None where it cannot be known: another MindSpore is installed, or the function has no signature in Python.
+        None where it cannot be known: another MindSpore is installed, or none that can be imported; or the function
+        has no signature in Python.
 
     >>> parameter("Functional.softmax", "input.1", importlib.metadata.version("mindspore"))
     Parameter(name='axis', place=1, default='-1')
@@ -72,7 +73,7 @@ def _parameters(key: str) -> Mapping[str, Parameter]:
         place = importlib.import_module(module)
         function = getattr(getattr(place, owner) if owner else place, name)
         signature = inspect.signature(function)
-    except (AttributeError, ImportError, TypeError, ValueError):
+    except (AttributeError, ImportError, OSError, RuntimeError, TypeError, ValueError):
         return {}
     found: dict[str, Parameter] = {}
     for number, item in enumerate(signature.parameters.values()):
