@@ -103,6 +103,13 @@ def test_set_init_step_at_a_step_on_disk_is_a_second_run(second, step, overwrite
     assert overwrite or dumps(second.path / "dump-2") == written
 
 
+def test_overwrite_replaces_although_this_process_wrote_beside_before(second):
+    train(second(), "tanh")
+    train(second(overwrite=True), "sin")
+    assert dumps(second.dump_path) == {"step0": ["sin"]}
+    assert dumps(second.path / "dump-2") == {"step0": ["tanh"]}
+
+
 def test_a_run_that_continued_does_not_replace_steps_of_the_other_run_later(second, tmp_path):
     debugger = second()
     debugger.set_init_step(3)

@@ -45,6 +45,8 @@ class RunFolders:
         Raise UsageError when neither is allowed, or its process lives.
         """
         known = self._roots.get((dump_path, name))
+        if known != dump_path and overwrite:
+            known = None  # an earlier debugger of this process wrote beside; this one may replace
         if known is not None and not self._is_of_other_run(names.rank_folder(known, step, name)):
             return known, False
         for number in itertools.count(1):
