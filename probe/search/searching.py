@@ -108,6 +108,8 @@ class Search:
 
     def _price(self, experiment: Experiment) -> Sentence:
         price = experiment.price
+        if not price.runs:
+            return say("find.price_none")
         key = "find.price_whole" if price.is_whole else "find.price"
         seconds = self._seconds(experiment)
         about = NOTHING if seconds is None else say("find.price_seconds", seconds=seconds)
