@@ -91,9 +91,12 @@ def cause_of(finding: Finding | None, result: ComparisonResult | None) -> Cause 
         result: the comparison of two runs, whose equal bits may prove it.
 
     Returns:
-        The cause. None for a rule that holds in a series: it tells a symptom, unless it looks at settings.
+        The cause. None for a rule that holds in a series: it tells a symptom, unless it looks at settings. None for
+        a difference that was made in steps that are not compared.
     """
     if isinstance(finding, Origin):
+        if finding.is_uncompared:
+            return None
         return _of_origin(finding, result)
     if isinstance(finding, HealthFinding) and not isinstance(finding, SeriesFinding):
         return Cause(

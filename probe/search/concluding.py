@@ -28,6 +28,7 @@ from probe.search.table import EXPERIMENTS
 from probe.search.watching import (
     CUT,
     LOST,
+    OFFSET,
     SICK,
     WATCH,
     WATCH_GOLDEN,
@@ -59,6 +60,8 @@ _SPEAKS = {
     (FLOAT32, "goes"): EXPERIMENT,
     (REPLAY, "wrong"): RULE,
     (REPEAT, "varies"): RULE,
+    (WATCH, OFFSET): GUESS,
+    (WATCH_RESUMED, OFFSET): GUESS,
 }
 
 

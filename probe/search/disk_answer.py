@@ -59,7 +59,7 @@ def diagnosis_of(seen: DiskLook, path: str, golden: str = "") -> Diagnosis:
         _said(seen),
         cause,
         evidence=evidence,
-        excluded=_excluded(cause, golden),
+        excluded=_excluded(seen, golden),
         unseen=seen.gaps if cause is not None else (),
         others=seen.others,
         advice=advice(seen, path, golden),
@@ -81,9 +81,10 @@ def evidence_of(cause: Cause) -> Evidence:
     return Evidence(cause.strength, say(_BY[cause.reader]))
 
 
-def _excluded(cause: Cause | None, golden: str) -> list[Sentence]:
+def _excluded(seen: DiskLook, golden: str) -> list[Sentence]:
     """Return what the golden run has excluded: a difference, where one run alone shows the cause."""
-    is_of_one_run = cause is not None and cause.reader != COMPARED
+    cause = seen.cause
+    is_of_one_run = cause is not None and cause.reader != COMPARED and not seen.is_apart
     return [say("find.no_difference")] if golden and is_of_one_run else []
 
 

@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from probe.errors import UsageError
-from probe.findings.sentence import NOTHING, Sentence
+from probe.findings.sentence import NOTHING, Finding, Sentence
 from probe.reading.check.check import check
 from probe.reading.compare.answer.comparison import Request
+from probe.reading.compare.origins.origin import Origin
 from probe.reading.dumps.work import HERE, Workers
 from probe.reading.one_run.health.step import SUSPICIOUS
-from probe.reading.report.headline import Readers, headline
+from probe.reading.report.headline import Headline, Readers, headline
 from probe.reading.report.report import read_all
 from probe.reading.report.sources import readers_of
 from probe.search.cause import GUESS, Cause, cause_of
@@ -33,6 +34,7 @@ class DiskLook:
         gaps: the parts that cannot be known.
         circumstances: how the circumstances of two runs differ, the most important first.
         looked: how much was looked at.
+        is_apart: whether two runs differ.
     """
 
     status: int
@@ -45,6 +47,7 @@ class DiskLook:
     gaps: Sequence[Sentence] = ()
     circumstances: Sequence[Sentence] = ()
     looked: Sentence = NOTHING
+    is_apart: bool = False
 
 
 def look(path: str, golden: str = "", workers: Workers = HERE) -> DiskLook:
@@ -65,7 +68,7 @@ def look(path: str, golden: str = "", workers: Workers = HERE) -> DiskLook:
     return DiskLook(
         head.status,
         head.said,
-        cause_of(head.finding, result),
+        cause_of(_heaviest(head, readers), result),
         _suspicions(readers),
         _first_apart(readers) if head.finding is None else getattr(head.finding, "step", None),
         _first_apart(readers),
@@ -73,7 +76,16 @@ def look(path: str, golden: str = "", workers: Workers = HERE) -> DiskLook:
         _gaps(readers),
         _circumstances(path, golden) if golden else (),
         answers.scope,
+        result is not None and result.first is not None,
     )
+
+
+def _heaviest(head: Headline, readers: Readers) -> Finding | None:
+    """Return the heaviest finding; NaN/Inf stands before a difference that was made in steps that are not compared."""
+    finding = head.finding
+    if isinstance(finding, Origin) and finding.is_uncompared and readers.nan:
+        return readers.nan[0]
+    return finding
 
 
 def _suspicions(readers: Readers) -> list[Cause]:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -17,7 +18,7 @@ from probe.search.lab import CALLS, NUMBERS, Lab
 from probe.search.ledger import Result
 from probe.search.recordings import RECORD, REPEAT, final_look, golden_dump
 from probe.search.running import Done
-from probe.search.watching import watched
+from probe.search.watching import WATCH_GOLDEN, watched
 
 GRAFT = "graft"
 REPLAY = "replay"
@@ -112,11 +113,23 @@ def graft(lab: Lab) -> Result:
     answer = lab.answer(GRAFT)
     if not answer:
         return _failed(GRAFT, second, seconds, 3)
-    is_healed = heals(answer["unchanged"], answer["changed"], answer["golden"])
+    is_healed = heals(answer["unchanged"], answer["changed"], golden_losses(lab))
     outcome = "goes" if is_healed else "stays"
     key = "find.graft_goes" if is_healed else "find.graft_stays"
     learned = say(key, name=name, first=steps[0], last=last)
     return Result(GRAFT, outcome, learned, seconds, 3, {"name": name})
+
+
+def golden_losses(lab: Lab) -> dict[str, Any]:
+    """Return the step and the loss of the golden program, as the monitor has seen it.
+
+    The monitor measures all three runs. The loss of a dump may have the factor of a loss scale.
+    """
+    steps, losses = open_run(lab.place(WATCH_GOLDEN, "dump")).series("loss")
+    return {
+        str(step): float(loss) if math.isfinite(loss) else str(loss)
+        for step, loss in zip(steps, losses)
+    }
 
 
 def _arrays_of(name: str) -> str:
@@ -200,6 +213,8 @@ def widen(lab: Lab) -> Result:
     answer = lab.answer(FLOAT32)
     if not answer:
         return _failed(FLOAT32, done)
+    if answer["key"] == "bisect.holds":  # NaN/Inf is in gradients alone
+        return Result(FLOAT32, "failed", say("find.float32_no_loss"), done.seconds, 1)
     names = answer["found"]
     runs = len(answer["runs"])
     if names:

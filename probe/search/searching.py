@@ -110,7 +110,9 @@ class Search:
         price = experiment.price
         if not price.runs:
             return say("find.price_none")
-        key = "find.price_whole" if price.is_whole else "find.price"
+        key = "find.price" if price.recorded else "find.price_bare"
+        if price.is_whole:
+            key = "find.price_whole"
         seconds = self._seconds(experiment)
         about = NOTHING if seconds is None else say("find.price_seconds", seconds=seconds)
         facts = {"recorded": price.recorded, "ratio": price.ratio, "seconds": about}

@@ -33,6 +33,7 @@ from probe.search.watching import (
     CUT,
     LOST,
     NO_TIME,
+    OFFSET,
     WATCH,
     WATCH_GOLDEN,
     WATCH_RESUMED,
@@ -90,6 +91,7 @@ EXPERIMENTS = {
             {
                 "symptom": Outcome("find.mean_symptom", _AFTER_FIRST),
                 "quiet": Outcome("find.mean_quiet", _AFTER_FIRST),
+                OFFSET: Outcome("find.mean_offset", _AFTER_FIRST),
                 CUT: Outcome("find.mean_cut", _AFTER_FIRST),
                 NO_TIME: Outcome("find.mean_no_time"),
                 "fails": Outcome("find.mean_fails", _AFTER_FIRST),
@@ -105,6 +107,7 @@ EXPERIMENTS = {
             {
                 "symptom": Outcome("find.mean_symptom", (WATCH_GOLDEN, RECORD)),
                 "quiet": Outcome("find.mean_quiet", (WATCH_GOLDEN, RECORD)),
+                OFFSET: Outcome("find.mean_offset", (WATCH_GOLDEN, RECORD)),
                 LOST: Outcome("find.mean_lost", (WATCH_GOLDEN, RECORD)),
                 CUT: Outcome("find.mean_cut", (WATCH_GOLDEN, RECORD)),
                 NO_TIME: Outcome("find.mean_no_time"),

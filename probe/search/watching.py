@@ -9,7 +9,13 @@ from typing import Any
 
 from probe.findings.sentence import Sentence, say
 from probe.findings.system import foreign
-from probe.reading.one_run.health.rows import Rows, alarms_of, nonfinite_of, read_rows
+from probe.reading.one_run.health.rows import (
+    AlarmFinding,
+    Rows,
+    alarms_of,
+    nonfinite_of,
+    read_rows,
+)
 from probe.search.lab import Lab
 from probe.search.ledger import Result
 from probe.search.resumed_start import resumed_start
@@ -27,6 +33,12 @@ CUT = "cut"
 #: the outcome of a program from a checkpoint on that does not come to the symptom of the first run
 LOST = "lost"
 SICK = (SYMPTOM, FAILS) = ("symptom", "fails")
+#: the outcome of a run in which offsets alone have no gradient or no update
+OFFSET = "offset"
+#: the rules of a gradient or an update that is zero from the first step on
+_NEVER = ("never", "no update")
+#: parameters that are added: a norm, a softmax or a difference behind them may cancel them
+_OFFSETS = (".bias.grad", ".bias.update", ".beta.grad", ".beta.update")
 #: the monitor measures parameters in each step
 _MONITOR = ("--task", "monitor", "--interval", "1")
 #: the outcome -> the sentence about it
@@ -35,6 +47,7 @@ _LEARNED = {
     FAILS: "find.watch_fails",
     CUT: "find.watch_cut",
     "quiet": "find.watch_quiet",
+    OFFSET: "find.watch_offset",
     LOST: "find.watch_lost",
 }
 
@@ -95,17 +108,24 @@ def _symptom_of(lab: Lab, name: str, training: Training) -> Result:
     elif done.status:
         outcome = FAILS
     else:
-        outcome = _without_symptom(lab, name, done)
+        outcome = _without_symptom(lab, name, done, rows)
     learned = say(_LEARNED[outcome], said=_said(lab, name, done), **_counted(facts))
     return Result(name, outcome, learned, done.seconds, facts=facts)
 
 
-def _without_symptom(lab: Lab, name: str, done: Done) -> str:
+def _without_symptom(lab: Lab, name: str, done: Done, rows: Rows) -> str:
     """Return the outcome of a run that has no symptom."""
     first = lab.ledger.results.get(WATCH)
     if done.status != 0:
         return CUT
-    return LOST if name != WATCH and first is not None and first.outcome in SICK else "quiet"
+    if name != WATCH and first is not None and first.outcome in SICK:
+        return LOST
+    return OFFSET if alarms_of(rows.ranks) else "quiet"
+
+
+def is_offset(alarm: AlarmFinding) -> bool:
+    """Return whether an alarm only tells that an offset never changes, which a healthy net may have."""
+    return alarm.rule in _NEVER and alarm.name.endswith(_OFFSETS)
 
 
 def _run(lab: Lab, name: str, training: Training, last: int | None) -> Done:
@@ -129,7 +149,8 @@ def _facts(rows: Rows, done: Done) -> dict[str, Any]:
     steps = sorted({step for rank in rows.ranks for step in rank.steps})
     seconds = [float(value) for rank in rows.ranks for value in rank["seconds"].values]
     step_seconds = statistics.median(seconds) if seconds else 0.0
-    alarms = [item.step for item in alarms_of(rows.ranks) if item.step is not None]
+    found = [item for item in alarms_of(rows.ranks) if not is_offset(item)]
+    alarms = [item.step for item in found if item.step is not None]
     nonfinite = [item.step for item in nonfinite_of(rows.ranks) if item.step is not None]
     return {
         "count": len(steps),

@@ -84,6 +84,20 @@ def test_equal_bits_before_a_difference_prove_it(tmp_path, capsys):
     assert answer["evidence"][0]["strength"] == "bits"
 
 
+def test_nan_stands_before_weights_that_differ_after_steps_without_a_record(tmp_path, capsys):
+    for name, scale in (("golden", 1.0), ("mine", 1.5)):
+        for step in (2, 35):
+            weight = tensor(norm=scale if step == 35 else 1.0)
+            fc = {**forward([tensor()], [tensor()]), "parameters": {"weight": weight}}
+            last = NAN if (name, step) == ("mine", 35) else {}
+            log = forward([tensor(Min=-1.0)], [tensor(**last)])
+            data = {"Cell.fc.Dense.forward.0": fc, "Functional.log.0.forward": log}
+            write(tmp_path / name / f"step{step}" / "rank", data)
+    status, answer = find(capsys, tmp_path / "mine", tmp_path / "golden")
+    assert (status, answer["cause"]["reader"]) == (1, "nan")
+    assert (answer["cause"]["name"], answer["excluded"]) == ("Functional.log.0.forward", [])
+
+
 def test_numbers_without_bits_prove_nothing(tmp_path, capsys):
     change = (LINES[0], "gate h -> other", LINES[2], "linear other v -> far")
     status, answer = find(capsys, *two(tmp_path, change, md5=False))

@@ -11,10 +11,12 @@ import pytest
 
 from probe.errors import UsageError
 from probe.findings.sentence import say
+from probe.reading.one_run.health.rows import alarms_of, read_rows
 from probe.search.ledger import Ledger, Result
 from probe.search.proofs import heals
 from probe.search.table import EXPERIMENTS, FIRST
 from probe.search.watch_end import WatchEnd
+from probe.search.watching import is_offset
 from probe.search.wishes import Training, Wishes
 from probe.search.workplace import copied, original, states
 from tests.reading.report.rows import broken, healthy, write_rows
@@ -65,6 +67,16 @@ def test_a_file_that_changes_is_seen(folder):
 def test_a_file_beside_a_copy_is_no_file_in_it():
     assert original("/find/work2/net.py", "/find/work", "/home/me") == "/find/work2/net.py"
     assert original(None, "/find/work", "/home/me") is None
+
+
+@pytest.mark.parametrize(
+    ("series", "is_symptom"),
+    [("fc.bias.update", False), ("norm.beta.grad", False), ("fc.weight.update", True)],
+)
+def test_an_offset_that_never_changes_is_no_symptom(tmp_path, series, is_symptom):
+    folder = write_rows(tmp_path, lambda *at: {**healthy(*at), series: 0.0}, ranks=1)
+    alarms = alarms_of(read_rows(str(folder)).ranks)
+    assert [is_offset(alarm) for alarm in alarms] == [not is_symptom]
 
 
 def test_a_result_comes_back_as_it_was_kept(tmp_path):

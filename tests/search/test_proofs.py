@@ -12,11 +12,18 @@ from probe.findings.sentence import say
 from probe.search.cause import BITS, COMPARED, Cause
 from probe.search.lab import Lab
 from probe.search.ledger import Ledger, Result
-from probe.search.proofs import grafted
+from probe.search.proofs import golden_losses, grafted
 from probe.search.wishes import Training, Wishes
 from tests.reading.builders import forward, tensor, write
+from tests.reading.report.rows import broken, write_rows
 
 NORM = "Functional.norm.0.forward"
+
+
+def laboratory(folder):
+    training = Training("train.py", "", ())
+    wishes = Wishes(training, training, "", str(folder), 30.0)
+    return Lab(wishes, Ledger(str(folder)), time.monotonic() + 3600)
 
 
 @pytest.mark.parametrize(
@@ -32,13 +39,20 @@ NORM = "Functional.norm.0.forward"
 def test_a_call_whose_golden_output_has_another_shape_gives_way_to_its_cell(
     tmp_path, kind, golden_shape, cell, name
 ):
-    ledger = Ledger(str(tmp_path))
-    training = Training("train.py", "", ())
-    lab = Lab(Wishes(training, training, "", str(tmp_path), 30.0), ledger, time.monotonic() + 3600)
+    lab = laboratory(tmp_path)
     for experiment, shape in (("record", [2, 3]), ("record_golden", golden_shape)):
         made = tensor(shape=shape)
         folder = Path(lab.place(experiment, "dump")) / "step0" / "rank"
         write(folder, {NORM: forward([tensor()], [made])})
-        ledger.add(Result(experiment, "cause", say("find.no_symptom")))
+        lab.ledger.add(Result(experiment, "cause", say("find.no_symptom")))
     said = say("find.no_symptom")
     assert grafted(lab, Cause(said, COMPARED, kind, BITS, name=NORM, cell=cell, step=0)) == name
+
+
+def test_golden_losses_are_those_of_the_monitor(tmp_path):
+    # those of a dump may be scaled, and the losses of the other runs are not
+    lab = laboratory(tmp_path)
+    write_rows(Path(lab.place("watch_golden", "dump")), broken, steps=52, ranks=1)
+    losses = golden_losses(lab)
+    assert losses["0"] == pytest.approx(3.5, abs=0.1)
+    assert set(map(type, losses.values())) == {float}

@@ -19,9 +19,9 @@ def tensor(seed=0, shape=(3, 4), scale=1.0, md5=False):
 def compare(tmp_path):
     """Compare steps of entries: each argument is a list of {name: entry}, one for each step."""
 
-    def run(a, b, stacks=None, trees=None, headers=({}, {}), **options):
+    def run(a, b, stacks=None, trees=None, headers=({}, {}), numbers=range(9), **options):
         for side, steps, header in (("a", a, headers[0]), ("b", b, headers[1])):
-            for step, data in enumerate(steps):
+            for step, data in zip(numbers, steps):
                 folder = tmp_path / side / f"step{step}" / "rank0"
                 write(folder, data, (stacks or {}).get(side), (trees or {}).get(side), **header)
         return probe.compare(tmp_path / "a", tmp_path / "b", **options)
@@ -118,6 +118,24 @@ def test_one_parameter_that_changes_between_the_steps_is_no_optimizer(compare):
     first = compare([step(1.0), step(1.0)], [step(1.0), step(1.5)]).first
     assert (first.kind, first.place, first.step) == ("parameter", "parameters.p3", 1)
     assert "changed between the optimizer and the next forward" in first.sentence
+
+
+@pytest.mark.parametrize("count", [1, 8])
+def test_parameters_that_differ_after_steps_that_are_not_compared_tell_that(compare, count):
+    def step(scale):
+        parameters = {
+            f"p{number}": tensor(number, scale=scale if number < count else 1.0)
+            for number in range(8)
+        }
+        return {"Cell.fc.Dense.forward.0": cell([tensor(20)], [tensor(21)], **parameters)}
+
+    steps = ([step(1.0), step(1.0)], [step(1.0), step(1.5)])
+    first = compare(*steps, numbers=(2, 35)).first
+    assert (first.kind, first.step, first.is_uncompared) == ("parameter", 35, True)
+    assert first.sentence.startswith("the steps between 2 and 35 are not compared, and ")
+    following = compare(*steps, numbers=(2, 3)).first
+    assert not following.is_uncompared
+    assert "not compared" not in following.sentence
 
 
 def test_another_output_of_the_same_call_is_wiring(compare):

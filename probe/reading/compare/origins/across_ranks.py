@@ -102,6 +102,7 @@ def _from_step_before(
     """Say of parameters that differ after a step without differences that the optimizer made them differ."""
     if not before:
         return origins
+    has_gap = _is_gap(before[0].step, units[0].step)
     made = []
     count = sum(unit.origins.parameters[0] for unit in units)
     differing = sum(unit.origins.parameters[1] for unit in units)
@@ -127,6 +128,10 @@ def _from_step_before(
             if causes[0] not in made:
                 follows = say("compare.parameters_follow", step=origin.step, finding=origin.said)
                 causes[0].said = clauses(causes[0].said, follows)
+        elif has_gap:
+            unseen = {"step": step, "next": origin.step}
+            origin.said = say("compare.after_gap", finding=origin.said, **unseen)
+            origin.is_uncompared = True
         elif is_written:
             origin.said = say("compare.changed_after_update", step=step, finding=origin.said)
         else:
@@ -135,3 +140,8 @@ def _from_step_before(
             origin.said = clauses(say(key, step=step, next=origin.step), origin.said)
         made.append(causes[0] if causes else origin)
     return made
+
+
+def _is_gap(step: int | None, later: int | None) -> bool:
+    """Return whether there are steps between two recorded ones."""
+    return step is not None and later is not None and later > step + 1

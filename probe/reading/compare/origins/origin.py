@@ -72,6 +72,7 @@ class Origin(Finding):
     ranks: list[Rank] = field(default_factory=list)  # further ranks with the same origin
     why: str = ""  # the rule by which it was found
     is_harmless: bool = False  # it is a change that is proved to change no value
+    is_uncompared: bool = False  # it was made in steps that are not compared
     given: tuple[
         Hashable, ...
     ] = ()  # the content in A and B of a value that no recorded call made, where it is known
