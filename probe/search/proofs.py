@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from probe.errors import UsageError
 from probe.findings.sentence import say
 from probe.findings.system import foreign
 from probe.reading.compare.origins.origin import Kind
@@ -94,16 +95,16 @@ def _kind_of_cells(lab: Lab) -> str:
 def graft(lab: Lab) -> Result:
     """Record the arrays of the golden call, and put them in: the losses tell whether the symptom goes."""
     cause = suspect(lab)
-    golden = lab.wishes.golden
+    program = lab.wishes.golden
     assert cause is not None
-    assert golden is not None
+    assert program is not None
     assert cause.step is not None
     name = grafted(lab, cause)
     last = int(min(cause.step + _BEHIND, watched(lab, "last", cause.step)))
     steps = list(range(cause.step, last + 1))
     arrays = f"{GRAFT}_arrays"
     options = ("--tensor-list", _arrays_of(name), "--optimizer", "states")
-    first = lab.record(arrays, golden, steps, [*CALLS, *NUMBERS, *options])
+    first = lab.record(arrays, program, steps, [*CALLS, *NUMBERS, *options])
     if not lab.has_steps(arrays):
         return _failed(GRAFT, first)
     words = ["try", *lab.wishes.options, "--from", lab.place(arrays, "dump"), name]
@@ -113,7 +114,8 @@ def graft(lab: Lab) -> Result:
     answer = lab.answer(GRAFT)
     if not answer:
         return _failed(GRAFT, second, seconds, 3)
-    is_healed = heals(answer["unchanged"], answer["changed"], golden_losses(lab))
+    losses = golden_losses(lab) or answer["golden"]
+    is_healed = heals(answer["unchanged"], answer["changed"], losses)
     outcome = "goes" if is_healed else "stays"
     key = "find.graft_goes" if is_healed else "find.graft_stays"
     learned = say(key, name=name, first=steps[0], last=last)
@@ -121,11 +123,14 @@ def graft(lab: Lab) -> Result:
 
 
 def golden_losses(lab: Lab) -> dict[str, Any]:
-    """Return the step and the loss of the golden program, as the monitor has seen it.
+    """Return the step and the loss of the golden program, as the monitor has seen it; nothing where it has none.
 
     The monitor measures all three runs. The loss of a dump may have the factor of a loss scale.
     """
-    steps, losses = open_run(lab.place(WATCH_GOLDEN, "dump")).series("loss")
+    try:
+        steps, losses = open_run(lab.place(WATCH_GOLDEN, "dump")).series("loss")
+    except (KeyError, UsageError):
+        return {}
     return {
         str(step): float(loss) if math.isfinite(loss) else str(loss)
         for step, loss in zip(steps, losses)

@@ -56,3 +56,11 @@ def test_golden_losses_are_those_of_the_monitor(tmp_path):
     losses = golden_losses(lab)
     assert losses["0"] == pytest.approx(3.5, abs=0.1)
     assert set(map(type, losses.values())) == {float}
+
+
+def test_a_golden_program_that_the_monitor_has_not_seen_has_no_losses(tmp_path):
+    lab = laboratory(tmp_path)
+    assert golden_losses(lab) == {}
+    folder = Path(lab.place("watch_golden", "dump"))
+    write_rows(folder, lambda *_: {"seconds": 0.1}, steps=5, ranks=1)
+    assert golden_losses(lab) == {}
