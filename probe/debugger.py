@@ -327,7 +327,7 @@ def open_session(source: ConfigFile, observer: StepObserver | None = None) -> Se
     ):
         before.continue_again()
         return before
-    is_monitor = settings.task == "monitor"
+    is_monitor = settings.task == "monitor" or settings.is_rolling
     plain = GoldenRecording if settings.golden else DumpRecording
     kind = KernelRecording if settings.level == "L2" else MonitorRecording if is_monitor else plain
     session = Session(settings, source, kind, before, observer)

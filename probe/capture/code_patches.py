@@ -11,7 +11,8 @@ import contextlib
 import functools
 import inspect
 import operator
-from collections.abc import Callable, Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator
 from types import CellType, CodeType, FunctionType
 from typing import Any, NamedTuple, Protocol
 
@@ -190,7 +191,12 @@ class CodePatches:
         self._state = state
         self._gates: list[tuple[Gate, RecordedCall]] = []
         self._patches: dict[int, CodePatch] = {}
+        self._by_key: defaultdict[str, list[CodePatch]] = defaultdict(list)
         self._is_installed = False
+        #: the keys whose functions ``install`` replaces; None for all
+        self.only: Collection[str] | None = None
+        self._installed: Collection[CodePatch] = ()
+        self._keys_of_codes: dict[int, str] = {}
 
     def gate(self, call: RecordedCall) -> Gate:
         """Return a gate that leads to this call while the patches are installed."""
@@ -200,29 +206,46 @@ class CodePatches:
 
     def add(self, function: FunctionType, key: str, gate: Gate) -> str:
         """Add a function, unless it is there under another key. Return the key under which it is recorded."""
-        return self._patches.setdefault(
-            id(function), CodePatch(function, key, self._state, gate)
-        ).key
+        known = self._patches.get(id(function))
+        if known is None:
+            known = self._patches[id(function)] = CodePatch(function, key, self._state, gate)
+            self._by_key[key].append(known)
+            self._keys_of_codes.clear()
+        return known.key
+
+    def key_of(self, code: CodeType) -> str | None:
+        """Return the key of the function that has this code, replaced or not; None where none has."""
+        if not self._keys_of_codes:  # by identity: equal functions have equal code
+            for patch in self._patches.values():
+                function = _original(patch.function.__code__) or patch.function
+                self._keys_of_codes[id(function.__code__)] = patch.key
+        return self._keys_of_codes.get(id(code))
 
     def install(self) -> None:
-        """Replace the code of all functions."""
+        """Replace the code of the functions; see ``only``."""
         self._is_installed = True
         for gate, call in self._gates:
             gate.call = call
-        _install(self._patches.values())
+        if self._installed:  # of an interrupted step
+            _remove(self._installed)
+        self._installed = self._patches.values()
+        if self.only is not None:
+            self._installed = [patch for key in self.only for patch in self._by_key.get(key, ())]
+        _install(self._installed)
 
     def remove(self) -> None:
         """Restore all functions."""
-        _remove(self._patches.values())
+        _remove(self._installed)
         for gate, _ in self._gates:
             gate.call = None
         self._is_installed = False
+        self._installed = ()
 
     @contextlib.contextmanager
     def restored(self, function: Any) -> Iterator[None]:
         """Restore one function, or a method's function, while MindSpore reads its code."""
         found = self._patches.get(id(getattr(function, "__func__", function)))
-        if found is None:
+        if found is None or found.made is None or found.function.__code__ is found.made.code:
             yield
             return
         _remove((found,))

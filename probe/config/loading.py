@@ -183,7 +183,9 @@ def _combined(settings: Settings) -> Settings:
         )
     if settings.async_dump and settings.checksums:
         refuse("async_dump", True, say("settings.no_async"))
-    if settings.task == "monitor" and settings.level not in ("L0", "L1"):
+    if settings.is_rolling:
+        _check_rolling(settings)
+    elif settings.task == "monitor" and settings.level not in ("L0", "L1"):
         refuse("level", settings.level, say("settings.levels_of_monitor"))
     if settings.level in ("debug", "L2") and settings.task in set(TASKS) - set(DUMP_TASKS):
         refuse("task", settings.task, say("settings.tasks_of_level", level=settings.level))
@@ -198,6 +200,15 @@ def _combined(settings: Settings) -> Settings:
     if settings.level != "L2" and settings.task in KERNEL_TASKS:
         refuse("level", settings.level, say("settings.level_of_task", task=settings.task))
     return settings
+
+
+def _check_rolling(settings: Settings) -> None:
+    if settings.rolling is not None and settings.budget is not None:
+        refuse(f"{settings.task}.budget", settings.budget, say("settings.rolling_and_budget"))
+    if settings.level not in ("L0", "L1", "mix"):
+        refuse("level", settings.level, say("settings.rolling_level"))
+    if settings.keep_steps:
+        refuse(f"{settings.task}.keep_steps", settings.keep_steps, say("settings.rolling_steps"))
 
 
 def _check_scope(settings: Settings) -> None:

@@ -15,6 +15,8 @@ from probe.findings.wording import Wording
 
 #: tasks of level L2 alone, which have no settings of their own
 KERNEL_TASKS = ("exception_dump", "overflow_check")
+#: tasks that can record a share of the calls in each step
+ROLLING_TASKS = ("statistics", "nan_check", "monitor")
 #: tasks of msprobe that probe does not have
 MSPROBE_TASKS = tuple("acc_check diff_check free_benchmark grad_probe run_ut".split())
 #: the validator of each setting
@@ -591,6 +593,39 @@ class Settings:
             "monitor",
         ),
     )
+    rolling: int | None = field(
+        default=None,
+        metadata=_row(
+            validators.rolling,
+            Wording(
+                "number of steps in which each call is recorded once: each step records a share of the calls.",
+                "每个调用在多少个 step 中记录一次：每个 step 只记录一部分调用。",
+            ),
+            *ROLLING_TASKS,
+        ),
+    )
+    budget: float | None = field(
+        default=None,
+        metadata=_row(
+            validators.part,
+            Wording(
+                "in place of rolling: the part of a step's time that recording may cost, such as 0.02.",
+                "代替 rolling：记录可占用的单步时间比例，例如 0.02。",
+            ),
+            *ROLLING_TASKS,
+        ),
+    )
+    rolling_seed: int = field(
+        default=0,
+        metadata=_row(
+            validators.count,
+            Wording(
+                "with rolling: another number is another choice of the calls of each step.",
+                "与 rolling 一起：另一个数字即每个 step 另一种调用选择。",
+            ),
+            *ROLLING_TASKS,
+        ),
+    )
     mechanisms: bool = field(
         default=True,
         metadata=_row(
@@ -602,6 +637,11 @@ class Settings:
             "monitor",
         ),
     )
+
+    @property
+    def is_rolling(self) -> bool:
+        """Whether each step records a share of the calls."""
+        return self.rolling is not None or self.budget is not None
 
     @property
     def checksums(self) -> bool:

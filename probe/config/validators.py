@@ -135,6 +135,14 @@ positive = rule(
     lambda value: _is_whole(value) and 1 <= value <= 100_000,
     say("settings.whole_from", first=1, last=100_000),
 )
+rolling = rule(
+    lambda value: _is_whole(value) and 2 <= value <= 100_000,
+    say("settings.whole_from", first=2, last=100_000),
+)
+part = rule(
+    lambda value: isinstance(value, float) and 0 < value < 1,
+    say("settings.part"),
+)
 count = rule(
     lambda value: _is_whole(value) and 0 <= value <= 100_000,
     say("settings.whole_from", first=0, last=100_000),

@@ -19,6 +19,7 @@ from probe.monitor.alarms import Alarms
 from probe.monitor.cell_values import CellTask, CellValues
 from probe.monitor.mechanisms import Mechanisms
 from probe.monitor.numbers import HostNumbers, StepValues, new_numbers
+from probe.monitor.rolling.rolling import Rolling
 from probe.parameter_names import ParameterNames
 from probe.private_names import installed_parts
 from probe.repeats.held_call import HeldCalls
@@ -124,9 +125,15 @@ class Monitor:
             self.errors,
             self._mechanisms.add_ratios,
             self.file.write,
-            self.alarms.look,
+            self._look,
         )
         self.watch.is_prompt = self.held is not None
+        #: a dump with ``rolling`` has no numbers of gradients and updates
+        self._has_numbers = settings.task == "monitor"
+        self.rolling: Rolling | None = None
+        if settings.is_rolling:
+            new_rolling = functools.partial(Rolling, self.folder, settings, self.errors)
+            self.rolling = installed_parts().make("rolling records", new_rolling, None)
         self._models = None
         self._is_open = False
         self._names = ParameterNames()  # those of the parameters
@@ -136,24 +143,41 @@ class Monitor:
         if not self._is_open and self._settings.mechanisms and step % self._settings.interval == 0:
             self.watch.numbers.ready()
 
-    def begin(self, step: int, models: Any, is_other: bool = False) -> None:
-        """Begin to watch; also again within a step. ``is_other``: the parameters of earlier models keep their names."""
+    def _look(self, step: int, row: Mapping[str, float]) -> list[Alarm]:
+        of_calls = {} if self.rolling is None else self.rolling.take()
+        return self.alarms.look(step, {**row, **of_calls} if of_calls else row)
+
+    def begin(
+        self, step: int, models: Any, is_other: bool = False, is_dumped: bool = False
+    ) -> None:
+        """Begin to watch; also again within a step.
+
+        ``is_other``: the parameters of earlier models keep their names. ``is_dumped``: a dump records this step.
+        """
         if models is not self._models or not self._names.are_current:
             self._models = models
             if not is_other:
                 self._names = ParameterNames(iter_cells(models))
             self.watch.hooks.watch(_parameters(models, self._names), self._names)
-            self._mechanisms.find(models if self._settings.mechanisms else None, self._names)
-        if not self._is_open:
+            has_mechanisms = self._settings.mechanisms and self._has_numbers
+            self._mechanisms.find(models if has_mechanisms else None, self._names)
+        is_first = not self._is_open
+        if is_first:
             self._is_open = True
             self.values.begin(is_measured := step % self._settings.interval == 0)
             self.watch.cells = [*self._listed, *(self._mechanisms.begin() if is_measured else ())]
-        self.watch.install(models)
+        if self._has_numbers:
+            self.watch.install(models)
         if self.held is not None:
             self.held.install()
+        if self.rolling is not None and not is_dumped:
+            self.rolling.begin(step, models)
 
     def pause(self) -> None:
         """Watch nothing but the gradients of a backward that may follow."""
+        if self.rolling is not None:
+            with self.errors.guard("removing the hooks of rolling records"):
+                self.rolling.pause()
         self.watch.remove()
         if self.held is not None:
             with self.errors.guard("removing the hooks"):
@@ -175,6 +199,9 @@ class Monitor:
 
     def end_step(self, step: int) -> list[Alarm]:
         """End the step: write its row, and return its alarms."""
+        if self.rolling is not None:
+            with self.errors.guard("writing the records of a step"):
+                self.rolling.end_step()
         with self.errors.guard("removing the hooks"):
             self.watch.hooks.end_step()
         for name in set(self.watch.end_cells()).intersection(self._settings.list):
@@ -185,6 +212,9 @@ class Monitor:
 
     def close(self) -> None:
         """Release everything."""
+        if self.rolling is not None:
+            with self.errors.guard("closing the file of calls"):
+                self.rolling.close()
         self.watch.close()
         with self.errors.guard("closing the file"):
             self.file.close()
@@ -195,6 +225,8 @@ class Monitor:
 
     def detach(self) -> None:
         """Release everything in a forked child: the file is the parent's."""
+        if self.rolling is not None:
+            self.rolling.detach()
         self.watch.hooks.end_step()
         if self.held is not None:
             self.held.close()

@@ -116,7 +116,10 @@ class MonitorRecording(Recording):
     def _begin(self) -> None:
         if self._monitor is not None:
             self._monitor.begin(
-                self.parts.window.step, self.parts.models, self.parts.has_other_model()
+                self.parts.window.step,
+                self.parts.models,
+                self.parts.has_other_model(),
+                is_dumped=self.parts.window.open_step is not None,
             )
 
     def stop(self) -> None:

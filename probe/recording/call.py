@@ -67,6 +67,7 @@ class Task:
     """Selects the parts of every entry of one step. One object per step. The base class keeps no value."""
 
     records_updates = True  # whether the updates of optimizers are entries
+    records_parameters = True  # whether the gradients of parameters are entries
     has_values = False  # whether entries have parts; otherwise only construct.json and stack.json name the calls
     needs_complete_entries = False  # an entry is put only after its communication has finished
 

@@ -149,6 +149,10 @@ class StepRecorder:
 
     # -- forward ------------------------------------------------------------------------------------------------
 
+    def number_next(self, key: str, number: int) -> None:
+        """Give the next call of a key this number: calls before it were not told."""
+        self._counters[key] = itertools.count(number)
+
     def begin(
         self,
         kind: Kind,

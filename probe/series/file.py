@@ -8,6 +8,7 @@ reader knows where the rows end.
 
 from __future__ import annotations
 
+import functools
 import json
 import logging
 import os
@@ -21,6 +22,7 @@ from probe.door import open_file
 from probe.errors import UsageError
 from probe.findings.sentence import say
 from probe.findings.system import reason_of
+from probe.series.call_file import Calls, Head
 from probe.store import file_io, file_names
 from probe.store.file_names import Rank
 
@@ -166,6 +168,50 @@ def last_step(path: str) -> int:
     return max((int(steps.max(initial=-1)) for steps in found), default=-1)
 
 
+class CallTail:
+    """Follows the file of calls beside that of the monitor, which has the row of each step a moment later."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._place = self._number = 0
+        self._heads: dict[int, Head] = {}
+        self._last = -1  # the last step that was read
+        self._waiting: list[tuple[int, dict[str, float]]] = []  # rows before those of their steps
+
+    def skip(self, calls: Calls) -> None:
+        """Begin behind the calls that were read."""
+        self._place = calls.end
+        self._heads = calls.heads
+        self._number = os.stat(self._path).st_ino
+        self._last = max((step for step, _ in calls.records()), default=-1)
+
+    def merged(
+        self, rows: list[tuple[int, dict[str, float]]]
+    ) -> list[tuple[int, dict[str, float]]]:
+        """Return rows of the monitor with the numbers of the calls of their steps."""
+        if rows and os.path.isfile(self._path):
+            self._waiting += self._new_rows()
+            of_calls = dict(self._waiting)
+            for step, values in rows:
+                values.update(of_calls.get(step, {}))
+            self._waiting = [row for row in self._waiting if row[0] > rows[-1][0]]
+        return rows
+
+    def _new_rows(self) -> list[tuple[int, dict[str, float]]]:
+        with open_file(self._path) as file:
+            number = os.fstat(file.fileno()).st_ino
+            if number != self._number:  # a file whose oldest rounds were thinned takes the place
+                self._place = 0
+                self._number = number
+            file.seek(self._place)
+            calls = Calls(file.read(), self._heads if self._place else None)
+        self._place += calls.end
+        self._heads = calls.heads
+        found = [(step, values) for step, values in calls.rows() if step > self._last]
+        self._last = max((step for step, _ in found), default=self._last)
+        return found
+
+
 class SeriesTail:
     """Follows a file that another process writes: each call returns the rows that came since the last."""
 
@@ -177,6 +223,7 @@ class SeriesTail:
         self._place = place
         self._names = names
         self._number = number
+        self.calls = CallTail(os.path.join(os.path.dirname(path), file_names.CALLS))
         self.is_restarted = (
             False  # whether the last call began at the start, as the file was replaced or cut
         )
@@ -200,7 +247,7 @@ class SeriesTail:
             end = section.end
             found += _rows(section.names, table(content, section))
         self._place += end - len(head)
-        return found
+        return self.calls.merged(found)
 
 
 def _rows(names: tuple[str, ...], rows: Any) -> Iterator[tuple[int, dict[str, float]]]:
@@ -210,6 +257,15 @@ def _rows(names: tuple[str, ...], rows: Any) -> Iterator[tuple[int, dict[str, fl
             int(row[0]),
             {names[place]: float(row[place]) for place in range(1, len(names)) if known[place]},
         )
+
+
+def read_calls(path: str) -> Calls | None:
+    """Return the calls of rolling records beside a file of the monitor; None where there are none."""
+    beside = os.path.join(os.path.dirname(path), file_names.CALLS)
+    if not os.path.isfile(beside):
+        return None
+    with open_file(beside) as file:
+        return Calls(file.read())
 
 
 class Series(NamedTuple):
@@ -226,6 +282,7 @@ class RankSeries:
         self.path = path
         self.rank = rank
         self._tables: list[tuple[tuple[str, ...], Any]] = []
+        self.calls: Calls | None = None  # those of rolling records; None where there are none
         self._end = self._number = 0
         self._read()
 
@@ -235,6 +292,7 @@ class RankSeries:
                 content = file.read()
                 self._number = os.fstat(file.fileno()).st_ino
             found = list(sections(content))
+            self.calls = read_calls(self.path)
         except (OSError, ValueError) as error:
             raise UsageError(
                 say("error.unreadable", path=self.path, reason=reason_of(error))
@@ -242,12 +300,20 @@ class RankSeries:
         self._tables = [(section.names, table(content, section)) for section in found]
         self._end = found[-1].end if found else 0
 
+    @functools.cached_property
+    def _by_name(self) -> dict[str, list[tuple[int, Any]]]:
+        """The places of each series: the column, and the rows."""
+        found: dict[str, list[tuple[int, Any]]] = {}
+        of_calls = [] if self.calls is None else list(self.calls.tables())
+        for names, rows in [*reversed(self._tables), *of_calls]:
+            for column, name in enumerate(names[1:], 1):
+                found.setdefault(name, []).insert(0, (column, rows))
+        return found
+
     @property
     def names(self) -> list[str]:
-        """The names of the series, in the order of the newest section."""
-        return list(
-            dict.fromkeys(name for found, _ in reversed(self._tables) for name in found[1:])
-        )
+        """The names of the series, in the order of the newest section; those of calls come last."""
+        return list(self._by_name)
 
     @property
     def steps(self) -> list[int]:
@@ -257,21 +323,32 @@ class RankSeries:
     def __getitem__(self, name: str) -> Series:
         """Return one series. Of several rows of one step, as after a restart, the last counts."""
         found: dict[int, float] = {}
-        for names, rows in self._tables:
-            if name in names:
-                column = rows[:, names.index(name)]
-                measured = np.ascontiguousarray(column).view("<u4") != NOT_MEASURED_BITS
-                found.update(zip(rows[measured, 0].astype(int).tolist(), column[measured].tolist()))
+        for place, rows in self._by_name.get(name, ()):
+            column = rows[:, place]
+            measured = np.ascontiguousarray(column).view("<u4") != NOT_MEASURED_BITS
+            found.update(zip(rows[measured, 0].astype(int).tolist(), column[measured].tolist()))
         steps = sorted(found)
         return Series(np.array(steps), np.array([found[step] for step in steps], np.float32))
 
     def rows(self) -> Iterator[tuple[int, dict[str, float]]]:
         """Yield (step, name -> value) in the order of the file."""
+        of_calls = iter(()) if self.calls is None else self.calls.rows()
+        step, values = next(of_calls, (-1, {}))
         for names, rows in self._tables:
-            yield from _rows(names, rows)
+            for own_step, own in _rows(names, rows):
+                while 0 <= step < own_step:  # its row is damaged
+                    yield step, values
+                    step, values = next(of_calls, (-1, {}))
+                if step == own_step:
+                    own.update(values)
+                    step, values = next(of_calls, (-1, {}))
+                yield own_step, own
 
     def tail(self) -> SeriesTail:
         """Return the rows that come behind those that were read."""
-        return SeriesTail(
+        tail = SeriesTail(
             self.path, self._end, self._tables[-1][0] if self._tables else (), self._number
         )
+        if self.calls is not None:
+            tail.calls.skip(self.calls)
+        return tail

@@ -7,7 +7,7 @@ import contextlib
 import errno
 import os
 from collections.abc import Iterator
-from typing import IO
+from typing import IO, Any
 
 from probe.findings.sentence import NOTHING, Sentence, say
 from probe.findings.system import reason_of
@@ -70,11 +70,12 @@ def write(path: str, *parts: bytes | memoryview) -> os.stat_result:
 
 
 @contextlib.contextmanager
-def atomic_write(path: str) -> Iterator[IO[str]]:
+def atomic_write(path: str, mode: str = "w") -> Iterator[IO[Any]]:
     """Write a file beside its place, then rename it: a reader sees the old or the new file, never half of one."""
     beside = f"{path}.{os.getpid()}{TEMP_SUFFIX}"
     try:
-        with open(beside, "w", encoding="utf-8", opener=_opener) as file:
+        encoding = None if "b" in mode else "utf-8"
+        with open(beside, mode, encoding=encoding, opener=_opener) as file:
             yield file
         os.replace(beside, path)
     finally:

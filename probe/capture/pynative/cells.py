@@ -6,7 +6,7 @@ from __future__ import annotations
 import functools
 import inspect
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from probe.capture.autograd.parameter_hooks import ParameterHooks
@@ -139,6 +139,7 @@ class CellHooks(HookGroup):
         self._outside = outside
         self._cells = named_cells(models, cells)  # held: identities stay unique
         self._keys = {id(cell): key for key, cell in self._cells}
+        self._is_chosen = True
         below = {id(cell) for _, cell in self._cells}
         self._models = {
             id(cell): (path, cell) for path, cell in cells if id(cell) not in below
@@ -147,10 +148,24 @@ class CellHooks(HookGroup):
             str, tuple[list[Any], dict[str, Any]]
         ] = {}  # each Cell's own, as held and by name
 
+    @property
+    def keys(self) -> set[str]:
+        """The keys of all these Cells."""
+        return {key for key, _ in self._cells}
+
+    def choose(self, only: Collection[str] | None) -> None:
+        """Let ``install`` watch the Cells with these keys alone."""
+        self._keys.clear()  # the patch holds this object
+        self._keys.update(
+            (id(cell), key) for key, cell in self._cells if only is None or key in only
+        )
+        self._is_chosen = only is None or bool(self._keys)
+
     def install(self) -> None:
         """Begin to watch calls."""
         self._parameters.clear()
-        super().install()
+        if self._is_chosen:
+            super().install()
 
     def _call(self, original: Callable[..., Any]) -> Callable[..., Any]:
         keys = self._keys
@@ -221,7 +236,7 @@ class CellHooks(HookGroup):
             with recorder.guard("reading the parameters of a Cell", opened.call):
                 opened.has_parameters = True
                 parameters = self._named(cell)
-                if opened.call.watched:
+                if opened.call.watched and recorder.task.records_parameters:
                     is_swapped = self._layer.has_pre_hooks(cell)
                     self._parameter_hooks.watch(
                         recorder, self._keys[id(cell)], parameters, lasting=not is_swapped
@@ -235,7 +250,8 @@ class CellHooks(HookGroup):
         with opened.recorder.guard("watching the gradients of a Cell", opened.call):
             if not opened.has_parameters:
                 parameters = self._own_parameters(opened.cell, key)
-                if opened.call.watched and not opened.is_repeated:
+                is_wanted = opened.recorder.task.records_parameters
+                if opened.call.watched and not opened.is_repeated and is_wanted:
                     self._parameter_hooks.watch(opened.recorder, key, parameters)
         self._context.watch_gradients(opened, output)
         self._context.end(opened, output, parameters)

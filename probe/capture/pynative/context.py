@@ -15,6 +15,7 @@ from probe.capture.autograd.gradient_hooks import GradientHooks
 from probe.capture.code_patches import CodePatches
 from probe.capture.patches import HookGroup
 from probe.capture.pynative.comm_handles import CommHandleTracker
+from probe.capture.pynative.counted_calls import CountedCalls
 from probe.capture.pynative.thread_state import OpenCall, ReplayLog, ThreadState
 from probe.entry import Kind
 from probe.recording.call import Call
@@ -44,7 +45,7 @@ class CallChange(Protocol):
 class CaptureContext:
     """Shared by all hooks of one capture."""
 
-    def __init__(self, gradients: GradientHooks) -> None:
+    def __init__(self, gradients: GradientHooks, counted: CountedCalls | None = None) -> None:
         self.recorder: StepRecorder | None = (
             None  # records the calls; None while nothing is recorded
         )
@@ -56,6 +57,8 @@ class CaptureContext:
         self.handles = CommHandleTracker()  # follows the handles of asynchronous communication
         #: runs around each call of an API; None where nothing does
         self.around_calls: AroundCalls | None = None
+        #: chooses the calls that are recorded, by their numbers; None where all are
+        self.counted = counted
         self._gradients = gradients
 
     def begin(
@@ -127,11 +130,14 @@ class ApiHooks:
     def __init__(self, context: CaptureContext, **flags: bool) -> None:
         self._context = context
         self._flags = flags
+        counted = context.counted
+        #: what a patch of a function calls
+        self.enter = self.call if counted is None else counted.counted(self.call, context.state)
 
     def wrap(self, key: str, original: Callable[..., Any]) -> Callable[..., Any]:
         """Return a wrapper of the original that records its outermost calls on each thread."""
         state = self._context.state
-        call = self.call
+        call = self.enter
 
         def wrapper(*args: Any, **kwargs: Any) -> Any:
             if state.in_recorded_call:

@@ -93,7 +93,7 @@ def _wrap_executor(context: CaptureContext, original: Any) -> Any:
         with context.codes.restored(
             self.fn
         ):  # MindSpore reads the code of a function before it compiles it
-            return apis.call(clean(f"{JIT}.{name}"), run, (self, *args), kwargs, args)
+            return apis.enter(clean(f"{JIT}.{name}"), run, (self, *args), kwargs, args)
 
     return functools.update_wrapper(__call__, original)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 from probe.capture.code_patches import can_be_replaced
@@ -111,14 +111,17 @@ class ListedFunctions:
         self._apis = ApiHooks(context, **flags)
         self._collectives = CollectiveHooks(context)
         self._codes = context.codes if by_code else None
-        self._patches = HookGroup()
+        self._patches: list[tuple[str, Patch]] = []  # with the keys of their calls
+        #: the keys whose functions ``install`` watches; None for all
+        self._only: Collection[str] | None = None
+        self._installed = HookGroup()
         #: (names of a module or class, name, its value there, API), for each API whose calls are recorded by code
         self._places: list[tuple[Mapping[str, Any], str, Any, SupportedApi]] = []
         self._replaced: dict[
             tuple[int, str], Patch
         ] = {}  # for those of them that have another value now
         gates = {
-            hooks: context.codes.gate(hooks.call)
+            hooks: context.codes.gate(hooks.enter)
             for hooks in (self._apis, self._collectives)
             if by_code
         }
@@ -133,23 +136,37 @@ class ListedFunctions:
             ):
                 self._places.append((names, api.name, value, api))
             else:
-                self._patches.add(self._patch(api))
+                self._patches.append((api.key, self._patch(api)))
+
+    @property
+    def keys(self) -> set[str]:
+        """The keys of all listed functions."""
+        return {key for key, _ in self._patches} | {api.key for *_, api in self._places}
+
+    def choose(self, only: Collection[str] | None) -> None:
+        """Let ``install`` watch the functions with these keys alone."""
+        self._only = only
 
     def install(self) -> None:
         """Begin to record. The user may have put other functions into the places since the last time."""
+        only = self._only
         if self._codes is not None:
+            self._codes.only = only
             self._codes.install()
         for names, name, value, api in self._places:
-            if names.get(name) is not value:
+            if names.get(name) is not value and (only is None or api.key in only):
                 place = id(api.owner), name
                 if place not in self._replaced:
                     self._replaced[place] = self._patch(api)
                 self._replaced[place].install()
-        self._patches.install()
+        self._installed.remove()
+        chosen = [patch for key, patch in self._patches if only is None or key in only]
+        self._installed = HookGroup(chosen)
+        self._installed.install()
 
     def remove(self) -> None:
         """Restore the originals."""
-        self._patches.remove()
+        self._installed.remove()
         for patch in self._replaced.values():
             patch.remove()
         if self._codes is not None:

@@ -13,7 +13,7 @@ import logging
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from types import BuiltinFunctionType, FrameType
 from typing import Any
 
@@ -40,6 +40,7 @@ _TOOL = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__
 #: of MindSpore: between the caller of an operation and its place
 _MACHINERY = ("mindspore/graph/api.py", "mindspore/common/api.py", "mindspore/ops/primitive.py")
 _PRIVATE_NAME = re.compile(r"^_Pyboost(.+?)_?Prim$")
+_OUTSIDE = f"{PRIMITIVE}.fn:"  # begins the keys of operations outside of every listed API
 _log = logging.getLogger("probe")
 
 
@@ -67,9 +68,21 @@ class OperationHooks:
         }
         self._scanned: set[str] = set(_PASS_ON)
         self._patches = HookGroup(self._methods())
+        self._is_chosen = True
+
+    @property
+    def keys(self) -> set[str]:
+        """No keys: those of operations are known when they run."""
+        return set()
+
+    def choose(self, only: Collection[str] | None) -> None:
+        """Let ``install`` replace the places only if one of these keys is of an operation."""
+        self._is_chosen = only is None or any(key.startswith(_OUTSIDE) for key in only)
 
     def install(self) -> None:
         """Replace the places, also those of modules that were imported since the last time."""
+        if not self._is_chosen:
+            return
         if len(self._scanned) < len(sys.modules):
             self._scan()
         for names, name, original, replacement in self._places:
@@ -174,13 +187,13 @@ class OperationHooks:
         try:
             with recorder.guard("naming an operation", key=name):
                 has_tensor = self._has_tensor((inputs, kwargs))
-                key = clean(f"{PRIMITIVE}.fn:{self._owner(sys._getframe(2))}.{name}")
+                key = clean(f"{_OUTSIDE}{self._owner(sys._getframe(2))}.{name}")
             if not (has_tensor and key):
                 result = original(*args, **kwargs)
                 if not (key and self._has_tensor(result)):
                     return result
                 original = lambda *_, **__: result  # noqa: E731
-            return self._apis.call(key, original, args, kwargs, inputs, primitive)
+            return self._apis.enter(key, original, args, kwargs, inputs, primitive)
         finally:
             state.in_recorded_call = False
 
@@ -188,13 +201,13 @@ class OperationHooks:
         """Record the node of a Cell that defines its bprop. The operations inside are recorded too."""
         if type(cell).__module__ == RECOMPUTE_MODULE:
             return original(cell, *args, **kwargs)
-        key = clean(f"{PRIMITIVE}.fn:{type(cell).__name__}.bprop")
-        return self._apis.call(key, original, (cell, *args), kwargs, args)
+        key = clean(f"{_OUTSIDE}{type(cell).__name__}.bprop")
+        return self._apis.enter(key, original, (cell, *args), kwargs, args)
 
     def _run_function(self, original: Any, function: Any, *args: Any, **kwargs: Any) -> Any:
         """Record the node of a ``_Function``, which defines its backward."""
-        key = clean(f"{PRIMITIVE}.fn:{function.__name__}.backward")
-        return self._apis.call(key, original, (function, *args), kwargs, args)
+        key = clean(f"{_OUTSIDE}{function.__name__}.backward")
+        return self._apis.enter(key, original, (function, *args), kwargs, args)
 
     def _has_tensor(self, value: Any) -> bool:
         return any(isinstance(leaf, self._tensor) for leaf in leaves(value))
@@ -237,16 +250,27 @@ class PrimitiveHooks:
     def __init__(self, context: CaptureContext, held: Iterable[tuple[str, Any]]) -> None:
         self._apis = ApiHooks(context)
         self._state = context.state
-        self._found: list[tuple[Any, type, type]] = []
+        self._found: list[tuple[str, Any, type, type]] = []
+        self._only: Collection[str] | None = None
         for attribute, primitive in held:
             own = type(primitive)
             key = clean(f"{PRIMITIVE}.{attribute}.{own.__name__}")
-            self._found.append((primitive, own, self._subclass(own, key)))
+            self._found.append((key, primitive, own, self._subclass(own, key)))
+
+    @property
+    def keys(self) -> set[str]:
+        """The keys of all these Primitives."""
+        return {key for key, *_ in self._found}
+
+    def choose(self, only: Collection[str] | None) -> None:
+        """Let ``install`` give the Primitives with these keys alone their recorded class."""
+        self._only = only
 
     def install(self) -> None:
         """Give every Primitive its recorded class."""
-        for primitive, own, recorded in self._found:
-            if type(primitive) is own:
+        only = self._only
+        for key, primitive, own, recorded in self._found:
+            if type(primitive) is own and (only is None or key in only):
                 try:
                     primitive.__class__ = recorded
                 except TypeError as error:
@@ -254,7 +278,7 @@ class PrimitiveHooks:
 
     def remove(self) -> None:
         """Restore the class of every Primitive."""
-        for primitive, own, recorded in self._found:
+        for _, primitive, own, recorded in self._found:
             if type(primitive) is recorded:
                 primitive.__class__ = own
 
@@ -265,7 +289,7 @@ class PrimitiveHooks:
         copy: Callable[..., Any] = getattr(own, "__deepcopy__")  # noqa: B009 - mypy does not know it
 
         def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:
-            return state.unseen(apis.call, key, original, (self, *args), kwargs, args, self)
+            return state.unseen(apis.enter, key, original, (self, *args), kwargs, args, self)
 
         def __deepcopy__(self: Any, memo: dict[int, Any]) -> Any:
             """Return a copy that is not recorded: our class could not be taken from it again."""

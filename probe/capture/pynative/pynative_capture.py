@@ -6,15 +6,16 @@ from __future__ import annotations
 import functools
 import gc
 import sys
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Collection, Iterator
+from typing import Any, Protocol
 
 from probe.capture.autograd.gradient_hooks import GradientHooks
 from probe.capture.autograd.nodes import AutogradNodes
 from probe.capture.autograd.parameter_hooks import DebugValueHooks, ParameterHooks
-from probe.capture.patches import HookGroup, Hooks, Patch, around, holding
+from probe.capture.patches import HookGroup, Patch, around, holding
 from probe.capture.pynative.cells import CellHooks, OptimizerHooks, iter_cells
 from probe.capture.pynative.context import CallChange, CaptureContext
+from probe.capture.pynative.counted_calls import CountedCalls
 from probe.capture.pynative.gradient_functions import GradientFunctions
 from probe.capture.pynative.jit import jit_patches, recompute_patches
 from probe.capture.pynative.listed import ListedFunctions
@@ -34,6 +35,17 @@ from probe.tasks.values import DebugTask
 _RARE_COLLECTIONS = (200_000, 20, 100)
 
 
+class Choosing(Protocol):
+    """Hooks of which a step may choose some."""
+
+    @property
+    def keys(self) -> set[str]:
+        """The keys of all calls that they can watch."""
+
+    def choose(self, only: Collection[str] | None) -> None:
+        """Let ``install`` watch the calls with these keys alone; None for all."""
+
+
 class PyNativeCapture:
     """Installs hooks at ``start``, removes them at ``stop``. Parameter hooks stay until the end of the step."""
 
@@ -46,30 +58,41 @@ class PyNativeCapture:
         companion: Any = None,
         functions: frozenset[str] | None = None,
         change: CallChange | None = None,
+        counted: CountedCalls | None = None,
     ) -> None:
         self._settings = settings
+        self._counted = counted
         self.companion = companion
         nodes = AutogradNodes()
         #: waits for asynchronous work; raises a pending error of the training
         self.wait: Callable[[], None] = nodes.synchronize
         self._gradients = GradientHooks(nodes)
         self._debug_values = DebugValueHooks(nodes)
-        self._context = CaptureContext(self._gradients)
+        self._context = CaptureContext(self._gradients, counted)
         self._parameters = ParameterHooks(lambda: context.state.micro)
         make = installed_parts().make
         context = self._context
         recompute = make("recompute", lambda: recompute_patches(context), HookGroup())
         compiled = make("compiled functions", lambda: jit_patches(context), HookGroup())
-        self._compilation = HookGroup([RareCollections(), recompute, compiled])
+        self._compilation = HookGroup([recompute, compiled])
+        if counted is None:
+            self._compilation.add(RareCollections())
         listed = load_supported_apis(settings.support_ops) if settings.apis else []
         if functions is not None:  # parts of the keys of their calls
             listed = [api for api in listed if not functions.isdisjoint(api.key.split("."))]
         self._context.hooks.add(context.handles)
         self._context.hooks.add(MicroBatchHooks(context.state))
-        self._context.hooks.add(ListedFunctions(self._context, listed, settings.early_names))
+        functions_hooks = ListedFunctions(self._context, listed, settings.early_names)
+        self._context.hooks.add(functions_hooks)
+        self._choosing: list[Choosing] = [functions_hooks]  # hooks of functions and operations
+        if counted is not None:
+            counted.key_of_code = context.codes.key_of
         if settings.operations:
-            nothing: Hooks = HookGroup()
-            self._context.hooks.add(make("operations", lambda: OperationHooks(context), nothing))
+            operations = make("operations", lambda: OperationHooks(context), None)
+            if operations is not None:
+                self._context.hooks.add(operations)
+                self._choosing.append(operations)
+        self._of_models: list[Choosing] = []
         self._custom: dict[tuple[int, str], ListedFunctions] = {}
         self._watched: list[tuple[str, Any]] = []
         self._saved: SavedTensors | None = None
@@ -116,16 +139,31 @@ class PyNativeCapture:
         self._optimizers.watch(models, cells)
         outside = OutsideCells(cells, self._optimizers.name_of)
         self._watched = found
-        self._model_hooks = HookGroup([PrimitiveHooks(self._context, held), self._optimizers])
+        primitives = PrimitiveHooks(self._context, held)
+        self._of_models = [primitives]
+        self._model_hooks = HookGroup([primitives, self._optimizers])
         if self._settings.cells or self._settings.snapshot:
             cells = cells if self._settings.cells else cells[:1]  # the model
             new_hooks = functools.partial(
                 CellHooks, self._context, self._parameters, models, cells, outside
             )
-            self._model_hooks.add(installed_parts().make("Cells", new_hooks, HookGroup()))
+            cell_hooks = installed_parts().make("Cells", new_hooks, None)
+            if cell_hooks is not None:
+                self._model_hooks.add(cell_hooks)
+                self._of_models.append(cell_hooks)
         if self._settings.snapshot:
             self._model_hooks.add(GradientFunctions(self._context, models))
         self._context.hooks.add(self._model_hooks)
+
+    @property
+    def keys(self) -> set[str]:
+        """The keys of all functions, Primitives and Cells that can be chosen; those of operations are not known."""
+        return set().union(*(hooks.keys for hooks in (*self._choosing, *self._of_models)))
+
+    def choose(self, only: Collection[str] | None) -> None:
+        """Let ``install`` watch the calls with these keys alone; None for all."""
+        for hooks in (*self._choosing, *self._of_models):
+            hooks.choose(only)
 
     # -- start, stop, step ----------------------------------------------------------------------------------------
 
@@ -139,6 +177,8 @@ class PyNativeCapture:
             self.companion.install(recorder.companion)
         self._uninstall()
         self._context.recorder = self._context.handles.recorder = recorder
+        if self._counted is not None:
+            self._counted.recorder = recorder
         self._context.state.forget_cells()
         self._parameters.begin(recorder)
         self._compilation.install()
@@ -166,6 +206,8 @@ class PyNativeCapture:
 
     def _remove_all(self) -> None:
         self._context.recorder = None
+        if self._counted is not None:
+            self._counted.recorder = None
         if self._saved is not None:
             self._saved.remove()
         self._context.hooks.remove()

@@ -35,14 +35,14 @@ class ReplayLog:
     """The calls of one run of a recomputed Cell, by key, in order."""
 
     def __init__(self) -> None:
-        self._calls: defaultdict[str, deque[Call]] = defaultdict(deque)
+        self._calls: defaultdict[str, deque[Call | None]] = defaultdict(deque)
 
-    def add(self, key: str, call: Call) -> None:
-        """Log a call of the first run."""
+    def add(self, key: str, call: Call | None) -> None:
+        """Log a call of the first run; None for one of which nothing is recorded."""
         self._calls[key].append(call)
 
     def pop(self, key: str) -> Call | None:
-        """Return the call of the first run that is repeated now; None if the first run had none."""
+        """Return the call of the first run that is repeated now; None if nothing of it is recorded."""
         calls = self._calls.get(key)
         return calls.popleft() if calls else None
 

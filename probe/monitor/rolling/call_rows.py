@@ -1,0 +1,109 @@
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
+"""The numbers of the calls that a step has recorded, each the value of a series."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from probe.measure.dtype_name import dtype_name
+from probe.measure.measurer import GradientSum
+from probe.measure.tensor_reader import local_tensor
+from probe.monitor.numbers import HostNumbers, Number, known
+from probe.pytree import Slot, as_outputs, leaves
+from probe.recording.call import Call, GradientUse, Task
+
+Note = Callable[[Call, bool, str, Any], None]  # call, whether backward, place, tensor
+
+_ZERO = 1e-30  # a smaller element counts as zero
+#: the greatest number of each dtype whose range a training may leave
+_LARGEST = {"Float16": 65504.0, "BFloat16": 3.3895e38}
+_STATISTICS = ("max", "min", "mean", "norm")
+
+
+class CallTask(Task):
+    """Passes the tensors of calls on as they are now, and keeps no entry."""
+
+    has_values = True
+    records_updates = records_parameters = False
+
+    def __init__(self, modes: frozenset[str], note: Note) -> None:
+        from mindspore import Tensor
+
+        super().__init__(modes, GradientUse.VALUES)
+        self._tensor = Tensor
+        self._note = note
+
+    def inputs(
+        self, call: Call, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """Note the inputs; see ``Task``."""
+        self._note_all(call, "input", (args, dict(kwargs)))
+        return {}
+
+    def outputs(
+        self, call: Call, result: Any, parameters: Mapping[str, Any] | None
+    ) -> dict[str, Any]:
+        """Note the outputs; see ``Task``."""
+        self._note_all(call, "output", as_outputs(result))
+        return {}
+
+    def _note_all(self, call: Call, side: str, values: Any) -> None:
+        tensors = (leaf for leaf in leaves(values) if isinstance(leaf, self._tensor))
+        for place, tensor in enumerate(tensors):
+            self._note(call, False, f"{side}.{place}", tensor)
+
+    def gradient(self, call: Call, slot: Slot, tensor: Any) -> Any:
+        """Note a gradient; see ``Task``."""
+        self._note(call, True, slot.place, tensor)
+
+    def gradient_sum(self, call: Call, slot: Slot, total: GradientSum) -> Any:
+        """Note a gradient that was summed; see ``Task``."""
+        if total.resolve() and total.array is not None:
+            self.gradient(call, slot, total.array)
+
+
+class CallRows:
+    """Measures the tensors of the calls of one step."""
+
+    def __init__(self, numbers: HostNumbers) -> None:
+        self._numbers = numbers
+        self._values: dict[str, dict[str, Number]] = {}
+
+    def note(self, call: Call, is_backward: bool, place: str, tensor: Any) -> None:
+        """Measure a tensor of a call: Max, Min, Mean and Norm; of an output of a forward the part of zeros too."""
+        is_output = not is_backward and place.startswith("output")
+        names = ("zeros",) if is_output else ()
+        found = dict(self._numbers.several(tensor, names, _ZERO))
+        row = self._values.setdefault(call.name(is_backward), {})
+        for name in (*_STATISTICS, *names):
+            row[f"{place}.{name}"] = found[name]
+        largest = _LARGEST.get(dtype_name(local_tensor(tensor).dtype)) if is_output else None
+        if largest is not None:
+            row[f"{place}.limit"] = largest
+
+    def end(self) -> StepCalls:
+        """End the step and return its numbers."""
+        values = self._values
+        self._values = {}
+        return StepCalls(values, self._numbers.take())
+
+
+class StepCalls:
+    """The numbers of the calls of a step that has ended."""
+
+    def __init__(self, values: dict[str, dict[str, Number]], scalars: list[Any]) -> None:
+        self._values = values
+        self.scalars = scalars  # those that are still on a device
+
+    def finish(self, fetched: list[float]) -> dict[str, dict[str, float]]:
+        """Return the numbers of each entry by their places, with the part of the dtype's range that is used."""
+        found: dict[str, dict[str, float]] = {}
+        for name, row in self._values.items():
+            numbers = known(row, fetched)
+            for key in [key for key in numbers if key.endswith(".limit")]:
+                place = key[: -len(".limit")]
+                peak = max(abs(numbers[f"{place}.max"]), abs(numbers[f"{place}.min"]))
+                numbers[f"{place}.peak"] = peak / numbers.pop(key)
+            found[name] = numbers
+        return found

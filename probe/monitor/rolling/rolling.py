@@ -1,0 +1,160 @@
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
+"""Records a share of the calls of each step, for the whole training."""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections import deque
+from dataclasses import replace
+from typing import Any
+
+from probe.capture.pynative.counted_calls import CountedCalls
+from probe.capture.pynative.pynative_capture import PyNativeCapture
+from probe.config.settings import Settings
+from probe.measure.device import select_measurers
+from probe.monitor.cell_values import NoEntries
+from probe.monitor.numbers import new_numbers
+from probe.monitor.rolling.call_rows import CallRows, CallTask, StepCalls
+from probe.monitor.rolling.shares import Shares
+from probe.monitor.rolling.stride import Stride
+from probe.recording.call_stacks import CallStacks
+from probe.recording.measurement_queue import MeasurementQueue
+from probe.recording.step_recorder import StepRecorder
+from probe.series.call_file import CallFile
+from probe.store.error_log import ErrorLog
+from probe.store.file_names import CALLS
+
+_log = logging.getLogger("probe")
+
+
+class Rolling:
+    """Records rows of calls into a folder. ``rolling`` of the settings is the number of steps of a round."""
+
+    def __init__(self, folder: str, settings: Settings, errors: ErrorLog) -> None:
+        self._settings = replace(
+            settings,
+            task="statistics",
+            extra_info=False,
+            optimizer="off",
+            snapshot=False,
+            saved_tensors=False,
+            scope=(),
+            list=(),
+            exclude=(),
+        )
+        self._errors = errors
+        self._numbers = new_numbers(settings.measure)
+        self._rows = CallRows(self._numbers)
+        self._counted = CountedCalls()
+        self._capture = PyNativeCapture(self._settings, counted=self._counted)
+        self._measurers = select_measurers(self._settings)
+        self._stride = Stride(settings.rolling, settings.budget)
+        self._shares = Shares(self._stride.every, settings.rolling_seed)
+        self.file = CallFile(os.path.join(folder, CALLS), self._shares.steps, settings.max_disk)
+        self._recorder: StepRecorder | None = None
+        self._models: Any = None
+        self._is_bare = False
+        self._keys: set[str] = set()  # of all calls that can be chosen
+        self._has_census = False  # the calls were counted once
+        self._began = 0.0
+        self._step = 0
+        self._written: dict[str, float] = {}  # series -> value, since ``take``
+        #: steps whose numbers may still be on a device
+        self._ended: deque[tuple[int, StepCalls]] = deque()
+
+    # -- a step ---------------------------------------------------------------------------------------------------
+
+    def begin(self, step: int, models: Any) -> None:
+        """Begin to record; also again within a step."""
+        if self._recorder is None:
+            self._begin_step(step, models)
+        if self._recorder is not None and not self._is_bare:
+            self._capture.install(self._recorder)
+
+    def _begin_step(self, step: int, models: Any) -> None:
+        counted = self._counted
+        self._step = step
+        self._began = time.perf_counter()
+        if models is not self._models:
+            self._models = models
+            self._has_census = False
+        self._capture.watch(models)
+        is_census = not self._has_census
+        self._is_bare = not is_census and self._stride.is_bare(step)
+        if is_census:
+            self._has_census = True
+            self._keys = self._capture.keys
+            self._capture.choose(None)
+            counted.begin_step({}, is_census=True)
+        else:
+            wanted = {} if self._is_bare else self._shares.of(step)
+            callers = (counted.callers.get(key, ()) for key in wanted)
+            self._capture.choose(set(wanted).union(*callers))
+            counted.begin_step(wanted, is_census=False)
+            self._is_bare = self._is_bare or not wanted
+        sink = NoEntries(self._errors)
+        queue = MeasurementQueue(
+            *self._measurers, self._capture.wait, sink.accept, self._errors.guard
+        )
+        task = CallTask(self._settings.data_mode, self._rows.note)
+        self._recorder = StepRecorder(self._settings, task, queue, sink, CallStacks(), counted)
+
+    def pause(self) -> None:
+        """Record nothing but gradients of a backward that may follow."""
+        if not self._is_bare:
+            self._capture.remove()
+
+    def take(self) -> dict[str, float]:
+        """Return the numbers that were written since the last time, each with the name of its series."""
+        written = self._written
+        self._written = {}
+        return written
+
+    def end_step(self) -> None:
+        """End the step: write its rows."""
+        recorder = self._recorder
+        self._recorder = None
+        if recorder is None:
+            return
+        self._capture.end_step()
+        recorder.close()
+        if self._counted.end_step():
+            self._shares.know(self._counted.known, self._keys)
+        self._ended.append((self._step, self._rows.end()))
+        self._hand_on(keep=bool(self._ended[-1][1].scalars))
+        if self._counted.is_census:
+            return
+        every = self._stride.take(time.perf_counter() - self._began, self._is_bare)
+        if every is not None:
+            self._begin_rounds(every)
+
+    def _begin_rounds(self, every: int) -> None:
+        self._shares = Shares(every, self._settings.rolling_seed)
+        self._shares.know(self._counted.known, self._keys)
+        self.file.steps = self._shares.steps
+
+    def _hand_on(self, keep: bool) -> None:
+        while len(self._ended) > keep:
+            step, calls = self._ended.popleft()
+            rows = calls.finish(self._numbers.fetch(calls.scalars))
+            if rows:
+                self.file.write(step, rows)
+            for entry, row in rows.items():
+                self._written.update((f"{entry}.{place}", value) for place, value in row.items())
+
+    def raise_pending(self) -> None:
+        """Raise an error of the training that a fetch has met first."""
+        self._numbers.raise_pending()
+
+    def close(self) -> None:
+        """Write what is left, and release the file."""
+        self._capture.end_step()
+        self._hand_on(keep=False)
+        self.file.close()
+
+    def detach(self) -> None:
+        """Release everything in a forked child: the file is the parent's."""
+        self._capture.detach()
+        self._recorder = None
