@@ -4,7 +4,7 @@
     python benchmarks/rolling.py --net gpt --rolling 50
     python benchmarks/rolling.py --net lenet --budget 0.02
 
-The ratio is that of the sums of both. ``null`` in place of a number does nothing: its ratio is the noise of the machine.
+The ratio is that of the sums of both. ``--null`` does nothing: its ratio is the noise of the machine.
 """
 
 from __future__ import annotations

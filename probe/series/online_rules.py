@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from probe.findings.sentence import say
 from probe.series import series_name
 from probe.series.alarm import Alarm, Chosen, holding
+from probe.series.call_rules import CallRules
 from probe.series.looks import WINDOW, History, Now, missing
 from probe.series.rules import ONLINE
 from probe.series.series_name import kind_of, state_kind
@@ -26,6 +27,8 @@ class OnlineRules:
         limits = {**{name: rule.threshold for name, rule in ONLINE.items()}, **(thresholds or {})}
         self._limits = {name: limit for name, limit in limits.items() if limit is not None}
         self._series: dict[str, History] = {}
+        self._calls = CallRules(self._limits)
+        self._is_of_call: dict[str, bool] = {}  # by the names of series
         kinds = ("grad", "grad_in", "state", "update")
         self._by_kind: dict[str | frozenset[str], dict[str, History]] = {kind: {} for kind in kinds}
         self._of_kind: dict[str | frozenset[str], list[Chosen]] = {}
@@ -40,6 +43,14 @@ class OnlineRules:
 
     def feed(self, step: int, values: Mapping[str, float]) -> list[Alarm]:
         """Take the numbers of a step; return the rules that hold from this step on."""
+        of_calls = self._of_calls(values)
+        if not of_calls:
+            return self._of_others(step, values)
+        others = {name: value for name, value in values.items() if name not in of_calls}
+        return [*self._of_others(step, others), *self._calls.feed(step, of_calls)]
+
+    def _of_others(self, step: int, values: Mapping[str, float]) -> list[Alarm]:
+        """Return what the rules say about the series that no call has."""
         found: list[Alarm] = []
         floor = 0.0
         if not self._by_kind["update"].keys().isdisjoint(values):
@@ -83,6 +94,12 @@ class OnlineRules:
         if "scaled" in self._limits and any(name in values for name in self._by_kind["grad_in"]):
             found += self._scaled(step, values)
         return found
+
+    def _of_calls(self, values: Mapping[str, float]) -> dict[str, float]:
+        """Return the numbers of calls among these."""
+        known = self._is_of_call
+        known.update((name, kind_of(name) == "call") for name in values if name not in known)
+        return {name: value for name, value in values.items() if known[name]}
 
     def _learnt(self) -> float:
         loss = self._series.get("loss")

@@ -276,6 +276,22 @@ RULES = {
             look=partial(looks.collapse, "alarm.stable_rank", 3.0),
         ),
     ),
+    "call NaN/Inf": Rule(
+        "probe",
+        online=Condition(0.0, _kinds("call"), warm_up=0, look=None),
+    ),
+    "call range": Rule(
+        "probe",
+        online=Condition(0.9, _kinds("call"), warm_up=0, look=None),
+    ),
+    "call zeros": Rule(
+        "smdebug DeadRelu",
+        online=Condition(0.99, _kinds("call"), warm_up=4, look=None),
+    ),
+    "call gain": Rule(
+        "probe",
+        online=Condition(12.0, _kinds("call"), warm_up=8, look=None),
+    ),
     "table update": Rule(
         "smdebug WeightUpdateRatio",
         online=Condition(

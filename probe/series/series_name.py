@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 from probe.naming import MODULES
@@ -29,6 +30,11 @@ _LAST = {
     "min": "end",
     "seconds": "seconds",
 }
+#: the numbers of a tensor of a call, of rolling records
+OF_CALLS = frozenset(("max", "min", "mean", "norm", "zeros", "peak"))
+_CALL = re.compile(
+    r"\.(?:forward|backward)(?:\.\d+)?\.(?:input|output)(?:_kwargs)?\.[^.]+\.[a-z]+$"
+)
 _FORWARD = "forward"
 _BACKWARD = "backward"
 GRADIENT = "gradient"
@@ -72,8 +78,8 @@ class Slot(NamedTuple):
 class SeriesName(NamedTuple):
     """The parts of the name of a series."""
 
-    #: "loss", "grad", "grad_in", "param", "bias", "update", "total", "scalar", "state", "scale", "cell", "end" (of a
-    #: statistic), "seconds", "feature" (of a csv file of msprobe), or "logged" by the user
+    #: "call" (of rolling records), "loss", "grad", "grad_in", "param", "bias", "update", "total", "scalar", "state",
+    #: "scale", "cell", "end" (of a statistic), "seconds", "feature" (of a csv file of msprobe), or "logged" by the user
     kind: str
     owner: str  # the parameter or Cell; of a state the parameter too
     statistic: str = "norm"  # "norm", "max", "min", or one of the user's own
@@ -97,6 +103,8 @@ def kind_of(name: str) -> str:
     ('grad', 'loss', 'total', 'scalar')
     """
     last = name.rpartition(".")[2]
+    if last in OF_CALLS and _CALL.search(name):
+        return "call"
     if last in _LAST:
         return (
             "bias"
@@ -139,6 +147,9 @@ def parse(name: str) -> SeriesName:
     if kind_of(name) == "end":
         whole, _, statistic = name.rpartition(".")
     kind = kind_of(whole)
+    if kind == "call":
+        owner, _, statistic = name.rpartition(".")
+        return SeriesName(kind, owner, statistic)
     if kind == "state":
         _, state, owner = [*whole.split(".", 2), "", ""][:3]
         return SeriesName(kind, owner, statistic, state)

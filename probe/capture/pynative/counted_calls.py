@@ -42,12 +42,12 @@ class CountedCalls(NameFilter):
         self.key_of_code: KeyOfCode = lambda code: None
         self.is_census = False
         self._counts: dict[str, int] = {}
-        self._wanted: Mapping[str, Collection[int]] = {}
+        self._wanted: dict[str, Collection[int]] = {}
         self._outer: list[str] = []  # of a census: the keys of the calls that run, outermost first
 
     def begin_step(self, wanted: Mapping[str, Collection[int]], is_census: bool) -> None:
         """Begin a step in which the calls with these numbers are recorded, by their keys."""
-        self._wanted = wanted
+        self._wanted = dict(wanted)
         self._counts = {}
         self._outer = []
         self.is_census = is_census
@@ -75,10 +75,12 @@ class CountedCalls(NameFilter):
                 return call(key, original, args, kwargs, *further)
             counts = self._counts
             number = counts.get(key, 0)
-            if key not in self.known and self._is_inside_listed(key):
+            is_wanted = number in self._wanted.get(key, ())
+            if (is_wanted or key not in self.known) and self._is_inside_listed(key):
+                self._wanted.pop(key, None)  # calls before it may have been inside too
                 return original(*args, **kwargs)
             counts[key] = number + 1
-            if number not in self._wanted.get(key, ()):
+            if not is_wanted:
                 for log in state.logs:  # the calls of a second run are taken from it in order
                     log.add(key, None)
                 return original(*args, **kwargs)
@@ -106,7 +108,7 @@ class CountedCalls(NameFilter):
                 outer.pop()
 
     def _is_inside_listed(self, key: str) -> bool:
-        """Return whether a call of an unknown key runs inside another listed call, whose function is not patched."""
+        """Return whether a call runs inside another listed call, whose function is not patched in this step."""
         found = ""
         frame: FrameType | None = sys._getframe(2)
         while frame is not None:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Any
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
 
 from probe.capture.code_patches import can_be_replaced
 from probe.capture.patches import HookGroup, Patch
@@ -97,6 +98,16 @@ def _members(
     return found
 
 
+_Place = tuple[Mapping[str, Any], str, Any, SupportedApi]
+_Item = TypeVar("_Item")
+
+
+def _chosen(by_key: Mapping[str, Sequence[_Item]], only: Collection[str] | None) -> Iterator[_Item]:
+    """Yield the items of all keys, or of these alone."""
+    for key in by_key if only is None else only:
+        yield from by_key.get(key, ())
+
+
 class ListedFunctions:
     """Records the calls of listed functions.
 
@@ -111,12 +122,13 @@ class ListedFunctions:
         self._apis = ApiHooks(context, **flags)
         self._collectives = CollectiveHooks(context)
         self._codes = context.codes if by_code else None
-        self._patches: list[tuple[str, Patch]] = []  # with the keys of their calls
+        #: the patches of attributes, by the keys of their calls
+        self._patches: defaultdict[str, list[Patch]] = defaultdict(list)
         #: the keys whose functions ``install`` watches; None for all
         self._only: Collection[str] | None = None
         self._installed = HookGroup()
         #: (names of a module or class, name, its value there, API), for each API whose calls are recorded by code
-        self._places: list[tuple[Mapping[str, Any], str, Any, SupportedApi]] = []
+        self._places: defaultdict[str, list[_Place]] = defaultdict(list)  # by key
         self._replaced: dict[
             tuple[int, str], Patch
         ] = {}  # for those of them that have another value now
@@ -134,14 +146,14 @@ class ListedFunctions:
                 is_usual
                 and context.codes.add(function, api.key, gates[self._hooks(api)]) == api.key
             ):
-                self._places.append((names, api.name, value, api))
+                self._places[api.key].append((names, api.name, value, api))
             else:
-                self._patches.append((api.key, self._patch(api)))
+                self._patches[api.key].append(self._patch(api))
 
     @property
     def keys(self) -> set[str]:
         """The keys of all listed functions."""
-        return {key for key, _ in self._patches} | {api.key for *_, api in self._places}
+        return {*self._patches, *self._places}
 
     def choose(self, only: Collection[str] | None) -> None:
         """Let ``install`` watch the functions with these keys alone."""
@@ -153,15 +165,14 @@ class ListedFunctions:
         if self._codes is not None:
             self._codes.only = only
             self._codes.install()
-        for names, name, value, api in self._places:
-            if names.get(name) is not value and (only is None or api.key in only):
+        for names, name, value, api in _chosen(self._places, only):
+            if names.get(name) is not value:
                 place = id(api.owner), name
                 if place not in self._replaced:
                     self._replaced[place] = self._patch(api)
                 self._replaced[place].install()
         self._installed.remove()
-        chosen = [patch for key, patch in self._patches if only is None or key in only]
-        self._installed = HookGroup(chosen)
+        self._installed = HookGroup(_chosen(self._patches, only))
         self._installed.install()
 
     def remove(self) -> None:

@@ -69,6 +69,7 @@ class OperationHooks:
         self._scanned: set[str] = set(_PASS_ON)
         self._patches = HookGroup(self._methods())
         self._is_chosen = True
+        self._is_installed = False
 
     @property
     def keys(self) -> set[str]:
@@ -83,6 +84,7 @@ class OperationHooks:
         """Replace the places, also those of modules that were imported since the last time."""
         if not self._is_chosen:
             return
+        self._is_installed = True
         if len(self._scanned) < len(sys.modules):
             self._scan()
         for names, name, original, replacement in self._places:
@@ -92,10 +94,13 @@ class OperationHooks:
 
     def remove(self) -> None:
         """Restore the originals."""
+        if not self._is_installed:
+            return
         self._patches.remove()
         for names, name, original, replacement in self._places:
             if names.get(name) is replacement:
                 names[name] = original
+        self._is_installed = False
 
     # -- the places -----------------------------------------------------------------------------------------------
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from probe.errors import UsageError
 from probe.findings.sentence import NOTHING, Sentence, clauses, say
+from probe.naming import BACKWARD, FORWARD, call_names, cell_names
 from probe.reading.dumps import text
 from probe.reading.dumps.dump import Dump
 from probe.reading.dumps.flow import content_key
@@ -117,12 +118,25 @@ class Run:
 
         return collect(self.folders, like, stat)
 
-    def series(self, name: str, rank: Rank = None) -> Series:
-        """Return one series of the monitor.
+    @overload
+    def series(self, name: str, number: None = None, *, rank: Rank = None) -> Series: ...
+
+    @overload
+    def series(self, name: str, number: int, *, rank: Rank = None) -> dict[str, Series]: ...
+
+    def series(
+        self, name: str, number: int | None = None, *, rank: Rank = None
+    ) -> Series | dict[str, Series]:
+        """Return one series of the monitor, or with ``number`` all series of one call of rolling records.
 
         Args:
-            name: its name, as "loss" or "fc.weight.grad"; ``probe watch`` lists them.
+            name: its name, as "loss" or "fc.weight.grad"; ``probe watch`` lists them. Of a call its name without number
+                and direction, as "Functional.relu" or "Cell.fc.Dense".
+            number: the number of the call in a step, from 0.
             rank: the rank; None for the first.
+
+        Returns:
+            The steps and the values; of a call by their places, as "forward.output.0.norm".
 
         Raises:
             UsageError: when there is none.
@@ -130,16 +144,30 @@ class Run:
         Example::
 
             steps, values = probe.open("dump_path").series("loss")
+            steps, values = probe.open("dump_path").series("Functional.relu", 0)["forward.output.0.norm"]
         """
         from probe.series.series import open_series
 
         ranks = open_series(self.path)
         found = next((item for item in ranks if rank is None or item.rank == rank), ranks[0])
-        if name not in found.names:
-            raise UsageError(
-                f"series: {name!r} is not there. Some that are: {shortened(found.names)}"
-            )
-        return found[name]
+        if number is not None:
+            heads = {
+                f"{head}.": direction
+                for names in (call_names(name, number), cell_names(name, number))
+                for head, direction in zip(names, (FORWARD, BACKWARD))
+            }
+            own = {
+                f"{direction}.{place[len(head) :]}": found[place]
+                for place in found.names
+                for head, direction in heads.items()
+                if place.startswith(head)
+            }
+            if own:
+                return own
+            name = f"{name}.{number}"
+        elif name in found.names:
+            return found[name]
+        raise UsageError(f"series: {name!r} is not there. Some that are: {shortened(found.names)}")
 
     def __repr__(self) -> str:
         return f"<Run {self.path}: steps {shortened(self.steps)}, ranks {shortened(self.ranks)}>"

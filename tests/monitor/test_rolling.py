@@ -1,0 +1,185 @@
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
+"""Rolling records: a share of the calls of each step, with the numbers that a dump has, and nothing changed."""
+
+from __future__ import annotations
+
+import glob
+import json
+from pathlib import Path
+
+import mindspore as ms
+import numpy as np
+import pytest
+from mindspore import nn, ops
+
+import probe
+from probe import SettingsError
+from probe.series.series import open_series
+
+pytestmark = pytest.mark.medium
+
+STEPS = 12
+
+
+class Net(nn.Cell):
+    """Calls of each kind: Cells, listed functions, methods of Tensor, Primitives; one more from step ``late`` on."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Dense(6, 8), nn.Dense(8, 3)
+        self.product = ops.MatMul()
+        self.step, self.late, self.every = 0, 10**9, 1
+
+    def construct(self, x):
+        x = ops.gelu(self.first(x))
+        x = self.product(x, x.T) @ x
+        if self.step >= self.late and self.step % self.every == 0:
+            x = ops.sinh(x * 0.1)
+        return ops.softmax(self.second(x), -1)
+
+
+class Loop:
+    """A training; ``run`` returns the bytes of losses and parameters."""
+
+    def __init__(self, tmp_path, name, level="mix", task="statistics", **own):
+        ms.set_seed(1)
+        np.random.seed(1)
+        self.net = Net()
+        self.optimizer = nn.Adam(self.net.trainable_params(), 0.01)
+        self.grad = ms.value_and_grad(
+            lambda x: (self.net(x) ** 2).sum(), None, self.optimizer.parameters
+        )
+        self.random = np.random.default_rng(0)
+        self.path = tmp_path / name
+        self.debugger = None
+        if task:
+            settings = {"task": task, "level": level, "dump_path": str(self.path), task: own}
+            config = tmp_path / f"{name}.json"
+            config.write_text(json.dumps(settings))
+            self.debugger = probe.PrecisionDebugger(config_path=str(config))
+
+    def run(self, steps=STEPS, before=lambda step: None):
+        found = []
+        for step in range(steps):
+            self.net.step = step
+            before(step)
+            x = ms.Tensor(self.random.normal(size=(4, 6)).astype(np.float32))
+            if self.debugger is not None:
+                self.debugger.start(self.net)
+            loss, gradients = self.grad(x)
+            self.optimizer(gradients)
+            if self.debugger is not None:
+                self.debugger.stop()
+                self.debugger.step()
+            found += [loss.asnumpy().tobytes(), *(it.asnumpy().tobytes() for it in gradients)]
+        return found + [it.asnumpy().tobytes() for it in self.net.trainable_params()]
+
+    def calls(self):
+        """Return step -> entry -> column -> value."""
+        found = {}
+        for step, records in open_series(str(self.path))[0].calls.records():
+            found[step] = {
+                head.entry: dict(zip(head.columns, values.tolist())) for head, values in records
+            }
+        return found
+
+
+@pytest.mark.parametrize("level", ["L0", "L1", "mix"])
+def test_nothing_changes_and_each_number_is_that_of_a_dump(tmp_path, level):
+    bare = Loop(tmp_path, "bare", task="").run()
+    assert Loop(tmp_path, "dumped", level).run() == bare
+    rolled = Loop(tmp_path, "rolled", level, rolling=5)
+    assert rolled.run() == bare
+    seen = set()
+    for step, calls in rolled.calls().items():
+        (file,) = glob.glob(f"{tmp_path}/dumped/step{step}/rank*/dump.json")
+        data = json.loads(Path(file).read_text())["data"]
+        assert calls.keys() <= data.keys()
+        seen |= calls.keys()
+        for entry, row in calls.items():
+            for side in ("input", "output"):
+                records = [*_records(data[entry].get(f"{side}_args", data[entry].get(side)))]
+                numbers = [
+                    (row[place], row[place.replace("norm", "max")])
+                    for place in row
+                    if place.startswith(side) and place.endswith(".norm")
+                ]
+                known = [(it["Norm"], it["Max"]) for it in records]
+                assert np.allclose(numbers, known, rtol=1e-6)
+    wanted = {name for name in data if "parameters_grad" not in name and "optimizer" not in name}
+    assert seen == wanted
+
+
+def _records(value):
+    if isinstance(value, dict) and "Max" in value:
+        yield value
+    elif isinstance(value, (dict, list)):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _records(item)
+
+
+def test_a_step_records_a_share_and_a_round_records_each_call_once(tmp_path):
+    loop = Loop(tmp_path, "rolled", rolling=5)
+    loop.run(11)
+    calls = loop.calls()
+    forward = [name for step in range(1, 6) for name in calls.get(step, {}) if "forward" in name]
+    assert len(forward) == len(set(forward))
+    again = [name for step in range(6, 11) for name in calls.get(step, {}) if "forward" in name]
+    assert sorted(again) == sorted(forward)
+    assert max(len(calls.get(step, ())) for step in range(1, 6)) < len(forward)
+
+
+def test_functions_are_their_own_after_each_step(tmp_path):
+    loop = Loop(tmp_path, "rolled", rolling=3)
+    loop.run(1)
+    functions = [ops.gelu, ops.softmax, nn.Cell.__call__, ms.Tensor.__pow__, type(loop.net.product)]
+    codes = [getattr(item, "__code__", None) for item in functions]
+    loop.run(4)
+    assert functions == [
+        ops.gelu, ops.softmax, nn.Cell.__call__, ms.Tensor.__pow__, type(loop.net.product)
+    ]  # fmt: skip
+    assert codes == [getattr(item, "__code__", None) for item in functions]
+
+
+@pytest.mark.parametrize("every", [1, 7])
+def test_a_call_that_comes_late_or_seldom_is_recorded_too(tmp_path, every):
+    loop = Loop(tmp_path, "rolled", level="L1", rolling=5)
+    loop.net.late, loop.net.every = 7, every
+    loop.run(7 + 2 * 5 * every)
+    found = [step for step, calls in loop.calls().items() if "Functional.sinh.0.forward" in calls]
+    assert found and all(step >= 7 and step % every == 0 for step in found)
+
+
+def test_the_series_of_a_call_are_read_by_its_name_and_number(tmp_path):
+    loop = Loop(tmp_path, "rolled", rolling=3)
+    loop.run(10)
+    series = probe.open(str(loop.path)).series("Functional.gelu", 0)
+    steps, values = series["forward.output.0.norm"]
+    assert len(steps) >= 3 and (np.diff(steps) == 3).all() and (values > 0).all()
+    assert "backward.input.0.norm" in series
+    assert "forward.input.0.max" in probe.open(str(loop.path)).series("Cell.first.Dense", 0)
+    with pytest.raises(probe.UsageError, match=r"Functional\.gelu"):
+        probe.open(str(loop.path)).series("Functional.gelu", 1)
+
+
+def test_the_monitor_has_both(tmp_path):
+    loop = Loop(tmp_path, "watched", task="monitor", level="mix", rolling=3)
+    bare = Loop(tmp_path, "bare", task="").run()
+    assert loop.run() == bare
+    names = open_series(str(loop.path))[0].names
+    assert {"loss", "first.weight.grad", "Functional.gelu.0.forward.output.0.norm"} <= set(names)
+
+
+@pytest.mark.parametrize(
+    ("own", "said"),
+    [
+        ({"rolling": 1}, "from 2"),
+        ({"rolling": 0.5}, "from 2"),
+        ({"budget": 2}, "between 0 and 1"),
+        ({"rolling": 5, "budget": 0.1}, "one of rolling and budget"),
+        ({"roling": 5}, "rolling"),
+    ],
+)
+def test_a_wrong_setting_says_what_is_allowed(tmp_path, own, said):
+    with pytest.raises(SettingsError, match=said):
+        Loop(tmp_path, "wrong", **own)

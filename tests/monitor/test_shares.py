@@ -1,0 +1,66 @@
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
+"""The share of the calls that a step records."""
+
+import pytest
+
+from probe.monitor.rolling.shares import Shares, round_of
+from probe.monitor.rolling.stride import Stride
+
+
+@pytest.mark.parametrize("every", [2, 3, 4, 10, 50, 1000])
+def test_a_round_is_a_prime_number_of_steps_not_above_the_setting(every):
+    steps = round_of(every)
+    assert steps <= every and all(steps % part for part in range(2, steps))
+
+
+@pytest.mark.parametrize("every", [2, 7, 50, 1000])
+def test_each_call_of_a_program_is_recorded_once_in_a_round(every):
+    shares = Shares(every)
+    shares.know({"Functional.relu": 30, "Tensor.add": 3, "Cell.fc.Dense": 1}, [])
+    met = [
+        (key, number)
+        for step in range(1000, 1000 + shares.steps)
+        for key, numbers in shares.of(step).items()
+        for number in numbers
+        if number < {"Functional.relu": 30, "Tensor.add": 3, "Cell.fc.Dense": 1}[key]
+    ]
+    assert len(met) == len(set(met)) == 34
+
+
+def test_a_call_that_runs_in_each_seventh_step_is_recorded_within_seven_rounds():
+    shares = Shares(50)
+    shares.know({"Functional.exp": 1}, [])
+    begin = 3
+    steps = range(begin, begin + 7 * shares.steps, 7)
+    assert any("Functional.exp" in shares.of(step) for step in steps)
+
+
+def test_ranks_choose_alike_and_another_seed_chooses_others():
+    known = {f"Functional.f{number}": 1 for number in range(200)}
+    first, same, other = Shares(50), Shares(50), Shares(50, seed=1)
+    for shares in (first, same, other):
+        shares.know(known, [])
+    assert [first.of(step) for step in range(47)] == [same.of(step) for step in range(47)]
+    assert [first.of(step) for step in range(47)] != [other.of(step) for step in range(47)]
+
+
+def test_a_key_that_never_ran_is_looked_for_once_in_a_round():
+    shares = Shares(11)
+    shares.know({}, ["Functional.late"])
+    assert sum("Functional.late" in shares.of(step) for step in range(11)) == 1
+
+
+def test_a_price_above_the_budget_makes_a_round_longer_and_one_below_it_shorter():
+    for price, is_longer in ((0.08, True), (0.005, False)):
+        stride = Stride(None, 0.02)
+        before = stride.every
+        for step in range(400):
+            is_bare = stride.is_bare(step)
+            stride.take(1.0 if is_bare else 1.0 + price, is_bare)
+        assert (stride.every > before) is is_longer and stride.every != before
+
+
+def test_a_given_number_of_steps_stays():
+    stride = Stride(50, None)
+    assert not any(stride.is_bare(step) for step in range(100))
+    assert all(stride.take(9.0, False) is None for _ in range(100)) and stride.every == 50
