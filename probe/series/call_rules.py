@@ -11,17 +11,21 @@ import math
 import re
 import statistics
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from probe.findings.sentence import Sentence, say
+from probe.naming import BACKWARD, FORWARD
 from probe.series.alarm import Alarm
 from probe.series.rules import ONLINE
 
 _PLACE = re.compile(r"^(.*)\.((?:input|output)(?:_kwargs)?\.[^.]+)\.([a-z]+)$")
-_KEPT = 12  # values of a gain that the next one is compared with
-_LEAST = 0.4  # a smaller change of the logarithm of a gain is none
-_SPREAD = 0.02  # a smaller spread of the logarithms of a gain counts as this
+_KEPT = 20  # values of a gain that the next one is compared with
+_JUMP = math.log(2)  # a smaller change of a gain is no jump
+_STEADY = 6  # rounds of a steady change
+_GROWTH = math.log(2.5)  # a smaller change in these rounds is none
+_EVEN = 2.0  # a steady change has no round with more than so many times that of another
+_SPREAD = 0.01  # a smaller roughness of the logarithms of a gain counts as this
 _ROUNDS = 2  # in so many rounds, one after the other, a rule must hold
 
 
@@ -59,37 +63,40 @@ class CallRules:
 
     def __init__(self, limits: Mapping[str, float]) -> None:
         self._limits = limits
-        self._least = _LEAST
         self._curves: dict[str, Curve] = {}
 
     def feed(self, step: int, values: Mapping[str, float]) -> Iterator[Alarm]:
         """Take the numbers of the calls of a step; yield the rules that hold from now on."""
-        for entry, places in _entries(values).items():
+        entries = _entries(values)
+        for entry, places in entries.items():
             inputs = [item for place, item in places.items() if place.startswith("input")]
+            used = list(inputs)
+            if f".{BACKWARD}" in entry:  # it uses the values of the forward too
+                used += entries.get(entry.replace(f".{BACKWARD}", f".{FORWARD}"), {}).values()
+            is_clean = all(item.is_finite for item in used)
             for place, tensor in places.items():
                 if place.startswith("output"):
                     series = f"{entry}.{place}.norm"
                     curve = self._curves.setdefault(series, Curve())
-                    for rule, said in self._look(step, curve, tensor, inputs):
+                    for rule, said in self._look(step, curve, tensor, inputs, is_clean):
                         if rule not in curve.active:
                             curve.active.add(rule)
                             yield Alarm(rule, series, step, said)
                     curve.count += 1
 
     def _look(
-        self, step: int, curve: Curve, tensor: Tensor, inputs: list[Tensor]
+        self, step: int, curve: Curve, tensor: Tensor, inputs: list[Tensor], is_clean: bool
     ) -> Iterator[tuple[str, Sentence]]:
-        has_finite_inputs = all(item.is_finite for item in inputs)
         if not tensor.is_finite:
             # a mask of -inf is so from the first round on
             is_new = curve.is_finite and (curve.count > 0 or math.isnan(tensor.norm))
-            if "call NaN/Inf" in self._limits and has_finite_inputs and is_new:
+            if "call NaN/Inf" in self._limits and is_clean and is_new:
                 yield "call NaN/Inf", say("alarm.call_nan", step=step)
             curve.is_finite = False
             return
         yield from self._range(step, curve, tensor)
         yield from self._zeros(step, curve, tensor)
-        if has_finite_inputs:
+        if is_clean:
             yield from self._gain(step, curve, tensor, inputs)
 
     def _range(self, step: int, curve: Curve, tensor: Tensor) -> Iterator[tuple[str, Sentence]]:
@@ -112,23 +119,53 @@ class CallRules:
     ) -> Iterator[tuple[str, Sentence]]:
         limit = self._limits.get("call gain")
         largest = max((item.norm for item in inputs), default=0.0)
-        if limit is None or not largest > 0 or not tensor.norm > 0:
+        is_one_number = tensor.highest == tensor.lowest  # as a loss, which falls by itself
+        if limit is None or is_one_number or not largest > 0 or not tensor.norm > 0:
             return
         gain = math.log(tensor.norm / largest)
+        before = None
         if len(curve.gains) >= ONLINE["call gain"].warm_up:
-            middle = statistics.median(curve.gains)
-            spread = statistics.median(abs(item - middle) for item in curve.gains)
-            apart = abs(gain - middle)
-            if apart > max(limit * max(1.4826 * spread, _SPREAD), self._least):
+            past = list(curve.gains)
+            if _is_jump(past, gain, limit):
                 curve.far += 1
-                if curve.far >= _ROUNDS:
-                    numbers = {"value": math.exp(gain), "before": math.exp(middle)}
-                    yield "call gain", say("alarm.call_gain", **numbers, step=step)
-                if curve.far < 2 * _ROUNDS:
-                    return  # it is not yet usual
-            else:
-                curve.far = 0
+                if curve.far < _ROUNDS:
+                    return  # one value alone may be chance
+                before = statistics.median(past)
+            elif _is_steady([*past, gain]):
+                before = past[-_STEADY]
+        if before is not None:
+            numbers = {"value": math.exp(gain), "before": math.exp(before)}
+            yield "call gain", say("alarm.call_gain", **numbers, step=step)
+        curve.far = 0
         curve.gains.append(gain)
+
+
+def _is_jump(past: Sequence[float], gain: float, limit: float) -> bool:
+    """Return whether a gain is far from each of the last ones. What is learnt changes gains in many rounds."""
+    noise = limit * 1.4826 * max(_roughness(past), _SPREAD)
+    return min(abs(gain - item) for item in past[-_STEADY:]) > max(noise, _JUMP)
+
+
+def _is_steady(gains: Sequence[float]) -> bool:
+    """Return whether a gain changes by nearly the same factor in each of the last rounds, and stood still before."""
+    last = gains[-_STEADY - 1 :]
+    changes = [after - before for before, after in zip(last, last[1:])]
+    sizes = sorted(map(abs, changes))
+    total = abs(sum(changes))
+    older = gains[: -_STEADY - 1]
+    return (
+        total > _GROWTH
+        and math.isclose(total, sum(sizes))  # all of one sign
+        and sizes[-1] < _EVEN * sizes[0]
+        and max(older) - min(older) < total / 2
+    )
+
+
+def _roughness(values: Sequence[float]) -> float:
+    """Return by how much a value differs from the one before, beside a steady change."""
+    changes = [after - before for before, after in zip(values, list(values)[1:])]
+    steady = statistics.median(changes)
+    return statistics.median(abs(change - steady) for change in changes)
 
 
 def _entries(values: Mapping[str, float]) -> dict[str, dict[str, Tensor]]:

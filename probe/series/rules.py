@@ -290,7 +290,7 @@ RULES = {
     ),
     "call gain": Rule(
         "probe",
-        online=Condition(12.0, _kinds("call"), warm_up=8, look=None),
+        online=Condition(12.0, _kinds("call"), warm_up=12, look=None),
     ),
     "table update": Rule(
         "smdebug WeightUpdateRatio",

@@ -1,0 +1,171 @@
+# Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
+"""Faults that begin in a random step of a training with rolling records, and healthy trainings.
+
+    python -m tests.programs.rolling.trial [--only perceptron] [--healthy | --faults]
+
+30 faults: the rules must name the call of 27, within two rounds of the step in which it passes the noise. 20 healthy
+trainings of 2,000 steps: one alarm at most. Exit status 1 else. A change of a gain by less than a factor of three is
+noise, as learning makes such changes too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import random
+import sys
+import tempfile
+from pathlib import Path
+
+import mindspore as ms
+import numpy as np
+from mindspore import Tensor, ops
+
+from probe import PrecisionDebugger
+from tests.programs.rolling.trainings import KINDS, Fault, Training
+
+EVERY = 20
+ROUND = 19
+HEALTHY_STEPS = 2000
+SEEDS = (1, 2)
+NOISE = math.log(3)
+_NAN = Tensor(np.array(math.nan, np.float32))
+
+
+def _times(factor):
+    return lambda result, age: result * factor**age
+
+
+def _one_nan(result, age):
+    mask = np.zeros(result.shape, np.float32)
+    mask.reshape(-1)[:1] = math.nan
+    return result + Tensor(mask).astype(result.dtype)
+
+
+#: fault -> its effect, and the number of steps after its begin at which it passes the noise
+EFFECTS = {
+    "grows 1 % a step": (_times(1.01), math.ceil(NOISE / math.log(1.01))),
+    "drifts by -1 % a step": (_times(1 / 1.01), math.ceil(NOISE / math.log(1.01))),
+    "kernel four times too large": (lambda result, age: result * 4, 0),
+    "kernel five times too small": (lambda result, age: result / 5, 0),
+    "zeros": (lambda result, age: result * 0, 0),
+    "one NaN": (_one_nan, 0),
+}
+RANGE = "leaves float16"
+
+
+def faults(count=30):
+    """Return (kind, seed, fault, function): each kind in turn, the last ones in float16."""
+    chooser = random.Random(7)
+    places = [(kind, name) for kind, (_, _, names) in KINDS.items() for name in names]
+    found = []
+    for place in range(count - 3):
+        kind, name = places[place % len(places)]
+        found.append((kind, place, list(EFFECTS)[place % len(EFFECTS)], name))
+    return [*found, *(("half", seed, RANGE, chooser.choice(["relu", "tanh"])) for seed in range(3))]
+
+
+def watched(folder, kind, seed, steps, fault=None, begin=0):
+    """Train under rolling records; return the alarms, and the first step with an output near the end of float16."""
+    training = Training(kind, seed, steps)
+    config = Path(folder) / "config.json"
+    settings = {"task": "monitor", "level": "mix", "dump_path": f"{folder}/watched", "quiet": True}
+    config.write_text(json.dumps({**settings, "monitor": {"rolling": EVERY, "interval": 1000}}))
+    debugger = PrecisionDebugger(config_path=str(config))
+    alarms = []
+    debugger.on_alarm(alarms.append)
+    try:
+        for step in range(steps):
+            if fault is not None:
+                fault.begin_step(step - begin)
+            debugger.start(training.net)
+            training.step(step)
+            debugger.stop()
+            debugger.step()
+    finally:
+        debugger.close()
+        if fault is not None:
+            fault.remove()
+    return [alarm for alarm in alarms if alarm.rule.startswith("call")]
+
+
+class Peak:
+    """Multiplies by 1.05 a step, and notes the first step in which nine tenths of float16 are used."""
+
+    def __init__(self):
+        self.first = None
+
+    def __call__(self, result, age):
+        grown = result * 1.05**age
+        peak = float(ops.abs(grown).max())
+        if self.first is None and peak >= 0.9 * 65504:
+            self.first = age
+        return grown
+
+
+def look_at_faults(chosen):
+    """Return how many faults are named in time, and how many there are."""
+    chooser = random.Random(1)
+    named = 0
+    for kind, seed, effect, name in chosen:
+        begin = chooser.randrange(300, 400)
+        peak = Peak()
+        change, passes = EFFECTS.get(effect, (peak, 0))
+        fault = Fault(name, change)
+        steps = begin + (300 if effect == RANGE else passes + 2 * ROUND + 1)
+        with tempfile.TemporaryDirectory() as folder:
+            alarms = watched(folder, kind, seed, steps, fault, begin)
+        passed = begin + (
+            (peak.first if peak.first is not None else 10**6) if effect == RANGE else passes
+        )
+        own = [alarm for alarm in alarms if f".{name}." in alarm.series]
+        in_time = [alarm for alarm in own if begin <= alarm.step <= passed + 2 * ROUND]
+        named += bool(in_time)
+        first = in_time[0] if in_time else (alarms or [None])[0]
+        told = "-" if first is None else f"{first.rule}: {first.series} in step {first.step}"
+        others = sum(alarm not in own for alarm in alarms)
+        print(
+            f"{'named ' if in_time else 'MISSED'} {kind} {seed}: {name} {effect} from {begin}, passes {passed}: "
+            f"{told}; others: {others}",
+            flush=True,
+        )
+    return named, len(chosen)
+
+
+def look_at_healthy(kinds):
+    """Return the number of alarms of healthy trainings."""
+    count = 0
+    for seed in SEEDS:
+        for kind in kinds:
+            with tempfile.TemporaryDirectory() as folder:
+                alarms = watched(folder, kind, seed, HEALTHY_STEPS)
+            count += len(alarms)
+            print(f"healthy {kind} {seed}: {len(alarms)} alarms", flush=True)
+            for alarm in alarms:
+                print(f"    {alarm.rule}: {alarm.series}: {alarm.sentence}", flush=True)
+    return count
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", default="", help="the trainings with this text in their names")
+    parser.add_argument("--healthy", action="store_true")
+    parser.add_argument("--faults", action="store_true")
+    given = parser.parse_args()
+    ms.set_context(mode=ms.PYNATIVE_MODE, pynative_synchronize=True)
+    ms.set_device("CPU")
+    is_right = True
+    if not given.healthy:
+        named, count = look_at_faults([item for item in faults() if given.only in item[0]])
+        print(f"{named} of {count} faults named in time")
+        is_right &= named >= 0.9 * count
+    if not given.faults:
+        alarms = look_at_healthy([kind for kind in KINDS if given.only in kind])
+        print(f"{alarms} alarms in healthy trainings")
+        is_right &= alarms <= 1
+    return int(not is_right)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
