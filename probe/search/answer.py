@@ -49,6 +49,7 @@ class Diagnosis:
         excluded: what experiments have excluded.
         unseen: what could not be looked at.
         others: how many further findings there are.
+        remarks: what looks like a fault, and is none.
         advice: the next thing to do; None where there is none.
     """
 
@@ -60,6 +61,7 @@ class Diagnosis:
     excluded: Sequence[Sentence] = ()
     unseen: Sequence[Sentence] = ()
     others: int = 0
+    remarks: Sequence[Sentence] = ()
     advice: Advice | None = None
 
     @property
@@ -87,7 +89,7 @@ class Diagnosis:
             yield say("find.command", command=self.advice.command)
 
     def reasons(self) -> Iterator[Sentence]:
-        """Yield the evidence, what is excluded, what could not be looked at, and the next thing to do."""
+        """Yield the evidence, what is excluded, what could not be looked at, remarks, and the next thing to do."""
         for item in self.ordered:
             strength = say(SAID_OF_STRENGTH[item.strength])
             yield say("find.evidence", strength=strength, said=item.said)
@@ -95,6 +97,8 @@ class Diagnosis:
             yield say("find.excluded", said=said)
         for said in self.unseen[:_MOST]:
             yield say("find.unseen", said=said)
+        for said in self.remarks[:_MOST]:
+            yield say("find.remark", said=said)
         if self.others:
             yield say("find.others", count=self.others)
         if self.advice is not None:
@@ -115,6 +119,7 @@ class Diagnosis:
             ],
             "excluded": [sentence_dict(said) for said in self.excluded],
             "unseen": [sentence_dict(said) for said in self.unseen],
+            "remarks": [sentence_dict(said) for said in self.remarks],
             "others": self.others,
             "next": None
             if advice is None

@@ -17,6 +17,10 @@ from probe.reading.report.headline import Headline, Readers, headline
 from probe.reading.report.report import read_all
 from probe.reading.report.sources import readers_of
 from probe.search.cause import GUESS, Cause, cause_of
+from probe.series.file import RankSeries
+
+#: the sentences about findings that other steps contradict
+_NO_FAULT = ("health.gradient_later", "health.update_later")
 
 
 @dataclass(frozen=True)
@@ -34,6 +38,7 @@ class DiskLook:
         gaps: the parts that cannot be known.
         circumstances: how the circumstances of two runs differ, the most important first.
         looked: how much was looked at.
+        remarks: what is no fault, as other steps of the training show.
         is_apart: whether two runs differ.
     """
 
@@ -47,21 +52,25 @@ class DiskLook:
     gaps: Sequence[Sentence] = ()
     circumstances: Sequence[Sentence] = ()
     looked: Sentence = NOTHING
+    remarks: Sequence[Sentence] = ()
     is_apart: bool = False
 
 
-def look(path: str, golden: str = "", workers: Workers = HERE) -> DiskLook:
+def look(
+    path: str, golden: str = "", watched: Sequence[RankSeries] = (), workers: Workers = HERE
+) -> DiskLook:
     """Ask all readers about a run.
 
     Args:
         path: the run.
         golden: the golden run beside it; "" for none.
+        watched: rows of the monitor of the same training, from another run.
         workers: the processes that work.
 
     Raises:
         UsageError: when there is nothing to look at.
     """
-    sources, answers = read_all(path, golden, Request(workers=workers))
+    sources, answers = read_all(path, golden, Request(workers=workers), watched)
     result = sources.compared()
     readers = readers_of(sources, result, answers)
     head = headline(readers)
@@ -76,6 +85,7 @@ def look(path: str, golden: str = "", workers: Workers = HERE) -> DiskLook:
         _gaps(readers),
         _circumstances(path, golden) if golden else (),
         answers.scope,
+        _remarks(readers),
         result is not None and result.first is not None,
     )
 
@@ -93,6 +103,11 @@ def _suspicions(readers: Readers) -> list[Cause]:
     found = [item for item in readers.run.health if item.weight == SUSPICIOUS]
     causes = [cause_of(item, None) for item in found]
     return [replace(cause, strength=GUESS) for cause in causes if cause is not None]
+
+
+def _remarks(readers: Readers) -> list[Sentence]:
+    """Return the notes about what is no fault, as other steps show."""
+    return [item.said for item in readers.run.health if item.said.key in _NO_FAULT]
 
 
 def _first_apart(readers: Readers) -> int | None:

@@ -15,7 +15,7 @@ from probe.search.ledger import Result
 from probe.search.recordings import RECORD, golden_dump
 from probe.search.searching import Search
 from probe.search.table import EXPERIMENTS
-from probe.search.watching import watched_name
+from probe.search.watching import watched_name, watched_rows
 
 _FILE = "report.html"
 #: outcomes that have seen a fault, and those that exclude one
@@ -48,7 +48,7 @@ def written_page(search: Search, found: Diagnosis) -> tuple[str | None, Sentence
         _tone(found),
     )
     try:
-        make_report(path, dump, golden, PageWishes(search=told))
+        make_report(path, dump, golden, PageWishes(search=told, watched=watched_rows(lab)))
     except (UsageError, OSError) as error:
         return None, say("find.no_page", reason=str(error))
     return path, say("find.page", path=path)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import statistics
 import time
+from collections.abc import Sequence
 from typing import Any
 
 from probe.findings.sentence import Sentence, say
@@ -22,6 +23,7 @@ from probe.search.resumed_start import resumed_start
 from probe.search.running import Done
 from probe.search.watch_end import WatchEnd
 from probe.search.wishes import Training
+from probe.series.file import RankSeries
 
 WATCH = "watch"
 WATCH_RESUMED = "watch_resumed"
@@ -94,6 +96,11 @@ def watched_name(lab: Lab) -> str:
 def watched(lab: Lab, key: str, default: Any = None) -> Any:
     """Return a fact of the steps that later experiments count; the default where it has none."""
     return lab.ledger.fact(watched_name(lab), key, default)
+
+
+def watched_rows(lab: Lab) -> Sequence[RankSeries]:
+    """Return the rows of the monitor of the steps that later experiments count."""
+    return read_rows(lab.place(watched_name(lab), "dump")).ranks
 
 
 def _symptom_of(lab: Lab, name: str, training: Training) -> Result:

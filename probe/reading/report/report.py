@@ -22,8 +22,9 @@ from probe.reading.dumps.run import Run, open as open_run
 from probe.reading.dumps.tables import create_whole
 from probe.reading.dumps.work import Workers, run_units
 from probe.reading.one_run.coverage import looked_at
+from probe.reading.one_run.health.beside_rows import beside_rows
 from probe.reading.one_run.health.rows import Rows, gaps_of as gaps_of_rows, read_rows, said_of
-from probe.reading.one_run.health.run_look import findings_of, gaps_of, trends_of
+from probe.reading.one_run.health.run_look import findings_of, gaps_of, in_order, trends_of
 from probe.reading.report.content import Content, ContentMaker
 from probe.reading.report.headline import OneRun
 from probe.reading.report.html_page import write
@@ -47,6 +48,7 @@ class Wishes(NamedTuple):
     everything: bool = False  # whether all rows are kept, however many there are
     language: str = ""  # "en", "zh", or "" for that of the browser
     search: ToldSearch | None = None  # the search that led to these runs
+    watched: Sequence[RankSeries] = ()  # rows of the monitor of the same training, from another run
 
 
 class Outcome(NamedTuple):
@@ -108,16 +110,25 @@ def _path_of(run: str | os.PathLike[str] | Run) -> str:
 def make_content(path: str, golden: str = "", wishes: Wishes | None = None) -> Content:
     """Return the content of the report of one run or two; raise UsageError when there is nothing to show."""
     wishes = wishes or Wishes()
-    sources, answers = read_all(path, golden, wishes.request)
+    sources, answers = read_all(path, golden, wishes.request, wishes.watched)
     return ContentMaker(sources, wishes.with_code, wishes.everything).content(
         answers, wishes.search
     )
 
 
-def read_all(path: str, golden: str, request: Request) -> tuple[Sources, OneRun]:
+def read_all(
+    path: str, golden: str, request: Request, watched: Sequence[RankSeries] = ()
+) -> tuple[Sources, OneRun]:
     """Return all that was read of one run or two, and the answers about one run alone.
 
-    Raise UsageError when there is nothing to show.
+    Args:
+        path: the run.
+        golden: the golden run beside it; "" for none.
+        request: which steps and ranks, and how they are read.
+        watched: rows of the monitor of the same training, from another run.
+
+    Raises:
+        UsageError: when there is nothing to show.
     """
     run = open_run(path)
     snapshots = Snapshots(path)
@@ -146,7 +157,9 @@ def read_all(path: str, golden: str, request: Request) -> tuple[Sources, OneRun]
     if not parts and not rows.ranks:
         raise UsageError(rows.unread[0])
     sources = Sources((golden, path), parts, alone, (rows_of_golden, rows), row_pairs)
-    return sources, _answers(parts, read, snapshots, rows.ranks)
+    answers = _answers(parts, read, snapshots, rows.ranks)
+    beside = beside_rows(answers.health, [*rows.ranks, *watched], answers.looked.steps)
+    return sources, answers._replace(health=in_order(beside))
 
 
 def _have_rows_alone(rows: tuple[Rows, Rows], golden: str, run: Run) -> bool:
