@@ -89,3 +89,13 @@ def test_a_finding_has_all_its_parameters(tmp_path):
     stop_gradient(training)
     found = probe.check(training.write(tmp_path)).findings
     assert [item.parameters for item in found if item.rule == "gradient ends"] == [("fc.weight",)]
+
+
+def test_an_end_of_the_gradient_has_the_first_step_that_shows_it(tmp_path):
+    training = Training(steps=5)
+    stop_gradient(training)
+    first = training.steps[0]
+    update = next(name for name in first if "SGD" in name)
+    first.pop(update)  # no update yet, so nothing is known of this step
+    found = probe.check(training.write(tmp_path)).findings
+    assert [item.step for item in found if item.rule == "gradient ends"] == [1]

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from probe.findings.sentence import Sentence, say
 from probe.reading.check.difference import listed
+from probe.reading.one_run.health.gradient_ends import End
 from probe.reading.one_run.health.modes import is_below
 from probe.reading.one_run.health.step import FAULT, NOTE, SUSPICIOUS, HealthFinding
 from probe.reading.one_run.health.trained import Trained, optimizer_of
@@ -110,12 +111,17 @@ class TrainingRules:
             elif name in self._used and self._is_told and not self._has_brother(name, zero):
                 unknown.append(name)
         for names in sorted(causes.values(), key=len, reverse=True)[:3]:
-            end, finding = last.ends[names[0]]
+            end, finding = self._first_end(names[0], last.ends[names[0]][0])
             said = say("health.gradient_ends", end=end.said, names=listed(names))
             yield dataclasses.replace(finding, said=said, parameters=tuple(names))
         if unknown:
             said = say("health.zero_gradient", names=listed(unknown))
             yield _found(FAULT, "zero gradient", said, unknown)
+
+    def _first_end(self, name: str, end: End) -> tuple[End, HealthFinding]:
+        """Return the same end of the gradient of a parameter in the first step that has it."""
+        ends = [step.ends[name] for step in self._with_update if name in step.ends]
+        return next(item for item in ends if item[0].said == end.said)
 
     def _is_held(self, name: str) -> bool:
         return name in self._held or name in self._further
