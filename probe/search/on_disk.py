@@ -12,15 +12,23 @@ from probe.reading.check.check import check
 from probe.reading.compare.answer.comparison import Request
 from probe.reading.compare.origins.origin import Origin
 from probe.reading.dumps.work import HERE, Workers
+from probe.reading.one_run.health.run_look import NAN
 from probe.reading.one_run.health.step import SUSPICIOUS
 from probe.reading.report.headline import Headline, Readers, headline
 from probe.reading.report.report import read_all
 from probe.reading.report.sources import readers_of
 from probe.search.cause import GUESS, Cause, cause_of
 from probe.series.file import RankSeries
+from probe.store.file_names import Rank
 
 #: the sentences about findings that other steps contradict
-_NO_FAULT = ("health.gradient_later", "health.update_later")
+_NO_FAULT = (
+    "health.gradient_later",
+    "health.update_later",
+    "health.skipped",
+    "rows.skipped",
+    "rows.skipped_several",
+)
 
 
 @dataclass(frozen=True)
@@ -93,8 +101,8 @@ def look(
 def _heaviest(head: Headline, readers: Readers) -> Finding | None:
     """Return the heaviest finding; NaN/Inf stands before a difference that was made in steps that are not compared."""
     finding = head.finding
-    if isinstance(finding, Origin) and finding.is_uncompared and readers.nan:
-        return readers.nan[0]
+    if isinstance(finding, Origin) and finding.is_uncompared and readers.faulty_nan:
+        return readers.faulty_nan[0]
     return finding
 
 
@@ -106,8 +114,13 @@ def _suspicions(readers: Readers) -> list[Cause]:
 
 
 def _remarks(readers: Readers) -> list[Sentence]:
-    """Return the notes about what is no fault, as other steps show."""
-    return [item.said for item in readers.run.health if item.said.key in _NO_FAULT]
+    """Return the notes about what is no fault, as other steps show; of several about NaN/Inf the first."""
+    notes = [item for item in readers.run.health if item.said.key in _NO_FAULT]
+    told: dict[tuple[str, str, Rank], Sentence] = {}
+    for item in notes:
+        name = "" if item.rule == NAN else item.name
+        told.setdefault((item.rule, name, item.rank), item.said)
+    return list(told.values())
 
 
 def _first_apart(readers: Readers) -> int | None:

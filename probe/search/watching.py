@@ -14,7 +14,7 @@ from probe.reading.one_run.health.rows import (
     AlarmFinding,
     Rows,
     alarms_of,
-    nonfinite_of,
+    faults_of,
     read_rows,
 )
 from probe.search.lab import Lab
@@ -158,7 +158,7 @@ def _facts(rows: Rows, done: Done) -> dict[str, Any]:
     step_seconds = statistics.median(seconds) if seconds else 0.0
     found = [item for item in alarms_of(rows.ranks) if not is_offset(item)]
     alarms = [item.step for item in found if item.step is not None]
-    nonfinite = [item.step for item in nonfinite_of(rows.ranks) if item.step is not None]
+    nonfinite = [item.step for item in faults_of(rows.ranks) if item.step is not None]
     return {
         "count": len(steps),
         "last": steps[-1],

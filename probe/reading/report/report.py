@@ -22,9 +22,8 @@ from probe.reading.dumps.run import Run, open as open_run
 from probe.reading.dumps.tables import create_whole
 from probe.reading.dumps.work import Workers, run_units
 from probe.reading.one_run.coverage import looked_at
-from probe.reading.one_run.health.beside_rows import beside_rows
 from probe.reading.one_run.health.rows import Rows, gaps_of as gaps_of_rows, read_rows, said_of
-from probe.reading.one_run.health.run_look import findings_of, gaps_of, in_order, trends_of
+from probe.reading.one_run.health.run_look import findings_of, gaps_of, skipped_of, trends_of
 from probe.reading.report.content import Content, ContentMaker
 from probe.reading.report.headline import OneRun
 from probe.reading.report.html_page import write
@@ -157,9 +156,7 @@ def read_all(
     if not parts and not rows.ranks:
         raise UsageError(rows.unread[0])
     sources = Sources((golden, path), parts, alone, (rows_of_golden, rows), row_pairs)
-    answers = _answers(parts, read, snapshots, rows.ranks)
-    beside = beside_rows(answers.health, [*rows.ranks, *watched], answers.looked.steps)
-    return sources, answers._replace(health=in_order(beside))
+    return sources, _answers(parts, read, snapshots, rows.ranks, watched)
 
 
 def _have_rows_alone(rows: tuple[Rows, Rows], golden: str, run: Run) -> bool:
@@ -173,15 +170,18 @@ def _answers(
     read: Sequence[DumpFolder],
     snapshots: Snapshots,
     ranks: Sequence[RankSeries],
+    watched: Sequence[RankSeries],
 ) -> OneRun:
-    """Return the answers about one run alone: of its dumps, and of its rows of the monitor."""
+    """Return the answers about one run alone: of its dumps, and of its rows of the monitor or those of another run."""
     looked = [part.extras.looked for part in parts if part.extras.looked]
     scope = looked_at((item.step, item.rank, item.coverage) for item in looked)
     gaps = gaps_of(scope, snapshots) if parts else []
     gaps += gaps_of_rows(ranks) if ranks else []
     rows = said_of(ranks) if ranks else NOTHING
-    findings = findings_of(looked, snapshots, read)
-    return OneRun(findings, scope, gaps, rows, trends_of(looked, snapshots))
+    all_rows = [*ranks, *watched]
+    findings = findings_of(looked, snapshots, read, all_rows)
+    trends = trends_of(looked, snapshots, all_rows)
+    return OneRun(findings, scope, gaps, rows, trends, skipped_of(looked, all_rows))
 
 
 def make_report(

@@ -13,7 +13,6 @@ from probe.reading.check.snapshot import RunSnapshot, read_snapshots
 from probe.reading.dumps import text
 from probe.reading.dumps.run import Run, open as open_run
 from probe.reading.dumps.work import HERE, Workers
-from probe.reading.one_run.health.beside_rows import beside_rows
 from probe.reading.one_run.health.describing import describe
 from probe.reading.one_run.health.rows import alarms_of, gaps_of, read_rows
 from probe.reading.one_run.health.run_look import look_at_run
@@ -40,10 +39,9 @@ class RunCheck:
     def __init__(self, run: Run, snapshots: list[RunSnapshot], workers: Workers = HERE) -> None:
         self._run = run
         self._snapshots = snapshots
-        seen = look_at_run(run, workers)
         rows = read_rows(run.path)
-        findings = beside_rows(seen.findings, rows.ranks, seen.looked.steps)
-        found = [*findings, *seen.series, *alarms_of(rows.ranks)]
+        seen = look_at_run(run, workers, rows.ranks)
+        found = [*seen.findings, *seen.series, *alarms_of(rows.ranks)]
         self.findings = sorted(found, key=lambda item: WEIGHTS.index(item.weight))
         self._unread = [*seen.unread, *rows.unread]
         self.errors = [str(reason) for reason in self._unread]
