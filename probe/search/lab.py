@@ -19,7 +19,7 @@ from probe.reading.dumps.folders import find_folders
 from probe.search.cause import Cause
 from probe.search.full_disk import is_full
 from probe.search.ledger import Ledger
-from probe.search.on_disk import DiskLook, look
+from probe.search.on_disk import DiskLook, look, of_program
 from probe.search.running import Done, run
 from probe.search.wishes import Training, Wishes
 from probe.search.workplace import copied, original, states
@@ -169,7 +169,7 @@ class Lab:
         """
         known = self._looks.get((name, golden))
         if known is None:
-            seen = look(self.place(name, "dump"), golden, watched())
+            seen = of_program(look(self.place(name, "dump"), golden, watched()))
             known = replace(seen, cause=self._of_user(seen.cause, name))
             self._looks[name, golden] = known
         return known

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from probe.errors import UsageError
-from probe.findings.sentence import NOTHING, Finding, Sentence
+from probe.findings.sentence import NOTHING, Finding, Sentence, say
 from probe.reading.check.check import check
 from probe.reading.compare.answer.comparison import Request
 from probe.reading.compare.origins.origin import Origin
@@ -21,6 +21,8 @@ from probe.search.cause import GUESS, Cause, cause_of
 from probe.series.file import RankSeries
 from probe.store.file_names import Rank
 
+#: the sentence about nets that no optimizer holds
+_UNTOLD = "gap.outside"
 #: the sentences about findings that other steps contradict
 _NO_FAULT = (
     "health.gradient_later",
@@ -44,6 +46,7 @@ class DiskLook:
         first_apart: the first step in which the rows of two runs differ; None without one.
         others: how many further findings there are.
         gaps: the parts that cannot be known.
+        untold: nets that no optimizer holds: whether they should be trained, the program alone knows.
         circumstances: how the circumstances of two runs differ, the most important first.
         looked: how much was looked at.
         remarks: what is no fault, as other steps of the training show.
@@ -58,6 +61,7 @@ class DiskLook:
     first_apart: int | None = None
     others: int = 0
     gaps: Sequence[Sentence] = ()
+    untold: Sequence[Sentence] = ()
     circumstances: Sequence[Sentence] = ()
     looked: Sentence = NOTHING
     remarks: Sequence[Sentence] = ()
@@ -91,11 +95,29 @@ def look(
         _first_apart(readers),
         head.others,
         _gaps(readers),
+        (),
         _circumstances(path, golden) if golden else (),
         answers.scope,
         _remarks(readers),
         result is not None and result.first is not None,
     )
+
+
+def of_program(seen: DiskLook) -> DiskLook:
+    """Return a look at a run of ``probe find``: a net that no optimizer holds, such as a target net, is no gap.
+
+    The model is not given to it, so the user cannot give further Cells either.
+    """
+    untold = [say("find.untold", **gap.facts) for gap in seen.gaps if gap.key == _UNTOLD]
+    gaps = [gap for gap in seen.gaps if gap.key != _UNTOLD]
+    if not untold:
+        return seen
+    found = replace(seen, gaps=gaps, untold=untold)
+    if seen.status != 2 or seen.said.key != "report.unsure":
+        return found
+    if gaps:
+        return replace(found, said=say("report.unsure", gap=gaps[0], looked=seen.looked))
+    return replace(found, status=0, said=say("report.nothing", looked=seen.looked))
 
 
 def _heaviest(head: Headline, readers: Readers) -> Finding | None:
