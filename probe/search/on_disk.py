@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from probe.errors import UsageError
 from probe.findings.sentence import NOTHING, Finding, Sentence, say
@@ -88,7 +89,7 @@ def look(
     head = headline(readers)
     return DiskLook(
         head.status,
-        head.said,
+        _without_source(head.said),
         cause_of(_heaviest(head, readers), result),
         _suspicions(readers),
         _first_apart(readers) if head.finding is None else getattr(head.finding, "step", None),
@@ -143,6 +144,20 @@ def _remarks(readers: Readers) -> list[Sentence]:
         name = "" if item.rule == NAN else item.name
         told.setdefault((item.rule, name, item.rank), item.said)
     return list(told.values())
+
+
+def _without_source(said: Sentence) -> Sentence:
+    """Return a sentence without the thresholds and sources of rules: these are for ``probe trend``."""
+    if said.key == "trend.finding":
+        return say("trend.alarm", rule=said.facts["rule"], said=said.facts["said"])
+    return Sentence(said.key, {key: _plain(fact) for key, fact in said.facts.items()})
+
+
+def _plain(fact: Any) -> Any:
+    """Return a fact; a sentence, also one in a list, without thresholds and sources."""
+    if isinstance(fact, Sentence):
+        return _without_source(fact)
+    return [_plain(part) for part in fact] if isinstance(fact, (list, tuple)) else fact
 
 
 def _first_apart(readers: Readers) -> int | None:

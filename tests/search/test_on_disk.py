@@ -150,3 +150,17 @@ def test_the_advice_about_a_weight_follows_the_step_in_which_it_differs(
     assert answer["cause"]["kind"] == "parameter"
     assert answer["cause"]["step"] == step
     assert answer["next"]["sentence"].startswith(words)
+
+
+def test_the_source_of_a_rule_is_for_probe_trend(tmp_path, capsys):
+    for step in range(6):
+        data = {"Functional.mix.0.forward": forward([tensor()], [tensor()])}
+        if step < 5:
+            weight = tensor(norm=2.0 + step / 10)
+            data["Cell.fc.Dense.parameters_grad.0"] = {"weight": [weight]}
+        write(tmp_path / "run" / f"step{step}" / "rank", data)
+    _, answer = find(capsys, tmp_path / "run")
+    assert "missing: not recorded in step 5, but before" in answer["sentence"]
+    assert "threshold" not in answer["sentence"]
+    main(["trend", str(tmp_path / "run"), "--lang", "en"])
+    assert "(threshold 1; OLMo issue 266)" in capsys.readouterr().out
