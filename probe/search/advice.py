@@ -131,6 +131,7 @@ OF_SENTENCE = {
     "compare.changed_after_update": AdviceRow(
         "find.do_written", lambda place, _: place.compares("compare")
     ),
+    "compare.constant_differs": AdviceRow("find.do_constant", _shown),
 }
 
 

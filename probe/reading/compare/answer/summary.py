@@ -12,6 +12,7 @@ from typing import Any
 from probe.findings.sentence import ENGLISH, NOTHING, Sentence, say
 from probe.reading.compare.judging.verdicts import Verdict
 from probe.reading.compare.origins.across_ranks import first_origins
+from probe.reading.compare.origins.across_steps import without_constants
 from probe.reading.compare.origins.one_change import Named, like_once, once
 from probe.reading.compare.origins.origin import Kind, Origin
 from probe.reading.compare.origins.unit_summary import UnitSummary
@@ -42,7 +43,8 @@ class ComparisonResult:
         self.paths = paths
         self.units = units
         self.alone = alone
-        self.origins, self.later = first_origins(units)
+        first, self.later = first_origins(units)
+        self.origins = without_constants(first, units)
         #: other calls beside which no value differs, and the results of all updates agree
         self.without_effect: list[Origin] = []
         if self._are_without_effect:
