@@ -5,10 +5,13 @@ from __future__ import annotations
 
 import pytest
 
-from probe.findings.sentence import say
+from probe.findings.sentence import NOTHING, say
+from probe.reading.report.report import Wishes as PageWishes, make_content
+from probe.reading.report.told_search import ToldSearch
 from probe.search.answer import Diagnosis
 from probe.search.disk_answer import diagnosis_of
 from probe.search.on_disk import DiskLook, of_program
+from tests.reading.one_run.test_health import Training
 from tests.reading.report.rows import write_rows
 
 LOOKED = say("looked.step", steps="0")
@@ -59,3 +62,13 @@ def test_a_gap_stands_by_itself_and_other_parts_were_not_looked_at():
     assert lines(found)[1].startswith("cannot be known: most rules need")
     assert lines(found)[2].startswith("not looked at: golden outputs")
     assert len(found.to_dict()["unseen"]) == 2
+
+
+@pytest.mark.parametrize("is_search", [True, False])
+def test_the_page_of_a_search_has_no_advice_about_start(tmp_path, is_search):
+    training = Training()
+    training.lines = [{"outside": "Dense", "parameters": ["target.weight"]}]
+    told = ToldSearch([], say("find.no_time"), NOTHING, [], "good") if is_search else None
+    content = make_content(training.write(tmp_path), wishes=PageWishes(search=told))
+    assert ("start()" in str(content.head.said)) is not is_search
+    assert content.head.status == (0 if is_search else 2)

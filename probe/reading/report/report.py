@@ -36,6 +36,8 @@ from probe.series.file import RankSeries
 
 #: above this size a page is slow to open, and mails refuse it
 LARGE = 30_000_000
+#: the gap of a net that no optimizer holds
+_UNTOLD = "gap.outside"
 
 
 class Wishes(NamedTuple):
@@ -110,6 +112,9 @@ def make_content(path: str, golden: str = "", wishes: Wishes | None = None) -> C
     """Return the content of the report of one run or two; raise UsageError when there is nothing to show."""
     wishes = wishes or Wishes()
     sources, answers = read_all(path, golden, wishes.request, wishes.watched)
+    if wishes.search is not None:
+        # the search tells of a net that no optimizer holds: it has no start() that could be given its Cells
+        answers = answers._replace(gaps=[gap for gap in answers.gaps if gap.key != _UNTOLD])
     return ContentMaker(sources, wishes.with_code, wishes.everything).content(
         answers, wishes.search
     )
