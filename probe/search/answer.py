@@ -52,7 +52,7 @@ class Diagnosis:
         gaps: the parts that cannot be known.
         unseen: what else could not be looked at.
         others: how many further findings there are.
-        remarks: what looks like a fault, and is none.
+        remarks: what is no cause, as other steps of the training contradict it.
         advice: the next thing to do; None where there is none.
     """
 

@@ -25,7 +25,7 @@ from probe.store.file_names import Rank
 #: the sentence about nets that no optimizer holds
 _UNTOLD = "gap.outside"
 #: the sentences about findings that other steps contradict
-_NO_FAULT = (
+_CONTRADICTED = (
     "health.gradient_later",
     "health.update_later",
     "health.skipped",
@@ -50,7 +50,7 @@ class DiskLook:
         untold: nets that no optimizer holds: whether they should be trained, the program alone knows.
         circumstances: how the circumstances of two runs differ, the most important first.
         looked: how much was looked at.
-        remarks: what is no fault, as other steps of the training show.
+        remarks: what is no cause, as other steps of the training contradict it.
         is_apart: whether two runs differ.
     """
 
@@ -137,8 +137,8 @@ def _suspicions(readers: Readers) -> list[Cause]:
 
 
 def _remarks(readers: Readers) -> list[Sentence]:
-    """Return the notes about what is no fault, as other steps show; of several about NaN/Inf the first."""
-    notes = [item for item in readers.run.health if item.said.key in _NO_FAULT]
+    """Return the notes that other steps contradict; of several about NaN/Inf the first."""
+    notes = [item for item in readers.run.health if item.said.key in _CONTRADICTED]
     told: dict[tuple[str, str, Rank], Sentence] = {}
     for item in notes:
         name = "" if item.rule == NAN else item.name

@@ -74,7 +74,7 @@ def test_a_skipped_update_is_a_note(tmp_path, capsys):
     assert main(["check", str(folder), "--lang", "en"]) == 0
     assert "note: steps 2, 6: NaN/Inf in gradients" in capsys.readouterr().out
     assert main(["find", str(folder), "--lang", "en"]) == 0
-    assert "no fault: steps 2, 6: NaN/Inf in gradients" in capsys.readouterr().out
+    assert "remark: steps 2, 6: NaN/Inf in gradients" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
