@@ -126,6 +126,15 @@ ROWS: dict[tuple[str, str], AdviceRow] = {
 }
 
 
+#: the sentence of a cause -> the next thing to do, where it tells more than the kind
+OF_SENTENCE = {
+    "compare.changed_after_update": AdviceRow(
+        "find.do_written", lambda place, _: place.compares("compare")
+    ),
+    "compare.constant_differs": AdviceRow("find.do_constant", _shown),
+}
+
+
 def advice(seen: DiskLook, path: str, golden: str = "") -> Advice:
     """Return the next thing to do after a look at one run or two.
 
@@ -137,7 +146,8 @@ def advice(seen: DiskLook, path: str, golden: str = "") -> Advice:
     place = RunPlace(path, golden, program_of(path), _count_of_ranks(path))
     cause = seen.cause
     if cause is not None:
-        row = ROWS.get((cause.reader, cause.kind)) or ROWS[cause.reader, ""]
+        of_kind = ROWS.get((cause.reader, cause.kind)) or ROWS[cause.reader, ""]
+        row = OF_SENTENCE.get(cause.said.key, of_kind)
         does = _WITHOUT_LINE.get(row.does, row.does) if cause.line is None else row.does
         return Advice(say(does), row.command(place, cause))
     early = place.records(["--level", "mix", "--step", "0-2"])

@@ -13,6 +13,8 @@ from probe.search.cause import GUESS, SAID_OF_STRENGTH, STRENGTHS, Cause
 
 #: lines of a list that are shown
 _MOST = 5
+#: sentences that begin with "cannot be known"
+_SAY_SO = ("report.unsure", "report.unsure_of_two")
 #: the kind of an answer -> its first line
 FIRST_LINE = {
     "cause": "find.is_cause",
@@ -47,8 +49,10 @@ class Diagnosis:
         symptom: the symptom, where the program was run; NOTHING where it has none.
         evidence: the evidence for the cause.
         excluded: what experiments have excluded.
-        unseen: what could not be looked at.
+        gaps: the parts that cannot be known.
+        unseen: what else could not be looked at.
         others: how many further findings there are.
+        remarks: what is no cause, as other steps of the training contradict it.
         advice: the next thing to do; None where there is none.
     """
 
@@ -58,8 +62,10 @@ class Diagnosis:
     symptom: Sentence = NOTHING
     evidence: Sequence[Evidence] = ()
     excluded: Sequence[Sentence] = ()
+    gaps: Sequence[Sentence] = ()
     unseen: Sequence[Sentence] = ()
     others: int = 0
+    remarks: Sequence[Sentence] = ()
     advice: Advice | None = None
 
     @property
@@ -70,6 +76,13 @@ class Diagnosis:
         return ("nothing", "symptom", "unknown")[self.status]
 
     @property
+    def first_line(self) -> Sentence:
+        """The first line of the answer; a sentence that says by itself that it cannot be known stays as it is."""
+        if self.kind == "unknown" and self.said.key in _SAY_SO:
+            return self.said
+        return say(FIRST_LINE[self.kind], said=self.said)
+
+    @property
     def ordered(self) -> list[Evidence]:
         """The evidence, the strongest first."""
         return sorted(self.evidence, key=lambda item: STRENGTHS.index(item.strength))
@@ -78,7 +91,7 @@ class Diagnosis:
         """Yield the lines for a terminal."""
         if self.symptom and self.cause is not None:
             yield say("find.symptom", said=self.symptom)
-        yield say(FIRST_LINE[self.kind], said=self.said)
+        yield self.first_line
         if self.cause is not None and self.cause.file:
             source = self.cause.source or ""
             yield say("find.code", file=self.cause.file, line=self.cause.line, source=source)
@@ -87,14 +100,17 @@ class Diagnosis:
             yield say("find.command", command=self.advice.command)
 
     def reasons(self) -> Iterator[Sentence]:
-        """Yield the evidence, what is excluded, what could not be looked at, and the next thing to do."""
+        """Yield the evidence, what is excluded, what could not be looked at, remarks, and the next thing to do."""
         for item in self.ordered:
             strength = say(SAID_OF_STRENGTH[item.strength])
             yield say("find.evidence", strength=strength, said=item.said)
         for said in self.excluded[:_MOST]:
             yield say("find.excluded", said=said)
+        yield from self.gaps[:_MOST]
         for said in self.unseen[:_MOST]:
             yield say("find.unseen", said=said)
+        for said in self.remarks[:_MOST]:
+            yield say("find.remark", said=said)
         if self.others:
             yield say("find.others", count=self.others)
         if self.advice is not None:
@@ -114,7 +130,8 @@ class Diagnosis:
                 {"strength": item.strength, **sentence_dict(item.said)} for item in self.ordered
             ],
             "excluded": [sentence_dict(said) for said in self.excluded],
-            "unseen": [sentence_dict(said) for said in self.unseen],
+            "unseen": [sentence_dict(said) for said in (*self.gaps, *self.unseen)],
+            "remarks": [sentence_dict(said) for said in self.remarks],
             "others": self.others,
             "next": None
             if advice is None

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from probe.findings.sentence import NOTHING, Sentence, say
@@ -90,6 +90,7 @@ def concluded(search: Search) -> Diagnosis:
             *(item for item in of_disk if not _is_of(item, cause) and not _is_of_command(item)),
         ],
         excluded=list(dict.fromkeys(_excluded(results))),
+        gaps=_gaps(found, seen),
         unseen=list(_unseen(search, seen)),
         advice=_advice(search, seen, cause, path),
     )
@@ -220,13 +221,19 @@ def _excluded(results: dict[str, Result]) -> Iterator[Sentence]:
             yield say(key)
 
 
+def _gaps(found: Diagnosis, seen: DiskLook) -> Sequence[Sentence]:
+    """Return the parts that cannot be known, but that which the first line tells."""
+    is_told = found.said.key == "report.unsure" and found.said.facts["gap"] == seen.gaps[0]
+    return seen.gaps[1:] if is_told else seen.gaps
+
+
 def _unseen(search: Search, seen: DiskLook | None) -> Iterator[Sentence]:
     """Yield what nobody has looked at."""
     minutes = search.wishes.minutes
     for name in search.left_out:
         yield say("find.left_out", asks=say(EXPERIMENTS[name].asks), minutes=minutes)
     if seen is not None:
-        yield from seen.gaps
+        yield from seen.untold
     for result in search.lab.ledger.results.values():
         if result.outcome in _UNSEEN or (result.name, result.outcome) in _NO_STEPS:
             yield result.learned

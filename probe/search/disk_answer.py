@@ -60,8 +60,9 @@ def diagnosis_of(seen: DiskLook, path: str, golden: str = "") -> Diagnosis:
         cause,
         evidence=evidence,
         excluded=_excluded(seen, golden),
-        unseen=seen.gaps if cause is not None else (),
+        gaps=seen.gaps if cause is not None else (),
         others=seen.others,
+        remarks=seen.remarks,
         advice=advice(seen, path, golden),
     )
 

@@ -19,10 +19,11 @@ from probe.reading.dumps.folders import find_folders
 from probe.search.cause import Cause
 from probe.search.full_disk import is_full
 from probe.search.ledger import Ledger
-from probe.search.on_disk import DiskLook, look
+from probe.search.on_disk import DiskLook, look, of_program
 from probe.search.running import Done, run
 from probe.search.wishes import Training, Wishes
 from probe.search.workplace import copied, original, states
+from probe.series.file import RankSeries
 
 #: the numbers of each tensor, and its checksum
 NUMBERS = ("--summary-mode", "max,min,mean,l2norm,md5")
@@ -156,11 +157,19 @@ class Lab:
         except UsageError:  # there is no folder, or no dump below it
             return False
 
-    def look(self, name: str, golden: str = "") -> DiskLook:
-        """Ask all readers about the dump of an experiment, beside a golden run if one is given."""
+    def look(
+        self, name: str, golden: str = "", watched: Callable[[], Sequence[RankSeries]] = tuple
+    ) -> DiskLook:
+        """Ask all readers about the dump of an experiment, beside a golden run if one is given.
+
+        Args:
+            name: the experiment.
+            golden: the golden run; "" for none.
+            watched: reads the rows of the monitor of another run of the program.
+        """
         known = self._looks.get((name, golden))
         if known is None:
-            seen = look(self.place(name, "dump"), golden)
+            seen = of_program(look(self.place(name, "dump"), golden, watched()))
             known = replace(seen, cause=self._of_user(seen.cause, name))
             self._looks[name, golden] = known
         return known

@@ -5,18 +5,33 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from probe.errors import UsageError
-from probe.findings.sentence import NOTHING, Finding, Sentence
+from probe.findings.sentence import NOTHING, Finding, Sentence, say
 from probe.reading.check.check import check
 from probe.reading.compare.answer.comparison import Request
 from probe.reading.compare.origins.origin import Origin
 from probe.reading.dumps.work import HERE, Workers
+from probe.reading.one_run.health.run_look import NAN
 from probe.reading.one_run.health.step import SUSPICIOUS
 from probe.reading.report.headline import Headline, Readers, headline
 from probe.reading.report.report import read_all
 from probe.reading.report.sources import readers_of
 from probe.search.cause import GUESS, Cause, cause_of
+from probe.series.file import RankSeries
+from probe.store.file_names import Rank
+
+#: the sentence about nets that no optimizer holds
+_UNTOLD = "gap.outside"
+#: the sentences about findings that other steps contradict
+_CONTRADICTED = (
+    "health.gradient_later",
+    "health.update_later",
+    "health.skipped",
+    "rows.skipped",
+    "rows.skipped_several",
+)
 
 
 @dataclass(frozen=True)
@@ -32,8 +47,10 @@ class DiskLook:
         first_apart: the first step in which the rows of two runs differ; None without one.
         others: how many further findings there are.
         gaps: the parts that cannot be known.
+        untold: nets that no optimizer holds: whether they should be trained, the program alone knows.
         circumstances: how the circumstances of two runs differ, the most important first.
         looked: how much was looked at.
+        remarks: what is no cause, as other steps of the training contradict it.
         is_apart: whether two runs differ.
     """
 
@@ -45,46 +62,70 @@ class DiskLook:
     first_apart: int | None = None
     others: int = 0
     gaps: Sequence[Sentence] = ()
+    untold: Sequence[Sentence] = ()
     circumstances: Sequence[Sentence] = ()
     looked: Sentence = NOTHING
+    remarks: Sequence[Sentence] = ()
     is_apart: bool = False
 
 
-def look(path: str, golden: str = "", workers: Workers = HERE) -> DiskLook:
+def look(
+    path: str, golden: str = "", watched: Sequence[RankSeries] = (), workers: Workers = HERE
+) -> DiskLook:
     """Ask all readers about a run.
 
     Args:
         path: the run.
         golden: the golden run beside it; "" for none.
+        watched: rows of the monitor of the same training, from another run.
         workers: the processes that work.
 
     Raises:
         UsageError: when there is nothing to look at.
     """
-    sources, answers = read_all(path, golden, Request(workers=workers))
+    sources, answers = read_all(path, golden, Request(workers=workers), watched)
     result = sources.compared()
     readers = readers_of(sources, result, answers)
     head = headline(readers)
     return DiskLook(
         head.status,
-        head.said,
+        _without_source(head.said),
         cause_of(_heaviest(head, readers), result),
         _suspicions(readers),
         _first_apart(readers) if head.finding is None else getattr(head.finding, "step", None),
         _first_apart(readers),
         head.others,
         _gaps(readers),
+        (),
         _circumstances(path, golden) if golden else (),
         answers.scope,
+        _remarks(readers),
         result is not None and result.first is not None,
     )
+
+
+def of_program(seen: DiskLook) -> DiskLook:
+    """Return a look at a run of ``probe find``: a net that no optimizer holds, such as a target net, is no gap.
+
+    The model is not given to it, so the user cannot give further Cells either.
+    """
+    untold = [say("find.untold", **gap.facts) for gap in seen.gaps if gap.key == _UNTOLD]
+    gaps = [gap for gap in seen.gaps if gap.key != _UNTOLD]
+    if not untold:
+        return seen
+    found = replace(seen, gaps=gaps, untold=untold)
+    if seen.status != 2 or seen.said.key != "report.unsure":
+        return found
+    if gaps:
+        return replace(found, said=say("report.unsure", gap=gaps[0], looked=seen.looked))
+    return replace(found, status=0, said=say("report.nothing", looked=seen.looked))
 
 
 def _heaviest(head: Headline, readers: Readers) -> Finding | None:
     """Return the heaviest finding; NaN/Inf stands before a difference that was made in steps that are not compared."""
     finding = head.finding
-    if isinstance(finding, Origin) and finding.is_uncompared and readers.nan:
-        return readers.nan[0]
+    if isinstance(finding, Origin) and finding.is_uncompared and readers.faulty_nan:
+        return readers.faulty_nan[0]
     return finding
 
 
@@ -93,6 +134,30 @@ def _suspicions(readers: Readers) -> list[Cause]:
     found = [item for item in readers.run.health if item.weight == SUSPICIOUS]
     causes = [cause_of(item, None) for item in found]
     return [replace(cause, strength=GUESS) for cause in causes if cause is not None]
+
+
+def _remarks(readers: Readers) -> list[Sentence]:
+    """Return the notes that other steps contradict; of several about NaN/Inf the first."""
+    notes = [item for item in readers.run.health if item.said.key in _CONTRADICTED]
+    told: dict[tuple[str, str, Rank], Sentence] = {}
+    for item in notes:
+        name = "" if item.rule == NAN else item.name
+        told.setdefault((item.rule, name, item.rank), item.said)
+    return list(told.values())
+
+
+def _without_source(said: Sentence) -> Sentence:
+    """Return a sentence without the thresholds and sources of rules: these are for ``probe trend``."""
+    if said.key == "trend.finding":
+        return say("trend.alarm", rule=said.facts["rule"], said=said.facts["said"])
+    return Sentence(said.key, {key: _plain(fact) for key, fact in said.facts.items()})
+
+
+def _plain(fact: Any) -> Any:
+    """Return a fact; a sentence, also one in a list, without thresholds and sources."""
+    if isinstance(fact, Sentence):
+        return _without_source(fact)
+    return [_plain(part) for part in fact] if isinstance(fact, (list, tuple)) else fact
 
 
 def _first_apart(readers: Readers) -> int | None:

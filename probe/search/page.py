@@ -9,13 +9,13 @@ from probe.errors import UsageError
 from probe.findings.sentence import NOTHING, Sentence, say
 from probe.reading.report.report import Wishes as PageWishes, make_report
 from probe.reading.report.told_search import ToldExperiment, ToldSearch
-from probe.search.answer import FIRST_LINE, Diagnosis
+from probe.search.answer import Diagnosis
 from probe.search.cause import GUESS
 from probe.search.ledger import Result
 from probe.search.recordings import RECORD, golden_dump
 from probe.search.searching import Search
 from probe.search.table import EXPERIMENTS
-from probe.search.watching import watched_name
+from probe.search.watching import watched_name, watched_rows
 
 _FILE = "report.html"
 #: outcomes that have seen a fault, and those that exclude one
@@ -42,13 +42,13 @@ def written_page(search: Search, found: Diagnosis) -> tuple[str | None, Sentence
     path = os.path.join(lab.ledger.folder, _FILE)
     told = ToldSearch(
         [_told(result) for result in lab.ledger.results.values()],
-        say(FIRST_LINE[found.kind], said=found.said),
+        found.first_line,
         _code(found, lab.user_folder),
         [*found.reasons()],
         _tone(found),
     )
     try:
-        make_report(path, dump, golden, PageWishes(search=told))
+        make_report(path, dump, golden, PageWishes(search=told, watched=watched_rows(lab)))
     except (UsageError, OSError) as error:
         return None, say("find.no_page", reason=str(error))
     return path, say("find.page", path=path)

@@ -13,7 +13,7 @@ from probe.search.lab import CALLS, NUMBERS, Lab
 from probe.search.ledger import Result
 from probe.search.on_disk import DiskLook
 from probe.search.running import Done
-from probe.search.watching import WATCH_GOLDEN, watched
+from probe.search.watching import WATCH_GOLDEN, watched, watched_rows
 
 RECORD = "record"
 RECORD_GOLDEN = "record_golden"
@@ -62,7 +62,7 @@ def record(lab: Lab) -> Result:
     done = lab.record(RECORD, lab.wishes.repeated, steps, [*_calls(lab), *NUMBERS, *_GUARD])
     if not lab.has_steps(RECORD):
         return _nothing(RECORD, done)
-    seen = lab.look(RECORD, lab.wishes.golden_path)
+    seen = _look(lab, lab.wishes.golden_path)
     return _looked(RECORD, seen, steps, done)
 
 
@@ -74,7 +74,7 @@ def record_golden(lab: Lab) -> Result:
     done = lab.record(RECORD_GOLDEN, golden, steps, [*_calls(lab), *NUMBERS])
     if not lab.has_steps(RECORD_GOLDEN):
         return _nothing(RECORD_GOLDEN, done)
-    seen = lab.look(RECORD, lab.place(RECORD_GOLDEN, "dump"))
+    seen = _look(lab, lab.place(RECORD_GOLDEN, "dump"))
     return _looked(RECORD_GOLDEN, seen, steps, done)
 
 
@@ -109,7 +109,12 @@ def final_look(lab: Lab) -> DiskLook | None:
     golden = lab.wishes.golden_path
     if RECORD_GOLDEN in lab.ledger.results and lab.has_steps(RECORD_GOLDEN):
         golden = lab.place(RECORD_GOLDEN, "dump")
-    return lab.look(RECORD, golden)
+    return _look(lab, golden)
+
+
+def _look(lab: Lab, golden: str) -> DiskLook:
+    """Ask all readers about the recorded steps; the watched ones may contradict a rule about them."""
+    return lab.look(RECORD, golden, lambda: watched_rows(lab))
 
 
 def golden_dump(lab: Lab) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import statistics
 import time
+from collections.abc import Sequence
 from typing import Any
 
 from probe.findings.sentence import Sentence, say
@@ -13,7 +14,7 @@ from probe.reading.one_run.health.rows import (
     AlarmFinding,
     Rows,
     alarms_of,
-    nonfinite_of,
+    faults_of,
     read_rows,
 )
 from probe.search.lab import Lab
@@ -22,6 +23,7 @@ from probe.search.resumed_start import resumed_start
 from probe.search.running import Done
 from probe.search.watch_end import WatchEnd
 from probe.search.wishes import Training
+from probe.series.file import RankSeries
 
 WATCH = "watch"
 WATCH_RESUMED = "watch_resumed"
@@ -96,6 +98,11 @@ def watched(lab: Lab, key: str, default: Any = None) -> Any:
     return lab.ledger.fact(watched_name(lab), key, default)
 
 
+def watched_rows(lab: Lab) -> Sequence[RankSeries]:
+    """Return the rows of the monitor of the steps that later experiments count."""
+    return read_rows(lab.place(watched_name(lab), "dump")).ranks
+
+
 def _symptom_of(lab: Lab, name: str, training: Training) -> Result:
     """Run a program under the monitor, and return its symptom."""
     done = _run(lab, name, training, None)
@@ -151,7 +158,7 @@ def _facts(rows: Rows, done: Done) -> dict[str, Any]:
     step_seconds = statistics.median(seconds) if seconds else 0.0
     found = [item for item in alarms_of(rows.ranks) if not is_offset(item)]
     alarms = [item.step for item in found if item.step is not None]
-    nonfinite = [item.step for item in nonfinite_of(rows.ranks) if item.step is not None]
+    nonfinite = [item.step for item in faults_of(rows.ranks) if item.step is not None]
     return {
         "count": len(steps),
         "last": steps[-1],

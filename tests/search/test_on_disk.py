@@ -125,3 +125,42 @@ def test_every_line_of_an_answer_is_one_line(tmp_path, capsys, language):
     said = capsys.readouterr().out
     assert "\\x0a" not in said
     assert f"    probe show {folder} --step 3 --name Functional.log.0" in said.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("step", "words"),
+    [
+        (0, "look at the initial weights"),
+        (1, "look at what the program writes into this parameter between the optimizer and"),
+    ],
+)
+def test_the_advice_about_a_weight_follows_the_step_in_which_it_differs(
+    tmp_path, capsys, step, words
+):
+    for name, scale in (("golden", 1.0), ("mine", 1.5)):
+        for number in (0, 1):
+            norms = dict.fromkeys(("weight", "bias", "gamma"), 1.0 + number / 10)
+            norms["weight"] *= scale if number >= step else 1.0
+            held = {key: tensor(norm=norm) for key, norm in norms.items()}
+            data = {
+                "Cell.fc.Dense.forward.0": {**forward([tensor()], [tensor()]), "parameters": held}
+            }
+            write(tmp_path / name / f"step{number}" / "rank", data)
+    _, answer = find(capsys, tmp_path / "mine", tmp_path / "golden")
+    assert answer["cause"]["kind"] == "parameter"
+    assert answer["cause"]["step"] == step
+    assert answer["next"]["sentence"].startswith(words)
+
+
+def test_the_source_of_a_rule_is_for_probe_trend(tmp_path, capsys):
+    for step in range(6):
+        data = {"Functional.mix.0.forward": forward([tensor()], [tensor()])}
+        if step < 5:
+            weight = tensor(norm=2.0 + step / 10)
+            data["Cell.fc.Dense.parameters_grad.0"] = {"weight": [weight]}
+        write(tmp_path / "run" / f"step{step}" / "rank", data)
+    _, answer = find(capsys, tmp_path / "run")
+    assert "missing: not recorded in step 5, but before" in answer["sentence"]
+    assert "threshold" not in answer["sentence"]
+    main(["trend", str(tmp_path / "run"), "--lang", "en"])
+    assert "(threshold 1; OLMo issue 266)" in capsys.readouterr().out

@@ -38,8 +38,8 @@ _RANK_KINDS = {
 def run_nan(given: argparse.Namespace) -> int:
     """Run ``probe nan``."""
     from probe.reading.dumps.run import open
-    from probe.reading.one_run.health.rows import NONFINITE
     from probe.reading.one_run.nan import look_at_all
+    from probe.series.skipped import NONFINITE
 
     if has_rows_alone(given.path):
         return _nan_of_rows(given)

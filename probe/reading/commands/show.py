@@ -298,16 +298,17 @@ def run_check(given: argparse.Namespace) -> int:
 
 def _check_rows(given: argparse.Namespace) -> int:
     """Answer ``probe check`` about rows of the monitor; return the exit status."""
-    from probe.reading.one_run.health.rows import alarms_of, gaps_of, said_of
+    from probe.reading.one_run.health.rows import alarms_of, gaps_of, said_of, skips_of
     from probe.reading.one_run.health.step import not_known
     from probe.series.series import open_series
 
     ranks = open_series(given.paths[0])
     found = alarms_of(ranks)
+    skips = skips_of(ranks)
     gaps = gaps_of(ranks)
     status = 1 if found else 2 * bool(gaps)
     if given.json:
-        listed = [item.to_dict() for item in found]
+        listed = [item.to_dict() for item in (*found, *skips)]
         unknown = [not_known(gap).to_dict() for gap in gaps]
         told = {"ok": not found, "findings": listed, "errors": [], "unknown": unknown, "runs": []}
         print(json.dumps(told, indent=1))
@@ -318,6 +319,8 @@ def _check_rows(given: argparse.Namespace) -> int:
         print(say("health.rest", count=len(found) - given.rows).text(given.lang))
     if not found:
         print(text.safe(say("rows.no_alarm", looked=said_of(ranks)).text(given.lang)))
+    for note in skips:
+        print(text.safe(note.whole.text(given.lang)))
     for gap in gaps:
         print(text.safe(gap.text(given.lang)))
     return status

@@ -16,11 +16,11 @@ from probe.reading.compare.answer.summary import (
 )
 from probe.reading.compare.origins.origin import Origin
 from probe.reading.one_run.coverage import Looked
-from probe.reading.one_run.health.rows import NONFINITE
-from probe.reading.one_run.health.step import FAULT, HealthFinding
+from probe.reading.one_run.health.step import FAULT, NOTE, HealthFinding
 from probe.reading.one_run.rank_checks import RankChecks
 from probe.reading.one_run.trend import TrendFinding
 from probe.reading.report.row_pairs import RowPairs
+from probe.series.skipped import NONFINITE
 from probe.store.file_names import Rank
 
 #: how a headline looks, by the exit status: 0 nothing found, 1 something found, 2 it cannot be known
@@ -37,6 +37,8 @@ class OneRun(NamedTuple):
     gaps: Sequence[Sentence] = ()  # the parts that cannot be known
     rows: Sentence = NOTHING  # the rows of the monitor that were looked at, if there are any
     trends: Sequence[TrendFinding] = ()  # rules that hold in series of its dumps
+    #: the recorded steps and their ranks whose update a loss scaler has left out
+    skipped: frozenset[tuple[int | None, Rank]] = frozenset()
 
     @property
     def scope(self) -> Sentence:
@@ -72,12 +74,17 @@ class Readers(NamedTuple):
     rows: RowPairs | None = None  # of two runs that have rows of the monitor alone
 
     @property
+    def faulty_nan(self) -> list[Origin]:
+        """The calls that make NaN/Inf, without those of steps that a loss scaler has skipped."""
+        return [item for item in self.nan if (item.step, item.rank) not in self.run.skipped]
+
+    @property
     def _unnamed(self) -> list[Told]:
         """The calls that make NaN/Inf, without those that a difference names."""
         named = {origin.name for origin in self.result.origins} if self.result else set()
         return [
             Told(_placed(item.said, item.step, item.rank), item)
-            for item in self.nan
+            for item in self.faulty_nan
             if item.name not in named
         ]
 
@@ -85,7 +92,7 @@ class Readers(NamedTuple):
     def by_itself(self) -> list[Sentence]:
         """The list of what one run shows by itself; NaN/Inf of one run alone has cards."""
         nan = [item.said for item in self._unnamed] if self.result else []
-        return [*nan, *(item.whole for item in self.run.health if item.rule != NONFINITE)]
+        return [*nan, *(item.whole for item in self.run.health if is_listed(item))]
 
     @property
     def alone(self) -> list[Told]:
@@ -101,6 +108,11 @@ class Readers(NamedTuple):
             for item in self.trends
         ]
         return [*self._unnamed, *faults, *of_ranks, *in_series]
+
+
+def is_listed(item: HealthFinding) -> bool:
+    """Return whether the page lists a finding of one run; calls that make NaN/Inf have cards."""
+    return item.rule != NONFINITE or item.weight == NOTE
 
 
 def _placed(said: Sentence, step: int | None, rank: Rank = None) -> Sentence:

@@ -23,7 +23,7 @@ from probe.reading.dumps.tables import create_whole
 from probe.reading.dumps.work import Workers, run_units
 from probe.reading.one_run.coverage import looked_at
 from probe.reading.one_run.health.rows import Rows, gaps_of as gaps_of_rows, read_rows, said_of
-from probe.reading.one_run.health.run_look import findings_of, gaps_of, trends_of
+from probe.reading.one_run.health.run_look import findings_of, gaps_of, skipped_of, trends_of
 from probe.reading.report.content import Content, ContentMaker
 from probe.reading.report.headline import OneRun
 from probe.reading.report.html_page import write
@@ -36,6 +36,8 @@ from probe.series.file import RankSeries
 
 #: above this size a page is slow to open, and mails refuse it
 LARGE = 30_000_000
+#: the gap of a net that no optimizer holds
+_UNTOLD = "gap.outside"
 
 
 class Wishes(NamedTuple):
@@ -47,6 +49,7 @@ class Wishes(NamedTuple):
     everything: bool = False  # whether all rows are kept, however many there are
     language: str = ""  # "en", "zh", or "" for that of the browser
     search: ToldSearch | None = None  # the search that led to these runs
+    watched: Sequence[RankSeries] = ()  # rows of the monitor of the same training, from another run
 
 
 class Outcome(NamedTuple):
@@ -108,16 +111,28 @@ def _path_of(run: str | os.PathLike[str] | Run) -> str:
 def make_content(path: str, golden: str = "", wishes: Wishes | None = None) -> Content:
     """Return the content of the report of one run or two; raise UsageError when there is nothing to show."""
     wishes = wishes or Wishes()
-    sources, answers = read_all(path, golden, wishes.request)
+    sources, answers = read_all(path, golden, wishes.request, wishes.watched)
+    if wishes.search is not None:
+        # the search tells of a net that no optimizer holds: it has no start() that could be given its Cells
+        answers = answers._replace(gaps=[gap for gap in answers.gaps if gap.key != _UNTOLD])
     return ContentMaker(sources, wishes.with_code, wishes.everything).content(
         answers, wishes.search
     )
 
 
-def read_all(path: str, golden: str, request: Request) -> tuple[Sources, OneRun]:
+def read_all(
+    path: str, golden: str, request: Request, watched: Sequence[RankSeries] = ()
+) -> tuple[Sources, OneRun]:
     """Return all that was read of one run or two, and the answers about one run alone.
 
-    Raise UsageError when there is nothing to show.
+    Args:
+        path: the run.
+        golden: the golden run beside it; "" for none.
+        request: which steps and ranks, and how they are read.
+        watched: rows of the monitor of the same training, from another run.
+
+    Raises:
+        UsageError: when there is nothing to show.
     """
     run = open_run(path)
     snapshots = Snapshots(path)
@@ -146,7 +161,7 @@ def read_all(path: str, golden: str, request: Request) -> tuple[Sources, OneRun]
     if not parts and not rows.ranks:
         raise UsageError(rows.unread[0])
     sources = Sources((golden, path), parts, alone, (rows_of_golden, rows), row_pairs)
-    return sources, _answers(parts, read, snapshots, rows.ranks)
+    return sources, _answers(parts, read, snapshots, rows.ranks, watched)
 
 
 def _have_rows_alone(rows: tuple[Rows, Rows], golden: str, run: Run) -> bool:
@@ -160,15 +175,18 @@ def _answers(
     read: Sequence[DumpFolder],
     snapshots: Snapshots,
     ranks: Sequence[RankSeries],
+    watched: Sequence[RankSeries],
 ) -> OneRun:
-    """Return the answers about one run alone: of its dumps, and of its rows of the monitor."""
+    """Return the answers about one run alone: of its dumps, and of its rows of the monitor or those of another run."""
     looked = [part.extras.looked for part in parts if part.extras.looked]
     scope = looked_at((item.step, item.rank, item.coverage) for item in looked)
     gaps = gaps_of(scope, snapshots) if parts else []
     gaps += gaps_of_rows(ranks) if ranks else []
     rows = said_of(ranks) if ranks else NOTHING
-    findings = findings_of(looked, snapshots, read)
-    return OneRun(findings, scope, gaps, rows, trends_of(looked, snapshots))
+    all_rows = [*ranks, *watched]
+    findings = findings_of(looked, snapshots, read, all_rows)
+    trends = trends_of(looked, snapshots, all_rows)
+    return OneRun(findings, scope, gaps, rows, trends, skipped_of(looked, all_rows))
 
 
 def make_report(

@@ -7,13 +7,14 @@ from typing import Any, NamedTuple
 
 from probe.findings.sentence import Sentence
 from probe.reading.compare.answer.summary import ComparisonResult
-from probe.reading.one_run.health.rows import NONFINITE, Rows, findings_in
+from probe.reading.one_run.health.rows import Rows, findings_in
 from probe.reading.one_run.nan import in_order
 from probe.reading.one_run.rank_checks import RankChecks, check_digests
 from probe.reading.one_run.trend import TrendFinding
 from probe.reading.report.headline import OneRun, Readers
 from probe.reading.report.part import Part
 from probe.reading.report.row_pairs import RowPairs
+from probe.series.skipped import NONFINITE
 
 
 class Sources(NamedTuple):

@@ -23,7 +23,7 @@ from probe.reading.compare.judging.verdicts import (
     is_state,
 )
 from probe.reading.compare.origins import gradient_end, own_parameters, table, updates
-from probe.reading.compare.origins.across_steps import given
+from probe.reading.compare.origins.across_steps import contents, given
 from probe.reading.compare.origins.exchanged import exchange_of
 from probe.reading.compare.origins.finding import Finding
 from probe.reading.compare.origins.origin import Kind, Origin
@@ -67,6 +67,7 @@ class Describer:
             rel_l2=max((apart for apart in distances if apart is not None), default=None),
             why=finding.why,
             given=given(slot) if is_outside else (),
+            first_value=contents(slot) if finding.why == table.FIRST_VALUE.why else (),
         )
 
     def _elements(self, slot: Slot | None) -> Sentence:

@@ -6,13 +6,15 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from probe.findings.sentence import ENGLISH, NOTHING, Sentence, say
 from probe.reading.compare.judging.verdicts import Verdict
 from probe.reading.compare.origins.across_ranks import first_origins
+from probe.reading.compare.origins.across_steps import without_constants
 from probe.reading.compare.origins.one_change import Named, like_once, once
-from probe.reading.compare.origins.origin import Origin
+from probe.reading.compare.origins.origin import Kind, Origin
 from probe.reading.compare.origins.unit_summary import UnitSummary
 from probe.reading.dumps import text
 
@@ -41,7 +43,26 @@ class ComparisonResult:
         self.paths = paths
         self.units = units
         self.alone = alone
-        self.origins, self.later = first_origins(units)
+        first, self.later = first_origins(units)
+        self.origins = without_constants(first, units)
+        #: other calls beside which no value differs, and the results of all updates agree
+        self.without_effect: list[Origin] = []
+        if self._are_without_effect:
+            self.without_effect = [replace(item, is_harmless=True) for item in self.origins]
+            self.origins = []
+            self.later = []
+
+    @property
+    def _are_without_effect(self) -> bool:
+        """Return whether the origins are other calls alone, which change no value and no parameter.
+
+        Gradients that one side alone computes, for a part that no optimizer holds, are no values that both have.
+        """
+        kinds = {origin.kind for origin in self.origins}
+        return kinds == {Kind.CALLS} and all(
+            unit.origins.updates and unit.origins.settled and not unit.counts.differing_pairs
+            for unit in self.units
+        )
 
     @property
     def errors(self) -> list[str]:
@@ -61,7 +82,8 @@ class ComparisonResult:
     @property
     def soft(self) -> list[Origin]:
         """Changes that alone change no value: a call more, an argument. Each is there once, for all steps and ranks."""
-        return once(origin for unit in self.units for origin in unit.origins.soft)
+        soft = (origin for unit in self.units for origin in unit.origins.soft)
+        return once([*self.without_effect, *soft])
 
     @property
     def verdicts(self) -> dict[str, int]:
@@ -128,6 +150,8 @@ class ComparisonResult:
         last = min(
             (unit.step or 0 for unit in self.units if unit.counts.kernels), default=math.inf
         )  # then all differs
+        if self.without_effect:
+            return self.is_comparable
         differs = any(unit.counts.differs for unit in self.units if (unit.step or 0) <= last)
         return self.is_comparable and not self.origins and not differs
 

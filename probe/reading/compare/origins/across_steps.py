@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from probe.errors import UsageError
 from probe.findings.sentence import NOTHING, Sentence, clauses, say
+from probe.naming import ranges
 from probe.reading.check.snapshot import read_snapshots
 from probe.reading.compare.judging.verdicts import Slot
 from probe.reading.compare.origins.origin import Kind, Origin
@@ -19,6 +21,11 @@ from probe.reading.dumps.folders import DumpFolder
 from probe.reading.dumps.values import is_tensor, tensors_in
 
 WHY = "the two sides take it from two calls of the step before"
+CONSTANT = "a constant differs"
+#: a value that is the same in so many steps is a constant
+_SAME = 2
+#: the sentences that call a value the batch
+_BATCHES = ("compare.batch", "compare.other_batch")
 #: content that more calls of a step have made is no evidence
 _COMMON = 8
 
@@ -29,6 +36,43 @@ def given(slot: Slot | None) -> tuple[Any, ...]:
         return ()
     sides = (slot.a, slot.b)
     return tuple(None if is_constant(side) else content_key(side) for side in sides)
+
+
+def contents(slot: Slot | None) -> tuple[Any, ...]:
+    """Return the content of a value in A and in B."""
+    if slot is None or not is_tensor(slot.a) or not is_tensor(slot.b):
+        return ()
+    return content_key(slot.a), content_key(slot.b)
+
+
+def without_constants(origins: Sequence[Origin], units: Sequence[UnitSummary]) -> list[Origin]:
+    """Return origins; a value that is the same in several steps of A is a constant, and no batch.
+
+    Values that enter the model or the loss stay the batch, as a training may have the same one in each step.
+    """
+    return [_constant(origin, units) or origin for origin in origins]
+
+
+def _constant(origin: Origin, units: Sequence[UnitSummary]) -> Origin | None:
+    """Return the same origin as a constant; None where the value may be the batch."""
+    outside, parts = _first_part(origin.said)
+    if not any(origin.first_value) or outside.key not in _BATCHES:
+        return None
+    steps = {unit.step for unit in units if unit.step is not None and _has_value(unit, origin)}
+    if len(steps) < _SAME:
+        return None
+    facts = {key: outside.facts[key] for key in ("name", "place", "numbers")}
+    said = say("compare.constant_differs", **facts, steps=", ".join(ranges(sorted(steps))))
+    return replace(origin, kind=Kind.OUTSIDE, said=clauses(said, *parts), why=CONSTANT)
+
+
+def _has_value(unit: UnitSummary, origin: Origin) -> bool:
+    """Return whether a step of the same rank has a value at the same place, and it is the same in A."""
+    return any(
+        (other.name, other.place, other.rank) == (origin.name, origin.place, origin.rank)
+        and other.first_value[:1] == origin.first_value[:1]
+        for other in (*unit.origins.first, *unit.origins.later)
+    )
 
 
 def link_steps(

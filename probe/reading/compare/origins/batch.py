@@ -40,6 +40,18 @@ class Batch:
         is_outside = self._has_cells and flow.cells[own] is None
         return is_outside or not contents.isdisjoint(map(content_key, others))
 
+    def is_fed(self, node: int, slot: Slot) -> bool:
+        """Return whether a value from outside enters an outermost Cell, or a call beside the result of another call.
+
+        Such a call is a loss. A table that a script looks up with a batch of numbers is neither.
+        """
+        sides = [side for side in (slot.a, slot.b) if is_tensor(side)]
+        contents = {content_key(side) for side in sides} - {None}
+        if not contents.isdisjoint(map(content_key, self._of_model)):
+            return True
+        flow, own = self._graph.flow(node)
+        return any(link.producer >= 0 for link in flow.links[own])
+
     @functools.cached_property
     def _has_cells(self) -> bool:
         """Whether Cells were recorded, so that a call outside of them is known as one."""
@@ -54,13 +66,25 @@ class Batch:
         for node in range(len(self._graph.pairs)):
             flow, place = self._graph.flow(node)
             links = flow.links[place]
-            parts = self._graph.parts(node)
             if links and not has_first and not self._graph.is_container(node):
                 has_first = True
                 given += [link.record for link in links[:1] if link.place == "input.0"]
-            if parts.kind == CELL and parts.direction == FORWARD and flow.cells[place] is None:
-                given += [link.record for link in links if _is_from_outside(link)]
+            given += self._of_outermost(node)
         return given
+
+    @functools.cached_property
+    def _of_model(self) -> list[dict[str, Any]]:
+        """The inputs of all outermost Cells that no recorded call made."""
+        nodes = range(len(self._graph.pairs))
+        return [given for node in nodes for given in self._of_outermost(node)]
+
+    def _of_outermost(self, node: int) -> list[dict[str, Any]]:
+        """Return the inputs of an outermost Cell that no recorded call made; of other entries nothing."""
+        flow, place = self._graph.flow(node)
+        parts = self._graph.parts(node)
+        if parts.kind != CELL or parts.direction != FORWARD or flow.cells[place] is not None:
+            return []
+        return [link.record for link in flow.links[place] if _is_from_outside(link)]
 
 
 def _is_from_outside(link: Link) -> bool:

@@ -259,6 +259,7 @@ class OriginFinder:
             other_output=same and graph.uses_other_output(node, slot.place),
             follows=graph.soft[node] != NONE,
             is_data=self._batch.holds(node, slot),
+            is_fed=self._batch.is_fed(node, slot),
             other_parameter=not is_replaced and self._others.parameter(node, slot) is not None,
             other_outside=is_unmade and self._others.exchange(node, slot) is not None,
         )

@@ -76,6 +76,8 @@ class Origin(Finding):
     given: tuple[
         Hashable, ...
     ] = ()  # the content in A and B of a value that no recorded call made, where it is known
+    #: the content in A and B of a value that its place alone makes the batch: it may be a constant
+    first_value: tuple[Hashable, ...] = ()
 
     name = property(attrgetter("site.name"), doc="The entry in B (in A if it is only there).")
     place = property(attrgetter("site.place"), doc='The place in the call: "input.0".')

@@ -44,6 +44,9 @@ class InputFacts(NamedTuple):
     other_output: bool = False  # they use two different outputs of that call
     follows: bool = False  # there is a change that alone changes no value: a call more, an argument, another order
     is_data: bool = False  # it is a batch: integers, or the first input of the first call
+    is_fed: bool = (
+        False  # it enters the model or the loss: a table that the script looks up does not
+    )
     other_parameter: bool = False  # the sides use two parameters, and one of them is equal in both
     other_outside: bool = False  # each side gives the value of the other one to another call
 
@@ -134,6 +137,9 @@ OTHER_OUTSIDE: OriginRow[InputFacts] = OriginRow(
     Kind.WIRING,
     lambda it: it.other_outside,
 )
+FIRST_VALUE: OriginRow[InputFacts] = OriginRow(
+    "the first value differs that the step is given", Kind.DATA, lambda it: it.is_data
+)
 
 INPUT_RULES: tuple[OriginRow[InputFacts], ...] = (
     OriginRow(
@@ -170,7 +176,8 @@ INPUT_RULES: tuple[OriginRow[InputFacts], ...] = (
         lambda it: it.made_by_partners,
     ),
     OTHER_OUTSIDE,
-    OriginRow("the batch differs", Kind.DATA, lambda it: it.is_data),
+    OriginRow("the batch differs", Kind.DATA, lambda it: it.is_data and it.is_fed),
+    FIRST_VALUE,
     OriginRow("no recorded call made the input", Kind.OUTSIDE, lambda it: True),
 )
 CALL_RULES: tuple[OriginRow[CallFacts], ...] = (

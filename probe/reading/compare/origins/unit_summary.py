@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from probe.findings.sentence import NOTHING, Sentence
-from probe.reading.compare.judging.verdicts import FAINT, HARD
+from probe.reading.compare.judging.verdicts import FAINT, HARD, Verdict
 from probe.reading.compare.origins.origin import Origin
 from probe.store.file_names import Rank
 
@@ -56,6 +56,11 @@ class UnitCounts(NamedTuple):
     def differs(self) -> int:
         """The number of tensors that differ beyond tolerance."""
         return sum(self.verdicts.get(verdict, 0) for verdict in HARD)
+
+    @property
+    def differing_pairs(self) -> int:
+        """The number of tensors that both sides have, and that differ beyond tolerance."""
+        return self.differs - self.verdicts.get(Verdict.ONE_SIDE, 0)
 
 
 class UnitOrigins(NamedTuple):

@@ -4,23 +4,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from probe.errors import UsageError
 from probe.findings.sentence import NOTHING, Sentence, say
 from probe.findings.system import reason_of
 from probe.naming import ranges
-from probe.reading.one_run.health.step import FAULT, HealthFinding
+from probe.reading.one_run.health.step import FAULT, NOTE, HealthFinding
 from probe.reading.one_run.trend import TrendFinding, findings_of
 from probe.series.alarm import Alarm
 from probe.series.file import RankSeries
 from probe.series.looks import LEAST_STEPS
 from probe.series.neighbour import alarms_of_all
 from probe.series.series import find_series, opened
+from probe.series.skipped import NONFINITE, judged_rows, skipped_steps
 from probe.store.file_names import Rank
 
-NONFINITE = "NaN/Inf"  # the rule's name
+#: a step, and series -> its number
+_Row = tuple[int, dict[str, float]]
 
 
 class SeriesFinding(HealthFinding):
@@ -89,12 +91,35 @@ def alarms_of(ranks: Sequence[RankSeries]) -> list[AlarmFinding]:
 
 def nonfinite_of(ranks: Sequence[RankSeries]) -> list[HealthFinding]:
     """Return the first NaN/Inf of each rank: the series that have it in the earliest such step."""
-    return list(_nonfinite(ranks))
+    return list(_nonfinite(ranks, lambda rank: rank.rows()))
 
 
-def _nonfinite(ranks: Sequence[RankSeries]) -> Iterator[HealthFinding]:
+def faults_of(ranks: Sequence[RankSeries]) -> list[HealthFinding]:
+    """Return the first NaN/Inf of each rank that is no event of a loss scale."""
+    return list(_nonfinite(ranks, judged_rows))
+
+
+def skips_of(ranks: Sequence[RankSeries]) -> list[HealthFinding]:
+    """Return the steps of each rank whose update a loss scaler has left out, as notes."""
+    found = [(rank.rank, sorted(skipped_steps(rank))) for rank in ranks]
+    return [
+        HealthFinding(NOTE, NONFINITE, _skipped(steps), step=steps[0], rank=rank)
+        for rank, steps in found
+        if steps
+    ]
+
+
+def _skipped(steps: Sequence[int]) -> Sentence:
+    if len(steps) > 1:
+        return say("rows.skipped_several", steps=", ".join(ranges(steps)), count=len(steps))
+    return say("rows.skipped", step=steps[0])
+
+
+def _nonfinite(
+    ranks: Sequence[RankSeries], rows_of: Callable[[RankSeries], Iterator[_Row]]
+) -> Iterator[HealthFinding]:
     for rank in ranks:
-        for step, values in rank.rows():
+        for step, values in rows_of(rank):
             strange = [name for name, value in values.items() if not math.isfinite(value)]
             if strange:
                 said = say("rows.nonfinite", series=strange[:5], count=len(strange))
@@ -108,7 +133,7 @@ def findings_in(ranks: Sequence[RankSeries]) -> list[TrendFinding]:
     told = {item.rank for item in alarms if item.rule == NONFINITE}
     further = [
         TrendFinding(NONFINITE, item.name, item.rank, item.step, item.said)
-        for item in nonfinite_of(ranks)
+        for item in faults_of(ranks)
         if item.rank not in told and item.step is not None
     ]
     return [*alarms, *further]

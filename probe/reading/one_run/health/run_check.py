@@ -39,8 +39,8 @@ class RunCheck:
     def __init__(self, run: Run, snapshots: list[RunSnapshot], workers: Workers = HERE) -> None:
         self._run = run
         self._snapshots = snapshots
-        seen = look_at_run(run, workers)
         rows = read_rows(run.path)
+        seen = look_at_run(run, workers, rows.ranks)
         found = [*seen.findings, *seen.series, *alarms_of(rows.ranks)]
         self.findings = sorted(found, key=lambda item: WEIGHTS.index(item.weight))
         self._unread = [*seen.unread, *rows.unread]

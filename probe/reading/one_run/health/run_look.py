@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Sequence, Set
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Optional
 
 from probe.findings.sentence import Sentence, say
 from probe.reading.check.difference import listed
 from probe.reading.check.snapshot import RunSnapshot, Snapshots
 from probe.reading.dumps.dump import Dump, look_into_dump
+from probe.reading.dumps.entry_name import BACKWARD, parse
 from probe.reading.dumps.folders import DumpFolder
 from probe.reading.dumps.names import Names
 from probe.reading.dumps.run import Run
@@ -18,7 +19,8 @@ from probe.reading.dumps.samples import LIKE, NORM, Samples, samples_of, series
 from probe.reading.dumps.work import HERE, Workers, run_units
 from probe.reading.one_run.coverage import Coverage, Looked, looked_at
 from probe.reading.one_run.health import in_place, invariants, losses, modes, numbers
-from probe.reading.one_run.health.rows import series_findings
+from probe.reading.one_run.health.beside_rows import beside_rows
+from probe.reading.one_run.health.rows import series_findings, skips_of
 from probe.reading.one_run.health.step import (
     FAULT,
     NOTE,
@@ -34,6 +36,8 @@ from probe.reading.one_run.nan import Found, look_into as look_for_nan
 from probe.reading.one_run.rank_checks import UNKNOWN, RankFinding, check_digests
 from probe.reading.one_run.rank_digest import Digest, digest_of
 from probe.reading.one_run.trend import TrendFinding, findings
+from probe.series.file import RankSeries
+from probe.series.skipped import BAD, GOOD, OTHER, SKIPPED, StepState, normal_skips, states_of
 from probe.store.file_names import Rank
 
 #: rules in the order in which their findings explain each other
@@ -42,6 +46,10 @@ _ORDER = ("guard", "NaN/Inf", "invariant", "ranks", "loss", "mode", "gradient en
 NAN = "NaN/Inf"  # a rule's name
 #: the kinds of findings about ranks that a healthy training may have
 _MAY_BE = {"data": SUSPICIOUS, "outlier": SUSPICIOUS, UNKNOWN: NOTE}
+
+
+#: a step and its rank
+Place = tuple[Optional[int], Rank]
 
 
 class StepFacts(NamedTuple):
@@ -69,16 +77,16 @@ class RunLook(NamedTuple):
     gaps: list[Sentence]  # the parts that cannot be known
 
 
-def look_at_run(run: Run, workers: Workers = HERE) -> RunLook:
-    """Return all findings in a run alone."""
+def look_at_run(run: Run, workers: Workers = HERE, watched: Sequence[RankSeries] = ()) -> RunLook:
+    """Return all findings in a run alone; ``watched`` are the rows of the monitor."""
     snapshots = Snapshots(run.path)
     units = [(folder, snapshots) for folder in run.folders]
     facts = list(run_units(look, units, workers, say("progress.run")))
     steps = [item for item in facts if isinstance(item, StepFacts)]
     looked = looked_at((item.step, item.rank, item.coverage) for item in steps)
     return RunLook(
-        findings=findings_of(steps, snapshots, run.folders),
-        series=series_findings(trends_of(steps, snapshots)),
+        findings=findings_of(steps, snapshots, run.folders, watched),
+        series=series_findings(trends_of(steps, snapshots, watched)),
         unread=[item for item in facts if isinstance(item, Sentence)],
         looked=looked,
         gaps=gaps_of(looked, snapshots) if run.folders else [say("gap.no_dump")],
@@ -108,24 +116,65 @@ def _gaps_of_models(snapshot: RunSnapshot) -> Iterator[Sentence]:
 
 
 def findings_of(
-    steps: Sequence[StepFacts], snapshots: Snapshots, folders: Sequence[DumpFolder]
+    steps: Sequence[StepFacts],
+    snapshots: Snapshots,
+    folders: Sequence[DumpFolder],
+    watched: Sequence[RankSeries] = (),
 ) -> list[HealthFinding]:
-    """Return the findings in the steps of all ranks, and those that guards have told, the heaviest first."""
-    found: list[HealthFinding] = []
+    """Return the findings in the steps of all ranks, and those that guards have told, the heaviest first.
+
+    Args:
+        steps: the facts of the recorded steps.
+        snapshots: the circumstances of the run.
+        folders: the recorded steps.
+        watched: the rows of the monitor, which see other steps too.
+    """
+    found = skips_of(watched)
+    skipped = skipped_of(steps, watched)
     for folder in folders:
         found += [guarded(said, folder.step, folder.rank) for said in folder.told()]
     held = {name for item in steps for name in item.trained.held}
     for rank in dict.fromkeys(item.rank for item in steps):
         own = [item for item in steps if item.rank == rank]
-        found += over_steps(own, snapshots.of_rank(rank), held)
+        found += over_steps(own, snapshots.of_rank(rank), held, skipped)
     digests = [item.digest for item in steps if item.digest is not None]
     found += over_ranks(digests)
-    return in_order(found)
+    recorded = {item.step for item in steps if item.step is not None}
+    return in_order(beside_rows(found, watched, recorded))
 
 
-def trends_of(steps: Sequence[StepFacts], snapshots: Snapshots) -> list[TrendFinding]:
+def skipped_of(steps: Sequence[StepFacts], watched: Sequence[RankSeries] = ()) -> frozenset[Place]:
+    """Return the recorded steps and their ranks whose update a loss scaler has left out.
+
+    The rows of the monitor tell it of the steps that they have, if they have updates.
+    """
+    found: set[Place] = set()
+    for rank in {item.rank for item in steps}:
+        rows = next((item for item in watched if item.rank == rank), None)
+        known = states_of(rows) if rows is not None else []
+        if all(item.state != GOOD for item in known):
+            own = [item for item in steps if item.rank == rank and item.step is not None]
+            known = [StepState(item.step or 0, _state(item)) for item in own]
+        found.update((step, rank) for step in normal_skips(known))
+    return frozenset(found)
+
+
+def _state(item: StepFacts) -> str:
+    """Return the state of a recorded step, as far as loss scalers are concerned."""
+    if item.nan is None:
+        return GOOD if item.trained.held else OTHER
+    is_gradient = parse(item.nan.name).direction == BACKWARD
+    return SKIPPED if is_gradient and not item.trained.held else BAD
+
+
+def trends_of(
+    steps: Sequence[StepFacts], snapshots: Snapshots, watched: Sequence[RankSeries] = ()
+) -> list[TrendFinding]:
     """Return the rules that hold in the series that ``probe trend`` shows by default."""
-    own = _of_one_model(steps, snapshots)
+    skipped = skipped_of(steps, watched)
+    own = [
+        item for item in _of_one_model(steps, snapshots) if (item.step, item.rank) not in skipped
+    ]
     samples = [item.samples for item in own if item.samples is not None]
     recorded = sorted({item.step for item in samples if item.step is not None})
     trend, points = series(samples)
@@ -191,10 +240,20 @@ def look_into(dump: Dump, snapshot: RunSnapshot | None, found: Found | None = No
 
 
 def over_steps(
-    steps: Sequence[StepFacts], snapshot: RunSnapshot | None, held: Set[str]
+    steps: Sequence[StepFacts],
+    snapshot: RunSnapshot | None,
+    held: Set[str],
+    skipped: Set[Place] = frozenset(),
 ) -> list[HealthFinding]:
-    """Return the findings in the steps of one rank; ``held`` are the parameters that any rank's optimizers hold."""
-    found = _nan(steps)
+    """Return the findings in the steps of one rank.
+
+    Args:
+        steps: the facts of its steps.
+        snapshot: its circumstances.
+        held: the parameters that any rank's optimizers hold.
+        skipped: the steps and ranks whose update a loss scaler has left out.
+    """
+    found = _nan(steps, skipped)
     rank = steps[0].rank
     if snapshot is not None and snapshot.other_model is not None:
         other = snapshot.other_model
@@ -227,16 +286,21 @@ def _modes(steps: Sequence[StepFacts], snapshot: RunSnapshot) -> Iterator[Health
         yield from modes.frozen_norms(snapshot, with_update)
 
 
-def _nan(steps: Sequence[StepFacts]) -> list[HealthFinding]:
-    """Return the first NaN/Inf: what follows from it in later steps is not told again."""
-    strange = [item for item in steps if item.nan is not None]
-    first = strange[0].nan if strange else None
-    if first is None:
-        return []
-    # no update in the steps with NaN/Inf, and updates in others: a loss scaler has left them out
-    has_update = any(item.trained.held for item in steps)
-    is_skipped = has_update and not any(item.trained.held for item in strange)
-    return [dataclasses.replace(first, weight=NOTE if is_skipped else FAULT)]
+def _nan(steps: Sequence[StepFacts], skipped: Set[Place]) -> list[HealthFinding]:
+    """Return the first NaN/Inf: what follows from it in later steps is not told again.
+
+    That of a step whose update a loss scaler has left out is a note.
+    """
+    found: list[HealthFinding] = []
+    for item in steps:
+        if item.nan is None:
+            continue
+        if (item.step, item.rank) not in skipped:
+            return [*found, item.nan]
+        if not found:
+            said = say("health.skipped", said=item.nan.said)
+            found = [dataclasses.replace(item.nan, weight=NOTE, said=said)]
+    return found
 
 
 def in_order(found: Sequence[HealthFinding]) -> list[HealthFinding]:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,6 +44,7 @@ class HealthFinding(Finding):
     source: str | None = None
     rank: Rank = None
     more: int = 0  # how many further places have the same fault
+    parameters: Sequence[str] = ()  # all parameters that it is about
 
     @property
     def whole(self) -> Sentence:

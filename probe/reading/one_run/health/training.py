@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from probe.findings.sentence import Sentence, say
 from probe.reading.check.difference import listed
+from probe.reading.one_run.health.gradient_ends import End
 from probe.reading.one_run.health.modes import is_below
 from probe.reading.one_run.health.step import FAULT, NOTE, SUSPICIOUS, HealthFinding
 from probe.reading.one_run.health.trained import Trained, optimizer_of
@@ -67,7 +68,8 @@ class TrainingRules:
         for step in steps[1:]:
             if any(step.contents.get(name) != first.get(name) for name in self._trainable):
                 return
-        yield HealthFinding(SUSPICIOUS, "no update", say("health.no_update", count=len(steps)))
+        said = say("health.no_update", count=len(steps))
+        yield _found(SUSPICIOUS, "no update", said, list(self._trainable), name="")
 
     def _held_twice(self) -> Iterator[HealthFinding]:
         """Yield parameters that two optimizers update in one step."""
@@ -87,12 +89,12 @@ class TrainingRules:
         every = len(zero) == len(self._held)
         if every:
             said = say("health.all_gradients_zero", count=len(self._with_update))
-            yield HealthFinding(FAULT, "zero gradient", said)
+            yield _found(FAULT, "zero gradient", said, list(self._held), name="")
         unused = [name for name in self._unused if not every]
         if unused:
-            first = unused[0]
-            said = say("health.unused", names=listed(unused), optimizer=self._held[first])
-            yield HealthFinding(SUSPICIOUS, "unused", said, first)
+            optimizer = self._held[unused[0]]
+            said = say("health.unused", names=listed(unused), optimizer=optimizer)
+            yield _found(SUSPICIOUS, "unused", said, unused)
         yield from self._ends(zero, every)
 
     def _ends(self, zero: list[str], every: bool) -> Iterator[HealthFinding]:
@@ -109,12 +111,17 @@ class TrainingRules:
             elif name in self._used and self._is_told and not self._has_brother(name, zero):
                 unknown.append(name)
         for names in sorted(causes.values(), key=len, reverse=True)[:3]:
-            end, finding = last.ends[names[0]]
+            end, finding = self._first_end(names[0], last.ends[names[0]][0])
             said = say("health.gradient_ends", end=end.said, names=listed(names))
-            yield dataclasses.replace(finding, said=said)
+            yield dataclasses.replace(finding, said=said, parameters=tuple(names))
         if unknown:
             said = say("health.zero_gradient", names=listed(unknown))
-            yield HealthFinding(FAULT, "zero gradient", said, unknown[0])
+            yield _found(FAULT, "zero gradient", said, unknown)
+
+    def _first_end(self, name: str, end: End) -> tuple[End, HealthFinding]:
+        """Return the same end of the gradient of a parameter in the first step that has it."""
+        ends = [step.ends[name] for step in self._with_update if name in step.ends]
+        return next(item for item in ends if item[0].said == end.said)
 
     def _is_held(self, name: str) -> bool:
         return name in self._held or name in self._further
@@ -148,7 +155,7 @@ class TrainingRules:
         asked = [name for name in loose if name in asked_in_steps]
         if asked:
             said = say("health.asked_not_held", names=listed(asked))
-            yield HealthFinding(FAULT, "not held", said, asked[0])
+            yield _found(FAULT, "not held", said, asked)
         told = {*asked}
         for found in (*self._replaced(loose), *self._whole_models(loose)):
             if told.isdisjoint(found.names):
@@ -158,7 +165,7 @@ class TrainingRules:
         if rest:
             weight = SUSPICIOUS if self._are_forgotten(rest) else NOTE
             said = say("health.not_held", names=listed(rest))
-            yield HealthFinding(weight, "not held", said, rest[0])
+            yield _found(weight, "not held", said, rest)
 
     def _are_forgotten(self, names: list[str]) -> bool:
         """Return whether parameters that no optimizer holds are few, and behind or beside held ones: not frozen."""
@@ -178,11 +185,10 @@ class TrainingRules:
             name, _, _ = other.rpartition(SAME_NAME)
             if name in loose:
                 others[name] = other
-        for name, other in list(others.items())[:1]:
+        for other in list(others.values())[:1]:
             optimizer = optimizer_of(self._held[other])
             said = say("health.replaced", optimizer=optimizer, names=listed(others))
-            finding = HealthFinding(FAULT, "not held", said, name)
-            yield _NotHeld(finding, list(others))
+            yield _NotHeld(_found(FAULT, "not held", said, list(others)), list(others))
 
     def _whole_models(self, loose: list[str]) -> Iterator[_NotHeld]:
         """Yield that gradients reach a model of which no optimizer holds a parameter."""
@@ -192,7 +198,7 @@ class TrainingRules:
             is_held = any(map(self._is_held, own))
             if not is_held and reached.intersection(own):
                 said = say("health.model_not_held", model=f"{path} ({kind})")
-                finding = HealthFinding(SUSPICIOUS, "not held", said, path)
+                finding = _found(SUSPICIOUS, "not held", said, own, path)
                 yield _NotHeld(finding, [name for name in own if name in loose])
 
     def _left_as_it_is(self) -> Iterator[HealthFinding]:
@@ -245,8 +251,16 @@ class _NotHeld(NamedTuple):
     names: list[str]
 
 
+def _found(
+    weight: str, rule: str, said: Sentence, names: list[str], name: str | None = None
+) -> HealthFinding:
+    """Return a finding about parameters, which has the name of the first one where no other is given."""
+    own = names[0] if name is None else name
+    return HealthFinding(weight, rule, said, own, parameters=tuple(names))
+
+
 def _not_updated(weight: str, said: Sentence, names: list[str]) -> HealthFinding:
-    return HealthFinding(weight, "not updated", said, names[0])
+    return _found(weight, "not updated", said, names)
 
 
 def _has_same_content(step: Trained, after: Trained, name: str) -> bool:
