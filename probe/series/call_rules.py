@@ -19,7 +19,7 @@ from probe.naming import BACKWARD, FORWARD
 from probe.series.alarm import Alarm
 from probe.series.rules import ONLINE
 
-_PLACE = re.compile(r"^(.*)\.((?:input|output)(?:_kwargs)?\.[^.]+)\.([a-z]+)$")
+_PLACE = re.compile(r"^(.*)\.((?:input|output)(?:_kwargs)?(?:\.[^.]+)+)\.([a-z]+)$")
 _KEPT = 20  # values of a gain that the next one is compared with
 _JUMP = math.log(2)  # a smaller change of a gain is no jump
 _STEADY = 6  # rounds of a steady change

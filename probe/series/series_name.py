@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import NamedTuple
 
@@ -33,7 +34,7 @@ _LAST = {
 #: the numbers of a tensor of a call, of rolling records
 OF_CALLS = frozenset(("max", "min", "mean", "norm", "zeros", "peak"))
 _CALL = re.compile(
-    r"\.(?:forward|backward)(?:\.\d+)?\.(?:input|output)(?:_kwargs)?\.[^.]+\.[a-z]+$"
+    r"\.(?:forward|backward)(?:\.\d+)?\.(?:input|output)(?:_kwargs)?(?:\.[^.]+)+\.[a-z]+$"
 )
 _FORWARD = "forward"
 _BACKWARD = "backward"
@@ -118,6 +119,17 @@ def kind_of(name: str) -> str:
     if name.startswith("optimizer"):
         return "scalar" if _is_scalar(*name.split(".")) else "state"
     return "loss" if name.startswith("loss") and _is_number(name[4:] or "0") else "logged"
+
+
+def is_strange(name: str, value: float) -> bool:
+    """Return whether a value is NaN/Inf; of calls only NaN, as a mask has -inf in a healthy training.
+
+    >>> is_strange("loss", math.inf), is_strange("Functional.masked_fill.0.forward.output.0.norm", math.inf)
+    (True, False)
+    """
+    if math.isfinite(value):
+        return False
+    return kind_of(name) != "call" or (math.isnan(value) and name.endswith(".norm"))
 
 
 def is_main(name: str) -> bool:

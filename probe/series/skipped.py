@@ -68,7 +68,11 @@ def states_of(rank: RankSeries) -> list[StepState]:
 
 
 def _state(values: Mapping[str, float]) -> str:
-    strange = [name for name, value in values.items() if not math.isfinite(value)]
+    strange = [
+        name
+        for name, value in values.items()
+        if not math.isfinite(value) and kind_of(name) != "call"
+    ]
     has_update = any(kind_of(name) in _OF_UPDATES for name in values)
     if not strange:
         return GOOD if has_update else OTHER

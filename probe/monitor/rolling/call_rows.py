@@ -10,7 +10,8 @@ from probe.measure.dtype_name import dtype_name
 from probe.measure.measurer import GradientSum
 from probe.measure.tensor_reader import local_tensor
 from probe.monitor.numbers import HostNumbers, Number, known
-from probe.pytree import Slot, as_outputs, leaves
+from probe.naming import reserved_outputs
+from probe.pytree import Slot, as_outputs
 from probe.recording.call import Call, GradientUse, Task
 
 Note = Callable[[Call, bool, str, Any], None]  # call, whether backward, place, tensor
@@ -28,9 +29,10 @@ class CallTask(Task):
     records_updates = records_parameters = False
 
     def __init__(self, modes: frozenset[str], note: Note) -> None:
-        from mindspore import Tensor
+        from mindspore import Tensor, get_context
 
         super().__init__(modes, GradientUse.VALUES)
+        self._on_cpu = get_context("device_target") == "CPU"
         self._tensor = Tensor
         self._note = note
 
@@ -38,20 +40,28 @@ class CallTask(Task):
         self, call: Call, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> dict[str, Any]:
         """Note the inputs; see ``Task``."""
-        self._note_all(call, "input", (args, dict(kwargs)))
+        for place, arg in enumerate(args):
+            self._note_all(call, f"input.{place}", arg)
+        for name, arg in kwargs.items():
+            self._note_all(call, f"input_kwargs.{name}", arg)
         return {}
 
     def outputs(
         self, call: Call, result: Any, parameters: Mapping[str, Any] | None
     ) -> dict[str, Any]:
-        """Note the outputs; see ``Task``."""
-        self._note_all(call, "output", as_outputs(result))
+        """Note the outputs that are written; see ``Task``."""
+        unwritten = (reserved_outputs(call.key) if self._on_cpu else None) or ()
+        for place, item in enumerate(as_outputs(result)):
+            if place not in unwritten:
+                self._note_all(call, f"output.{place}", item)
         return {}
 
-    def _note_all(self, call: Call, side: str, values: Any) -> None:
-        tensors = (leaf for leaf in leaves(values) if isinstance(leaf, self._tensor))
-        for place, tensor in enumerate(tensors):
-            self._note(call, False, f"{side}.{place}", tensor)
+    def _note_all(self, call: Call, place: str, value: Any) -> None:
+        if isinstance(value, self._tensor):
+            self._note(call, False, place, value)
+        elif isinstance(value, (list, tuple, dict)):
+            for key, item in value.items() if isinstance(value, dict) else enumerate(value):
+                self._note_all(call, f"{place}.{key}", item)
 
     def gradient(self, call: Call, slot: Slot, tensor: Any) -> Any:
         """Note a gradient; see ``Task``."""

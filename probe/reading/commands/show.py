@@ -18,6 +18,7 @@ from probe.findings.sentence import locale_language, say
 from probe.findings.system import foreign, reason_of
 from probe.reading.commands import arguments
 from probe.reading.commands.findings import has_rows_alone
+from probe.reading.commands.rows import compare_rows_alone
 from probe.reading.dumps import text
 from probe.reading.dumps.tables import create, table_file
 
@@ -41,6 +42,8 @@ def run_compare(given: argparse.Namespace) -> int:
         raise UsageError(say("error.two_outputs"))
     if is_table and given.scheduler:
         raise UsageError(say("error.csv_cluster"))
+    if has_rows_alone(golden) and has_rows_alone(target):
+        return compare_rows_alone(given, golden, target)
     scratch = tempfile.mkdtemp(prefix="probe-rows-") if is_table else ""
     try:
         return _compare(

@@ -165,7 +165,7 @@ def _of_rows(readers: Readers, rows: RowPairs) -> Headline:
     """Return the headline of two runs that have rows of the monitor alone."""
     alone = readers.alone
     if rows.first:
-        return Headline(1, rows.first, len(alone))
+        return Headline(1, rows.said, len(alone))
     if alone:
         said = say("rows.agree_but", count=rows.compared, finding=alone[0].said)
         return Headline(1, said, len(alone) - 1, alone[0].finding)

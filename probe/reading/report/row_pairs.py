@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from probe.findings.sentence import NOTHING, Sentence, say
+from probe.findings.sentence import NOTHING, Sentence, clauses, say
 from probe.naming import ranges
+from probe.series.call_pairs import CallDifference, compare_calls
 from probe.series.file import RankSeries
 from probe.series.series_name import kind_of
 from probe.store.file_names import Rank
@@ -26,6 +27,27 @@ class RowPairs(NamedTuple):
     first: Sentence = NOTHING  # the first difference
     compared: int = 0  # how many numbers were compared
     lacks: Sequence[Sentence] = ()  # the parts that one side lacks
+    call: CallDifference | None = None  # the call with which rolling records begin to differ
+
+    @property
+    def said(self) -> Sentence:
+        """The first difference, and the call; NOTHING where all agree."""
+        return clauses(self.first, self.call.said) if self.first and self.call else self.first
+
+    @property
+    def status(self) -> int:
+        """The exit status: 0 where all agrees, 1 for a difference, 2 where a part is lacking."""
+        return 1 if self.first else 2 * bool(self.lacks or not self.compared)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the answer for JSON."""
+        return {
+            "first": str(self.first),
+            "call": None if self.call is None else self.call.to_dict(),
+            "compared": self.compared,
+            "lacks": [str(lack) for lack in self.lacks],
+            "status": self.status,
+        }
 
 
 def compare_rows(
@@ -35,6 +57,7 @@ def compare_rows(
     compared = 0
     lacks: list[Sentence] = []
     apart: list[tuple[int, int, Sentence]] = []
+    calls: list[CallDifference] = []
     for place, (rank, left, right) in enumerate(_pairs(ranks_a, ranks_b, lacks)):
         rows_a = dict(left.rows())
         rows_b = dict(right.rows())
@@ -45,8 +68,11 @@ def compare_rows(
         if step is not None:
             said = _difference(rank, step, rows_a[step], rows_b[step], SAME * factor)
             apart.append((step, place, said))
+        if left.calls is not None and right.calls is not None:
+            calls += filter(None, [compare_calls(left.calls, right.calls, rank, factor)[0]])
     first = min(apart, key=lambda item: item[:2])[2] if apart else NOTHING
-    return RowPairs(first, compared, lacks)
+    call = min(calls, key=lambda item: item.first, default=None)
+    return RowPairs(first, compared, lacks, call)
 
 
 def _pairs(

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -18,6 +17,7 @@ from probe.series.file import RankSeries
 from probe.series.looks import LEAST_STEPS
 from probe.series.neighbour import alarms_of_all
 from probe.series.series import find_series, opened
+from probe.series.series_name import is_strange
 from probe.series.skipped import NONFINITE, judged_rows, skipped_steps
 from probe.store.file_names import Rank
 
@@ -120,7 +120,7 @@ def _nonfinite(
 ) -> Iterator[HealthFinding]:
     for rank in ranks:
         for step, values in rows_of(rank):
-            strange = [name for name, value in values.items() if not math.isfinite(value)]
+            strange = [name for name, value in values.items() if is_strange(name, value)]
             if strange:
                 said = say("rows.nonfinite", series=strange[:5], count=len(strange))
                 yield HealthFinding(FAULT, NONFINITE, said, strange[0], step, rank=rank.rank)
