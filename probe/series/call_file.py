@@ -86,7 +86,7 @@ class CallFile:
         self._heads = {}
         if os.fstat(self._file).st_size:
             with open_file(self.path) as file:
-                found = Calls(file.read())
+                found = CallContent(file.read())
             self._heads = {head: number for number, head in found.heads.items()}
             os.ftruncate(self._file, found.end)
         self._size = os.lseek(self._file, 0, os.SEEK_END)
@@ -107,7 +107,7 @@ class CallFile:
     def _thin(self, limit: int) -> None:
         """Leave out every second of the older rounds, as often as it takes, in a file that takes the place."""
         with open_file(self.path) as file:
-            found = Calls(file.read())
+            found = CallContent(file.read())
         chunks = found.chunks
         apart = 1
         while sum(map(len, chunks)) > _LEAST * limit and len(chunks) > 1:
@@ -152,7 +152,7 @@ def _stepped(chunks: list[bytes]) -> Iterator[tuple[int, bytes]]:
         yield _STEP.unpack_from(chunk, _FRAME.size)[0], chunk
 
 
-class Calls:
+class CallContent:
     """The content of such a file, or a part behind known heads; raise ValueError when it is none."""
 
     def __init__(self, content: bytes, heads: Mapping[int, Head] | None = None) -> None:

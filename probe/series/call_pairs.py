@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from probe.findings.sentence import Finding, Sentence, say
 from probe.naming import BACKWARD, FORWARD, MODULES
-from probe.series.call_file import Calls, Head
+from probe.series.call_file import CallContent, Head
 from probe.store.file_names import Rank
 
 SAME = 1e-6  # a smaller part of a tensor's largest number is no difference
@@ -57,7 +57,7 @@ class Apart(NamedTuple):
 
 
 def compare_calls(
-    left: Calls, right: Calls, rank: Rank = None, factor: float = 1.0
+    left: CallContent, right: CallContent, rank: Rank = None, factor: float = 1.0
 ) -> tuple[CallDifference | None, int]:
     """Return the first difference, or None, and the number of records that were compared.
 
@@ -94,7 +94,7 @@ def _difference(first: int, calls: Sequence[Apart], rank: Rank) -> CallDifferenc
     return CallDifference(found.entry, found.step, first, rank, said)
 
 
-def _round(calls: Calls) -> int:
+def _round(calls: CallContent) -> int:
     """Return the number of steps of a round: the smallest distance of two records of an entry."""
     last: dict[str, int] = {}
     sizes = []
@@ -106,7 +106,7 @@ def _round(calls: Calls) -> int:
     return min((size for size in sizes if size > 0), default=1)
 
 
-def _steps(left: Calls, right: Calls) -> Iterator[tuple[int, list[Apart]]]:
+def _steps(left: CallContent, right: CallContent) -> Iterator[tuple[int, list[Apart]]]:
     """Yield the steps that both have, each with the calls that both have recorded."""
     others = {step: dict(records) for step, records in right.records()}
     for step, group in groupby(left.records(), key=lambda item: item[0]):

@@ -22,7 +22,7 @@ from probe.door import open_file
 from probe.errors import UsageError
 from probe.findings.sentence import say
 from probe.findings.system import reason_of
-from probe.series.call_file import Calls, Head
+from probe.series.call_file import CallContent, Head
 from probe.store import file_io, file_names
 from probe.store.file_names import Rank
 
@@ -178,7 +178,7 @@ class CallTail:
         self._last = -1  # the last step that was read
         self._waiting: list[tuple[int, dict[str, float]]] = []  # rows before those of their steps
 
-    def skip(self, calls: Calls) -> None:
+    def skip(self, calls: CallContent) -> None:
         """Begin behind the calls that were read."""
         self._place = calls.end
         self._heads = calls.heads
@@ -204,7 +204,7 @@ class CallTail:
                 self._place = 0
                 self._number = number
             file.seek(self._place)
-            calls = Calls(file.read(), self._heads if self._place else None)
+            calls = CallContent(file.read(), self._heads if self._place else None)
         self._place += calls.end
         self._heads = calls.heads
         found = [(step, values) for step, values in calls.rows() if step > self._last]
@@ -259,13 +259,13 @@ def _rows(names: tuple[str, ...], rows: Any) -> Iterator[tuple[int, dict[str, fl
         )
 
 
-def read_calls(path: str) -> Calls | None:
+def read_calls(path: str) -> CallContent | None:
     """Return the calls of rolling records beside a file of the monitor; None where there are none."""
     beside = os.path.join(os.path.dirname(path), file_names.CALLS)
     if not os.path.isfile(beside):
         return None
     with open_file(beside) as file:
-        return Calls(file.read())
+        return CallContent(file.read())
 
 
 class Series(NamedTuple):
@@ -282,7 +282,7 @@ class RankSeries:
         self.path = path
         self.rank = rank
         self._tables: list[tuple[tuple[str, ...], Any]] = []
-        self.calls: Calls | None = None  # those of rolling records; None where there are none
+        self.calls: CallContent | None = None  # those of rolling records; None where there are none
         self._end = self._number = 0
         self._read()
 

@@ -6,13 +6,13 @@ import os
 
 import pytest
 
-from probe.series.call_file import CallFile, Calls
+from probe.series.call_file import CallContent, CallFile
 
 ROW = {"output.0.norm": 1.5, "output.0.max": -2.0}
 
 
 def read(path):
-    return dict(Calls(path.read_bytes()).rows())
+    return dict(CallContent(path.read_bytes()).rows())
 
 
 def written(path, steps, entry="Functional.relu.0.forward"):
@@ -80,4 +80,4 @@ def test_a_file_above_the_limit_loses_every_second_of_the_oldest_rounds(tmp_path
 
 def test_another_file_is_refused():
     with pytest.raises(ValueError, match="no file of calls"):
-        Calls(b"something else")
+        CallContent(b"something else")

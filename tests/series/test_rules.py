@@ -13,6 +13,7 @@ from probe.reading.one_run.trend import findings
 from probe.series.looks import Point
 from probe.series.online_rules import OnlineRules
 from probe.series.rules import IN_DUMPS, ONLINE, RULES
+from tests.series.test_call_rules import of_call
 from tests.support.paths import ROOT
 
 
@@ -32,8 +33,14 @@ def test_the_documents_have_a_row_for_each_rule():
 
 GRADIENTS = {"w.grad": 1.0, "b.grad": 1.0, "v.grad": 1.0}
 STATES = ["optimizer.moment2.u", "optimizer.moment2.v", "optimizer.moment2.w"]
+#: the series of the calls below
+CALL = "Functional.relu.0.forward.output.0.norm"
 #: rule -> a series, and its values or the steps' numbers, of which the last ones are strange
 STRANGE = {
+    "call NaN/Inf": ("", [of_call(), of_call(norm=math.nan, highest=math.nan)]),
+    "call range": ("", [of_call(peak=0.5), of_call(peak=0.95)]),
+    "call zeros": ("", [of_call(zeros=0.5)] * 4 + [of_call(zeros=1.0)] * 2),
+    "call gain": ("", [of_call()] * 14 + [of_call(norm=4.0)] * 2),
     "NaN/Inf": ("loss", [1.0, math.nan]),
     "spike": ("loss", [1 + 0.01 * (i % 3) for i in range(30)] + [9.0]),
     "gradient spike": ("w.grad", [1 + 0.01 * (i % 3) for i in range(30)] + [90.0]),
@@ -82,7 +89,7 @@ def test_each_rule_of_the_monitor_can_say_something(rule):
             step, value if isinstance(value, dict) else {} if value is None else {name: value}
         )
     assert rule in {alarm.rule for alarm in found}
-    assert {alarm.series for alarm in found} == {name}
+    assert {alarm.series for alarm in found} == {name or CALL}
 
 
 def test_an_update_that_is_rounding_raises_no_alarm():
@@ -252,6 +259,10 @@ def test_each_rule_of_dumps_says_its_numbers_once(rule):
 
 #: rule -> the sentence of the series above
 SAID = {
+    "call NaN/Inf": "makes NaN/Inf of finite values, from step 1 on",
+    "call range": "uses 95% of the range of its dtype, from step 1 on",
+    "call zeros": "100% of its elements are zero, from step 5 on",
+    "call gain": "its norm is 4 times that of its inputs, and was 1 times, from step 15 on",
     "NaN/Inf": "NaN after 1 in step 1",
     "spike": "9, 1.02 at most in the 20 steps before in step 30",
     "gradient spike": "90, about 1.01 in the 20 steps before in step 30",
@@ -323,7 +334,9 @@ def test_a_finding_of_trend_has_no_english_words_in_chinese(rule):
 @pytest.mark.parametrize("rule", list(ONLINE))
 def test_an_alarm_has_no_english_words_in_chinese(rule):
     said = alarms_of_rule(rule)[0].said.text("zh")
-    assert not re.search(r"[a-z]{2,}", said.replace("optimizer.moment2", "")), said
+    assert not re.search(
+        r"[a-z]{2,}", said.replace("optimizer.moment2", "").replace("NaN/Inf", "")
+    ), said
 
 
 def test_an_alarm_is_key_and_facts_in_json():
