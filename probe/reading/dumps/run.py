@@ -119,12 +119,10 @@ class Run:
         return collect(self.folders, like, stat)
 
     @overload
-    def series(self, name: str, number: None = None, *, rank: Rank = None) -> Series:
-        """Return one series of the monitor."""
+    def series(self, name: str, number: None = None, *, rank: Rank = None) -> Series: ...
 
     @overload
-    def series(self, name: str, number: int, *, rank: Rank = None) -> dict[str, Series]:
-        """Return all series of one call."""
+    def series(self, name: str, number: int, *, rank: Rank = None) -> dict[str, Series]: ...
 
     def series(
         self, name: str, number: int | None = None, *, rank: Rank = None
