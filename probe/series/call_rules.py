@@ -8,7 +8,6 @@ of it that grows changes the inputs too, and so not the gain.
 from __future__ import annotations
 
 import math
-import re
 import statistics
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,8 +17,8 @@ from probe.findings.sentence import Sentence, say
 from probe.naming import BACKWARD, FORWARD
 from probe.series.alarm import Alarm
 from probe.series.rules import ONLINE
+from probe.series.series_name import call_place
 
-_PLACE = re.compile(r"^(.*)\.((?:input|output)(?:_kwargs)?(?:\.[^.]+)+)\.([a-z]+)$")
 _KEPT = 20  # values of a gain that the next one is compared with
 _JUMP = math.log(2)  # a smaller change of a gain is no jump
 _STEADY = 6  # rounds of a steady change
@@ -110,7 +109,8 @@ class CallRules:
             return
         curve.zeros.append(tensor.zeros)
         recent = list(curve.zeros)
-        last, before = recent[-_ROUNDS:], recent[:-_ROUNDS]
+        last = recent[-_ROUNDS:]
+        before = recent[:-_ROUNDS]
         if len(before) >= _ROUNDS and min(last) > limit and max(before) < limit:
             yield "call zeros", say("alarm.call_zeros", value=tensor.zeros, step=step)
 
@@ -172,9 +172,10 @@ def _entries(values: Mapping[str, float]) -> dict[str, dict[str, Tensor]]:
     """Return the tensors of each entry by their places."""
     found: dict[str, dict[str, dict[str, float]]] = {}
     for name, value in values.items():
-        match = _PLACE.match(name)
-        if match is not None:
-            found.setdefault(match[1], {}).setdefault(match[2], {})[match[3]] = value
+        place = call_place(name)
+        if place is not None:
+            row = found.setdefault(place.entry, {}).setdefault(place.place, {})
+            row[place.statistic] = value
     return {
         entry: {
             place: Tensor(

@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
+import functools
 import math
-import re
 from typing import NamedTuple
 
 from probe.naming import MODULES
@@ -33,9 +33,7 @@ _LAST = {
 }
 #: the numbers of a tensor of a call, of rolling records
 OF_CALLS = frozenset(("max", "min", "mean", "norm", "zeros", "peak"))
-_CALL = re.compile(
-    r"\.(?:forward|backward)(?:\.\d+)?\.(?:input|output)(?:_kwargs)?(?:\.[^.]+)+\.[a-z]+$"
-)
+_SIDES = frozenset(("input", "output", "input_kwargs", "output_kwargs"))
 _FORWARD = "forward"
 _BACKWARD = "backward"
 GRADIENT = "gradient"
@@ -92,6 +90,29 @@ class SeriesName(NamedTuple):
         return self.kind in ("param", "bias") and self.statistic == "norm"
 
 
+class CallPlace(NamedTuple):
+    """The place of a number of a call, of rolling records."""
+
+    entry: str  # "Functional.relu.0.forward"
+    place: str  # "output.0"
+    statistic: str  # "norm"
+
+
+@functools.lru_cache(100_000)
+def call_place(name: str) -> CallPlace | None:
+    """Return the place of a number of a call by the name of its series; None for other series.
+
+    >>> call_place("Cell.fc.Dense.backward.0.input.1.max"), call_place("fc.weight.grad.max")
+    (CallPlace(entry='Cell.fc.Dense.backward.0', place='input.1', statistic='max'), None)
+    """
+    parts = name.split(".")
+    for begin in range(len(parts) - 3, 0, -1):
+        direction = parts[begin - 2] if _is_number(parts[begin - 1]) else parts[begin - 1]
+        if parts[begin] in _SIDES and direction in (_FORWARD, _BACKWARD):
+            return CallPlace(".".join(parts[:begin]), ".".join(parts[begin:-1]), parts[-1])
+    return None
+
+
 def entered(gradient: str) -> str:
     """Return the name of a gradient as it enters the optimizer, by its name as it arrives."""
     return f"{gradient}_in"
@@ -104,7 +125,7 @@ def kind_of(name: str) -> str:
     ('grad', 'loss', 'total', 'scalar')
     """
     last = name.rpartition(".")[2]
-    if last in OF_CALLS and _CALL.search(name):
+    if last in OF_CALLS and call_place(name) is not None:
         return "call"
     if last in _LAST:
         return (

@@ -21,6 +21,10 @@ from probe.naming import COLLECTIVE
 from probe.recording.step_recorder import StepRecorder
 
 
+_Place = tuple[Mapping[str, Any], str, Any, SupportedApi]
+_Item = TypeVar("_Item")
+
+
 class CollectiveHooks(ApiHooks):
     """Records calls that communicate.
 
@@ -96,10 +100,6 @@ def _members(
     if key.endswith(("send", "recv")):
         found["peer"] = str(next(peer for peer in peers if peer is not None))
     return found
-
-
-_Place = tuple[Mapping[str, Any], str, Any, SupportedApi]
-_Item = TypeVar("_Item")
 
 
 def _chosen(by_key: Mapping[str, Sequence[_Item]], only: Collection[str] | None) -> Iterator[_Item]:

@@ -16,7 +16,8 @@ def compare_rows_alone(given: argparse.Namespace, golden: str, target: str) -> i
     from probe.reading.report.row_pairs import compare_rows
     from probe.series.series import open_series
 
-    left, right = open_series(golden), open_series(target)
+    left = open_series(golden)
+    right = open_series(target)
     found = compare_rows(left, right, given.tolerance)
     if given.json == "-":
         print(json.dumps(found.to_dict(), indent=1))
