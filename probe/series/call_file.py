@@ -32,14 +32,14 @@ _LARGEST = 3.4028235e38  # of float32
 _LEAST = 0.75  # of the limit: the size after the oldest rounds were thinned
 
 
+Rows = Mapping[str, Mapping[str, float]]  # entry -> column -> value
+
+
 class Head(NamedTuple):
     """The columns of one entry."""
 
     entry: str  # "Functional.relu.0.forward"
     columns: tuple[str, ...]  # "output.0.norm", …
-
-
-Rows = Mapping[str, Mapping[str, float]]  # entry -> column -> value
 
 
 class CallFile:

@@ -20,7 +20,6 @@ from probe.capture.support_ops import SupportedApi
 from probe.naming import COLLECTIVE
 from probe.recording.step_recorder import StepRecorder
 
-
 _Place = tuple[Mapping[str, Any], str, Any, SupportedApi]
 _Item = TypeVar("_Item")
 
