@@ -201,6 +201,9 @@ automation: $(VENV)/ready  ## five planted faults, found by answers in JSON as d
 find: $(VENV)/ready  ## 40 sick trainings and 15 healthy ones: does `probe find` name the cause, and claim nothing? (40 minutes)
 	$(RUN) -m tests.programs.find
 
+rolling: $(VENV)/ready  ## rolling records: 30 faults, 20 pairs of runs, 20 healthy trainings of 2,000 steps: is the call named? (40 minutes)
+	OMP_NUM_THREADS=1 $(RUN) -m tests.programs.rolling.trial
+
 one-run: $(VENV)/ready  ## plant faults in trainings without a golden run, and look at healthy ones: `probe check RUN`
 	$(VENV)/bin/python -m pip install --quiet --no-deps --target .nets mindcv==0.3.0
 	PYTHONPATH=.nets OMP_NUM_THREADS=1 $(RUN) -m tests.programs.one_run.planted

@@ -20,7 +20,14 @@ from probe.store.file_names import Rank
 
 SAME = 1e-6  # a smaller part of a tensor's largest number is no difference
 _NOISE = 10.0  # so many times the largest difference of the rounds before leaves the noise
-_ENDS = ("max", "min", "mean", "norm")
+_CANCELLED = (
+    1e-3  # so small a part of what a call is given is left where all cancels: it is rounding
+)
+_MASK = (
+    1e4  # an end that is so large, and so many times the other one, is a mask: it hides differences
+)
+_ROUNDING = 1e-3  # a larger difference in the first record of a call is no noise
+_ENDS = ("max", "min")
 
 
 @dataclass(frozen=True)
@@ -64,22 +71,33 @@ def compare_calls(
     ``factor`` multiplies the tolerance.
     """
     steps = list(_steps(left, right))
-    tolerance = SAME * factor
+    count = sum(len(calls) for _, calls in steps)
+    place = _first_apart([calls for _, calls in steps], SAME * factor)
+    if place is None:
+        return None, count
+    later = [call for _, calls in steps[place : place + _round(left)] for call in calls]
+    return _difference(steps[place][0], later, rank), count
+
+
+def _first_apart(steps: Sequence[Sequence[Apart]], tolerance: float) -> int | None:
+    """Return the place of the first step in which a call leaves the noise; None where all agree.
+
+    A small difference in the first record of a call may be noise, as of another processor: a later one that is far
+    larger comes first.
+    """
     noise: dict[str, float] = {}
-    count = 0
-    for place, (step, calls) in enumerate(steps):
-        count += len(calls)
-        is_apart = False
+    early: int | None = None
+    for place, calls in enumerate(steps):
         for call in calls:
             size = max(call.inputs, call.outputs)
             known = noise.get(call.entry)
-            is_apart |= size > tolerance and (known is None or size > _NOISE * known)
             noise[call.entry] = max(size, known or 0.0)
-        if is_apart:
-            later = steps[place : place + _round(left)]
-            count += sum(len(found) for _, found in steps[place + 1 :])
-            return _difference(step, [call for _, found in later for call in found], rank), count
-    return None, count
+            if size <= tolerance:
+                continue
+            if size > (_ROUNDING if known is None else _NOISE * known):
+                return place
+            early = place if early is None else early
+    return early
 
 
 def _difference(first: int, calls: Sequence[Apart], rank: Rank) -> CallDifference:
@@ -122,17 +140,32 @@ def _steps(left: CallContent, right: CallContent) -> Iterator[tuple[int, list[Ap
         yield step, [_apart(step, entry, sizes) for entry in sizes]
 
 
-def _apart(step: int, entry: str, sizes: Mapping[str, Mapping[str, float]]) -> Apart:
+def _apart(step: int, entry: str, sizes: Mapping[str, Mapping[str, Size]]) -> Apart:
     own = sizes[entry]
-    used = [size for place, size in own.items() if place.startswith("input")]
-    if f".{BACKWARD}" in entry:  # it uses the values of the forward too
-        used += sizes.get(entry.replace(f".{BACKWARD}", f".{FORWARD}"), {}).values()
+    given = [size for place, size in own.items() if place.startswith("input")]
     made = [size for place, size in own.items() if place.startswith("output")]
-    return Apart(entry, step, max(used, default=0.0), max(made, default=0.0))
+    floor = 0.0
+    if f".{BACKWARD}" in entry:  # it uses the values of the forward too
+        floor = _CANCELLED * max((size.largest for size in given), default=0.0)
+        given += sizes.get(entry.replace(f".{BACKWARD}", f".{FORWARD}"), {}).values()
+    inputs = max((size.part for size in given), default=0.0)
+    outputs = max((size.part * _above(size.largest, floor) for size in made), default=0.0)
+    return Apart(entry, step, inputs, outputs)
 
 
-def _sizes(head: Head, left: Sequence[float], right: Sequence[float]) -> dict[str, float]:
-    """Return by how much each tensor differs, as a part of its largest number."""
+def _above(largest: float, floor: float) -> float:
+    return largest / floor if largest < floor else 1.0
+
+
+class Size(NamedTuple):
+    """By how much a tensor differs."""
+
+    part: float  # as a part of its largest numbers
+    largest: float  # its largest element
+
+
+def _sizes(head: Head, left: Sequence[float], right: Sequence[float]) -> dict[str, Size]:
+    """Return by how much each tensor differs."""
     pairs: dict[str, dict[str, tuple[float, float]]] = {}
     for column, *pair in zip(head.columns, left, right):
         place, _, statistic = column.rpartition(".")
@@ -140,14 +173,25 @@ def _sizes(head: Head, left: Sequence[float], right: Sequence[float]) -> dict[st
     return {place: _size(row) for place, row in pairs.items()}
 
 
-def _size(row: Mapping[str, tuple[float, float]]) -> float:
-    found = [row[name] for name in _ENDS if name in row]
-    if any(math.isfinite(a) != math.isfinite(b) for a, b in found):
-        return math.inf
-    largest = max(map(abs, (*row.get("max", (0.0, 0.0)), *row.get("min", (0.0, 0.0)))))
-    sizes = [
-        abs(a - b) / (max(abs(a), abs(b)) if name == "norm" else largest)
-        for name, (a, b) in zip(row, row.values())
-        if name in _ENDS and math.isfinite(a) and a != b
-    ]
-    return max(sizes, default=0.0)
+def _size(row: Mapping[str, tuple[float, float]]) -> Size:
+    ends = [row[name] for name in _ENDS if name in row]
+    every = [*ends, *(row[name] for name in ("norm", "mean") if name in row)]
+    if any(math.isfinite(a) != math.isfinite(b) for a, b in every):
+        return Size(math.inf, math.inf)
+    sizes = [max(abs(a), abs(b)) for a, b in ends if math.isfinite(a)]
+    largest = max(sizes, default=0.0)
+    if len(sizes) == len(_ENDS) and largest >= _MASK * max(1.0, min(sizes)):
+        largest = min(sizes)  # the other end is a mask
+    parts = [_part(*row.get("norm", (0.0, 0.0)))]
+    if largest:
+        parts += [abs(a - b) / max(largest, abs(a)) for a, b in ends if math.isfinite(a) and a != b]
+    return Size(max(parts), largest)
+
+
+def _part(left: float, right: float) -> float:
+    """Return a difference as a part of the larger number.
+
+    >>> _part(1.0, 2.0), _part(0.0, 0.0), _part(math.inf, math.inf)
+    (0.5, 0.0, 0.0)
+    """
+    return 0.0 if left == right else abs(left - right) / max(abs(left), abs(right))

@@ -23,7 +23,8 @@ _KEPT = 20  # values of a gain that the next one is compared with
 _JUMP = math.log(2)  # a smaller change of a gain is no jump
 _STEADY = 6  # rounds of a steady change
 _GROWTH = math.log(2.5)  # a smaller change in these rounds is none
-_EVEN = 2.0  # a steady change has no round with more than so many times that of another
+_EVEN = 4.0  # a steady change has no round with more than so many times that of another
+_STILL = 0.25  # so small a part of the change is the range of the values before it
 _SPREAD = 0.01  # a smaller roughness of the logarithms of a gain counts as this
 _ROUNDS = 2  # in so many rounds, one after the other, a rule must hold
 
@@ -157,7 +158,7 @@ def _is_steady(gains: Sequence[float]) -> bool:
         total > _GROWTH
         and math.isclose(total, sum(sizes))  # all of one sign
         and sizes[-1] < _EVEN * sizes[0]
-        and max(older) - min(older) < total / 2
+        and max(older) - min(older) < _STILL * total
     )
 
 

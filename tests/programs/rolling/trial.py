@@ -1,10 +1,11 @@
 # Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Faults that begin in a random step of a training with rolling records, and healthy trainings.
 
-    python -m tests.programs.rolling.trial [--only perceptron] [--healthy | --faults]
+    python -m tests.programs.rolling.trial [--only perceptron] [--healthy | --faults | --pairs]
 
 30 faults: the rules must name the call of 27, within two rounds of the step in which it passes the noise. 20 healthy
-trainings of 2,000 steps: one alarm at most. Exit status 1 else. A change of a gain by less than a factor of three is
+trainings of 2,000 steps: one alarm at most. 20 pairs of runs, of which one has a difference from some step on: the call
+and the round of 18 are named. Exit status 1 else. A change of a gain by less than a factor of three is
 noise, as learning makes such changes too.
 """
 
@@ -23,6 +24,8 @@ import numpy as np
 from mindspore import Tensor, ops
 
 from probe import PrecisionDebugger
+from probe.reading.report.row_pairs import compare_rows
+from probe.series.series import open_series
 from tests.programs.rolling.trainings import KINDS, Fault, Training
 
 EVERY = 20
@@ -147,20 +150,81 @@ def look_at_healthy(kinds):
     return count
 
 
+#: kind, function and factor of the difference; a dropout on CPU does not repeat itself, so no pair has one
+PAIRS = [
+    (kind, name, factor)
+    for place, (kind, name) in enumerate(
+        (kind, name)
+        for kind, (_, _, names) in KINDS.items()
+        for name in names
+        if kind != "perceptron"
+    )
+    for factor in ((1.01, 0.7) if place % 2 else (1.002,))
+][:20]
+
+
+def rolled(folder, kind, steps, fault=None, begin=0):
+    """Train under rolling records of statistics; return the folder."""
+    training = Training(kind, 3, steps)
+    config = Path(f"{folder}.json")
+    settings = {"task": "statistics", "level": "mix", "dump_path": str(folder), "quiet": True}
+    config.write_text(json.dumps({**settings, "statistics": {"rolling": EVERY}}))
+    debugger = PrecisionDebugger(config_path=str(config))
+    for step in range(steps):
+        if fault is not None:
+            fault.begin_step(step - begin)
+        debugger.start(training.net)
+        training.step(step)
+        debugger.stop()
+        debugger.step()
+    debugger.close()
+    if fault is not None:
+        fault.remove()
+    return open_series(str(folder))
+
+
+def look_at_pairs(chosen):
+    """Return how many pairs are named with their call and round."""
+    chooser = random.Random(3)
+    named = 0
+    for kind, name, factor in chosen:
+        begin = chooser.randrange(50, 70)
+        steps = begin + 2 * ROUND + 5
+        with tempfile.TemporaryDirectory() as folder:
+            golden = rolled(Path(folder, "a"), kind, steps)
+            fault = Fault(name, lambda result, age, factor=factor: result * factor)
+            found = compare_rows(golden, rolled(Path(folder, "b"), kind, steps, fault, begin)).call
+        in_round = found is not None and begin <= found.first < begin + ROUND
+        is_named = in_round and f".{name}." in found.entry
+        named += is_named
+        told = "-" if found is None else found.sentence
+        print(
+            f"{'named ' if is_named else 'MISSED'} pair {kind}: {name} x {factor} from {begin}: {told}",
+            flush=True,
+        )
+    return named, len(chosen)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", default="", help="the trainings with this text in their names")
     parser.add_argument("--healthy", action="store_true")
     parser.add_argument("--faults", action="store_true")
+    parser.add_argument("--pairs", action="store_true")
     given = parser.parse_args()
     ms.set_context(mode=ms.PYNATIVE_MODE, pynative_synchronize=True)
     ms.set_device("CPU")
     is_right = True
-    if not given.healthy:
+    every = not (given.healthy or given.faults or given.pairs)
+    if every or given.faults:
         named, count = look_at_faults([item for item in faults() if given.only in item[0]])
         print(f"{named} of {count} faults named in time")
         is_right &= named >= 0.9 * count
-    if not given.faults:
+    if every or given.pairs:
+        named, count = look_at_pairs([item for item in PAIRS if given.only in item[0]])
+        print(f"{named} of {count} pairs named")
+        is_right &= named >= 0.9 * count
+    if every or given.healthy:
         alarms = look_at_healthy([kind for kind in KINDS if given.only in kind])
         print(f"{alarms} alarms in healthy trainings")
         is_right &= alarms <= 1
