@@ -32,7 +32,7 @@ COMPILERS := { command -v gcc && command -v g++ && command -v nm; } >/dev/null |
 .PHONY: help-lab environments lint imports numbers unit coverage test-all thorough conformance test-oldest unit-oldest \
   test-versions ascend ascend-all test-processors planted-faults torch torch-nets torch-pair test-rounds \
   test-force equality equality-50 ways transforms seen-nets guard-nets replay-nets browser fuzz fuzz-checks report-test \
-  drawings pictures origins forms orders reports edits experiments interventions perturbed automation find one-run mechanisms mutants \
+  drawings pictures origins forms orders reports edits experiments interventions perturbed automation find rolling one-run mechanisms mutants \
   wheel-test wheel-faults bench bench-reading bench-cluster bench-peer bench-device peer
 
 help-lab:  ## list the targets of this file

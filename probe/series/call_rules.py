@@ -142,7 +142,7 @@ class CallRules:
 
 
 def _is_jump(past: Sequence[float], gain: float, limit: float) -> bool:
-    """Return whether a gain is far from each of the last ones. What is learnt changes gains in many rounds."""
+    """Return whether a gain is far from each of the last ones. Learning changes gains in many rounds."""
     noise = limit * 1.4826 * max(_roughness(past), _SPREAD)
     return min(abs(gain - item) for item in past[-_STEADY:]) > max(noise, _JUMP)
 
