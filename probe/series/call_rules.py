@@ -14,11 +14,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from probe.findings.sentence import Sentence, say
-from probe.naming import BACKWARD, FORWARD
+from probe.naming import BACKWARD, FORWARD, MODULES
 from probe.series.alarm import Alarm
 from probe.series.rules import ONLINE
 from probe.series.series_name import call_place
 
+_MAKES_NAN = "call NaN/Inf"
 _KEPT = 20  # values of a gain that the next one is compared with
 _JUMP = math.log(2)  # a smaller change of a gain is no jump
 _STEADY = 6  # rounds of a steady change
@@ -64,21 +65,27 @@ class CallRules:
     def __init__(self, limits: Mapping[str, float]) -> None:
         self._limits = limits
         self._curves: dict[str, Curve] = {}
+        self._has_functions = False  # whether calls of functions are recorded, not Cells alone
 
     def feed(self, step: int, values: Mapping[str, float]) -> Iterator[Alarm]:
         """Take the numbers of the calls of a step; yield the rules that hold from now on."""
         entries = _entries(values)
+        self._has_functions |= not all(entry.startswith(MODULES) for entry in entries)
         for entry, places in entries.items():
             inputs = [item for place, item in places.items() if place.startswith("input")]
             used = list(inputs)
             if f".{BACKWARD}" in entry:  # it uses the values of the forward too
                 used += entries.get(entry.replace(f".{BACKWARD}", f".{FORWARD}"), {}).values()
             is_clean = all(item.is_finite for item in used)
+            # the weights of a Cell are not among its inputs; those of a function are
+            may_blame = not (self._has_functions and entry.startswith(MODULES))
             for place, tensor in places.items():
                 if place.startswith("output"):
                     series = f"{entry}.{place}.norm"
                     curve = self._curves.setdefault(series, Curve())
                     for rule, said in self._look(step, curve, tensor, inputs, is_clean):
+                        if rule == _MAKES_NAN and not may_blame:
+                            continue
                         if rule not in curve.active:
                             curve.active.add(rule)
                             yield Alarm(rule, series, step, said)
@@ -90,8 +97,8 @@ class CallRules:
         if not tensor.is_finite:
             # a mask of -inf is so from the first round on
             is_new = curve.is_finite and (curve.count > 0 or math.isnan(tensor.norm))
-            if "call NaN/Inf" in self._limits and is_clean and is_new:
-                yield "call NaN/Inf", say("alarm.call_nan", step=step)
+            if _MAKES_NAN in self._limits and is_clean and is_new:
+                yield _MAKES_NAN, say("alarm.call_nan", step=step)
             curve.is_finite = False
             return
         yield from self._range(step, curve, tensor)

@@ -183,3 +183,56 @@ def test_the_monitor_has_both(tmp_path):
 def test_a_wrong_setting_says_what_is_allowed(tmp_path, own, said):
     with pytest.raises(SettingsError, match=said):
         Loop(tmp_path, "wrong", **own)
+
+
+def alarms_of(loop):
+    lines = (loop.path / "monitor/rank/alarms.jsonl").read_text().splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def planted(function, effect):
+    """Return a function of MindSpore with another code, whose results have an effect."""
+    original = type(function)(function.__code__, function.__globals__, "original")
+    original.__defaults__ = function.__defaults__
+    function.__globals__["_planted"] = lambda *args, **kwargs: effect(original(*args, **kwargs))
+    return (lambda *args, **kwargs: _planted(*args, **kwargs)).__code__  # noqa: F821
+
+
+@pytest.mark.parametrize("task", ["monitor", "statistics"])
+def test_an_alarm_names_the_call_and_records_the_next_steps_as_a_whole(tmp_path, monkeypatch, task):
+    own = {"on_alarm": "dump", "alarm_steps": 1} if task == "monitor" else {}
+    loop = Loop(tmp_path, "watched", task=task, rolling=3, **own)
+    alarms = []
+    if task == "monitor":
+        loop.debugger.on_alarm(alarms.append)
+
+    def before(step):
+        if step == 40:
+            monkeypatch.setattr(ops.gelu, "__code__", planted(ops.gelu, lambda x: x * 0))
+
+    loop.run(60, before)
+    told = alarms_of(loop)
+    first = next(item for item in told if item["rule"] == "call zeros")
+    assert first["series"] == "Functional.gelu.0.forward.output.0.norm"
+    assert 40 <= first["step"] < 40 + 2 * 3 + 1
+    if task == "monitor":
+        dumps = sorted(loop.path.glob("step*/rank/dump.json"))
+        assert dumps and "Functional.gelu.0.forward" in json.loads(dumps[0].read_text())["data"]
+        step = int(dumps[0].parent.parent.name[len("step") :])
+        assert step not in loop.calls()
+
+
+def test_a_step_once_more_has_no_rows_of_its_own(tmp_path, monkeypatch):
+    loop = Loop(tmp_path, "watched", task="monitor", level="mix", rolling=3, on_alarm="again")
+
+    def before(step):
+        if step == 40:
+            monkeypatch.setattr(ops.gelu, "__code__", planted(ops.gelu, lambda x: x * np.nan))
+
+    loop.run(50, before)
+    told = alarms_of(loop)
+    assert "again" in {item["rule"] for item in told}
+    makers = {item["series"] for item in told if item["rule"] == "call NaN/Inf"}
+    assert not any(series.startswith("Cell.") for series in makers), "its weights are NaN"
+    series = open_series(str(loop.path))[0]
+    assert series.steps == list(range(50))
