@@ -191,7 +191,8 @@ def _combined(settings: Settings) -> Settings:
         refuse("task", settings.task, say("settings.tasks_of_level", level=settings.level))
     if settings.bench_path and settings.level not in ("debug", "L2"):
         settings = replace(settings, golden=settings.golden or settings.bench_path)
-    if settings.golden and (settings.task not in DUMP_TASKS or settings.level in ("debug", "L2")):
+    has_golden = settings.golden is not None and not settings.is_rolling
+    if has_golden and (settings.task not in DUMP_TASKS or settings.level in ("debug", "L2")):
         refuse(
             "golden",
             settings.golden,

@@ -48,6 +48,10 @@ class Alarms:
             found += self._rules.feed(step, values)
         with self._errors.guard("comparing with the next rank"):
             found += self._neighbour.compare(step, values)
+        return self.told(found)
+
+    def told(self, found: list[Alarm]) -> list[Alarm]:
+        """Tell alarms, and return them: the first of each rule on the log."""
         for rule in dict.fromkeys(alarm.rule for alarm in found):
             first, *others = (alarm for alarm in found if alarm.rule == rule)
             with self._errors.guard("telling an alarm"):

@@ -19,6 +19,7 @@ from probe.monitor.alarms import Alarms
 from probe.monitor.cell_values import CellTask, CellValues
 from probe.monitor.mechanisms import Mechanisms
 from probe.monitor.numbers import HostNumbers, StepValues, new_numbers
+from probe.monitor.rolling.golden_calls import GoldenCalls
 from probe.monitor.rolling.rolling import Rolling
 from probe.parameter_names import ParameterNames
 from probe.private_names import installed_parts
@@ -132,7 +133,8 @@ class Monitor:
         self._has_numbers = settings.task == "monitor"
         self.rolling: Rolling | None = None
         if settings.is_rolling:
-            new_rolling = functools.partial(Rolling, self.folder, settings, self.errors)
+            golden = GoldenCalls(settings.golden, rank) if settings.golden else None
+            new_rolling = functools.partial(Rolling, self.folder, settings, self.errors, golden)
             self.rolling = installed_parts().make("rolling records", new_rolling, None)
         self._models = None
         self._is_open = False
@@ -144,8 +146,14 @@ class Monitor:
             self.watch.numbers.ready()
 
     def _look(self, step: int, row: Mapping[str, float]) -> list[Alarm]:
-        of_calls = {} if self.rolling is None else self.rolling.take()
-        return self.alarms.look(step, {**row, **of_calls} if of_calls else row)
+        if self.rolling is None:
+            return self.alarms.look(step, row)
+        apart = self.rolling.differences()
+        of_calls = self.rolling.take()
+        return [
+            *self.alarms.look(step, {**row, **of_calls} if of_calls else row),
+            *self.alarms.told(apart),
+        ]
 
     def begin(
         self, step: int, models: Any, is_other: bool = False, is_dumped: bool = False

@@ -13,11 +13,12 @@ from typing import Any
 
 from probe.capture.backend import is_graph_mode
 from probe.config.settings import Settings
-from probe.errors import AlarmError, UsageError
+from probe.errors import AlarmError, DifferenceError, UsageError
 from probe.findings.sentence import NOTHING, say
 from probe.measure.tensor_reader import to_number
 from probe.monitor.alarms import AlarmFunction
 from probe.monitor.monitor import Monitor
+from probe.monitor.rolling.golden_calls import GOLDEN
 from probe.process.rank import world_size
 from probe.repeats.repeat import Run, again
 from probe.series.alarm import Alarm
@@ -170,10 +171,14 @@ class MonitorRecording(Recording):
                 opened.write(end_of_step=True)
         self._kept.clear()
         own = self.settings
+        differs = next((alarm for alarm in alarms if alarm.rule == GOLDEN), None)
+        if differs is not None and own.on_difference == "raise":
+            raise DifferenceError(f"{differs.series}: {differs.sentence}")
         if own.on_alarm == "raise":
             raise AlarmError(f"{alarms[0].rule}: {alarms[0].series}: {alarms[0].sentence}")
+        records = differs is not None and own.on_difference == "record"
         if (
-            own.on_alarm == "dump"
+            (own.on_alarm == "dump" or records)
             and not self.steps
             and (not own.max_alarms or self._count < own.max_alarms)
         ):

@@ -131,13 +131,15 @@ def _steps(left: CallContent, right: CallContent) -> Iterator[tuple[int, list[Ap
         own: dict[Head, Any] = {}
         for _, records in group:
             own.update(records)
-        theirs = others.get(step, {})
-        sizes = {
-            head.entry: _sizes(head, own[head].tolist(), theirs[head].tolist())
-            for head in own
-            if head in theirs
-        }
-        yield step, [_apart(step, entry, sizes) for entry in sizes]
+        yield step, compare_records(step, own, others.get(step, {}))
+
+
+def compare_records(
+    step: int, left: Mapping[Head, Sequence[float]], right: Mapping[Head, Sequence[float]]
+) -> list[Apart]:
+    """Return by how much each call differs that both sides have recorded in a step."""
+    sizes = {head.entry: _sizes(head, left[head], right[head]) for head in left if head in right}
+    return [_apart(step, entry, sizes) for entry in sizes]
 
 
 def _apart(step: int, entry: str, sizes: Mapping[str, Mapping[str, Size]]) -> Apart:
@@ -167,9 +169,9 @@ class Size(NamedTuple):
 def _sizes(head: Head, left: Sequence[float], right: Sequence[float]) -> dict[str, Size]:
     """Return by how much each tensor differs."""
     pairs: dict[str, dict[str, tuple[float, float]]] = {}
-    for column, *pair in zip(head.columns, left, right):
+    for column, a, b in zip(head.columns, left, right):
         place, _, statistic = column.rpartition(".")
-        pairs.setdefault(place, {})[statistic] = (pair[0], pair[1])
+        pairs.setdefault(place, {})[statistic] = (float(a), float(b))
     return {place: _size(row) for place, row in pairs.items()}
 
 

@@ -14,6 +14,7 @@ from mindspore import nn, ops
 
 import probe
 from probe import SettingsError
+from probe.__main__ import main
 from probe.series.series import open_series
 
 pytestmark = pytest.mark.medium
@@ -41,7 +42,7 @@ class Net(nn.Cell):
 class Loop:
     """A training; ``run`` returns the bytes of losses and parameters."""
 
-    def __init__(self, tmp_path, name, level="mix", task="statistics", **own):
+    def __init__(self, tmp_path, name, level="mix", task="statistics", top=None, **own):
         ms.set_seed(1)
         np.random.seed(1)
         self.net = Net()
@@ -54,6 +55,7 @@ class Loop:
         self.debugger = None
         if task:
             settings = {"task": task, "level": level, "dump_path": str(self.path), task: own}
+            settings.update(top or {})
             config = tmp_path / f"{name}.json"
             config.write_text(json.dumps(settings))
             self.debugger = probe.PrecisionDebugger(config_path=str(config))
@@ -236,3 +238,69 @@ def test_a_step_once_more_has_no_rows_of_its_own(tmp_path, monkeypatch):
     assert not any(series.startswith("Cell.") for series in makers), "its weights are NaN"
     series = open_series(str(loop.path))[0]
     assert series.steps == list(range(50))
+
+
+def factor_from(monkeypatch, begin, factor):
+    """Return what multiplies the results of gelu by a factor from a step on."""
+
+    def before(step):
+        if step == begin:
+            code = planted(ops.gelu, lambda x: x * factor)
+            monkeypatch.setattr(ops.gelu, "__code__", code)
+
+    return before
+
+
+@pytest.mark.parametrize("task", ["statistics", "monitor"])
+def test_beside_a_golden_run_the_first_call_that_differs_is_told_and_recorded(
+    tmp_path, monkeypatch, task
+):
+    golden = Loop(tmp_path, "golden", rolling=3)
+    golden.run(30)
+    golden.debugger.stop()
+    loop = Loop(tmp_path, "mine", task=task, top={"golden": str(golden.path)}, rolling=3)
+    loop.run(30, factor_from(monkeypatch, 15, 1.1))
+    (told,) = (item for item in alarms_of(loop) if item["rule"] == "golden")
+    assert 15 <= told["step"] < 15 + 4
+    assert sorted(path.name for path in loop.path.glob("step*"))[0] == f"step{told['step'] + 1}"
+
+
+def test_an_equal_run_beside_a_golden_one_tells_nothing(tmp_path):
+    golden = Loop(tmp_path, "golden", rolling=3)
+    golden.run(12)
+    loop = Loop(tmp_path, "mine", top={"golden": str(golden.path)}, rolling=3)
+    loop.run(12)
+    assert not (loop.path / "monitor/rank/alarms.jsonl").exists()
+    assert not list(loop.path.glob("step*"))
+
+
+def test_a_difference_ends_the_training_where_that_is_wanted(tmp_path, monkeypatch):
+    golden = Loop(tmp_path, "golden", rolling=3)
+    golden.run(30)
+    top = {"golden": str(golden.path), "on_difference": "raise"}
+    loop = Loop(tmp_path, "mine", top=top, rolling=3)
+    with pytest.raises(probe.DifferenceError, match="golden run"):
+        loop.run(30, factor_from(monkeypatch, 15, 1.1))
+    assert 15 <= loop.net.step < 20
+
+
+def test_a_golden_run_without_rows_of_calls_is_refused(tmp_path):
+    golden = Loop(tmp_path, "golden", task="monitor", level="L1")
+    golden.run(3)
+    loop = Loop(tmp_path, "mine", top={"golden": str(golden.path)}, rolling=3)
+    with pytest.raises(SettingsError, match="rolling"):
+        loop.run(1)
+
+
+def test_two_runs_are_compared_and_the_call_and_the_next_step_are_told(
+    tmp_path, monkeypatch, capsys
+):
+    golden = Loop(tmp_path, "golden", rolling=3)
+    golden.run(30)
+    loop = Loop(tmp_path, "mine", rolling=3)
+    loop.run(30, factor_from(monkeypatch, 15, 1.1))
+    assert main(["compare", str(golden.path), str(golden.path)]) == 0
+    assert "numbers of the rows agree" in capsys.readouterr().out
+    assert main(["compare", str(golden.path), str(loop.path), "--lang", "en"]) == 1
+    told = capsys.readouterr().out
+    assert "Functional.gelu.0.forward differs" in told and '"step": [1' in told

@@ -17,12 +17,14 @@ from probe.measure.device import select_measurers
 from probe.monitor.cell_values import NoEntries
 from probe.monitor.numbers import new_numbers
 from probe.monitor.rolling.call_rows import CallRows, CallTask, StepCalls
+from probe.monitor.rolling.golden_calls import GoldenCalls
 from probe.monitor.rolling.shares import Shares
 from probe.monitor.rolling.stride import Stride
 from probe.recording.call_stacks import CallStacks
 from probe.recording.measurement_queue import MeasurementQueue
 from probe.recording.step_recorder import StepRecorder
-from probe.series.call_file import CallFile
+from probe.series.alarm import Alarm
+from probe.series.call_file import CallFile, Rows
 from probe.store.error_log import ErrorLog
 from probe.store.file_names import CALLS
 
@@ -32,7 +34,9 @@ _log = logging.getLogger("probe")
 class Rolling:
     """Records rows of calls into a folder. ``rolling`` of the settings is the number of steps of a round."""
 
-    def __init__(self, folder: str, settings: Settings, errors: ErrorLog) -> None:
+    def __init__(
+        self, folder: str, settings: Settings, errors: ErrorLog, golden: GoldenCalls | None
+    ) -> None:
         self._settings = replace(
             settings,
             task="statistics",
@@ -53,6 +57,9 @@ class Rolling:
         self._stride = Stride(settings.rolling, settings.budget)
         self._shares = Shares(self._stride.every, settings.rolling_seed)
         self.file = CallFile(os.path.join(folder, CALLS), self._shares.steps, settings.max_disk)
+        #: the calls of a golden run; None without one, and after the first difference
+        self._golden = golden
+        self._differences: list[Alarm] = []
         self._recorder: StepRecorder | None = None
         self._models: Any = None
         self._is_bare = False
@@ -141,8 +148,21 @@ class Rolling:
             rows = calls.finish(self._numbers.fetch(calls.scalars))
             if rows:
                 self.file.write(step, rows)
+            self._compare(step, rows)
             for entry, row in rows.items():
                 self._written.update((f"{entry}.{place}", value) for place, value in row.items())
+
+    def _compare(self, step: int, rows: Rows) -> None:
+        found = None if self._golden is None else self._golden.look(step, rows)
+        if found is not None:
+            self._differences.append(found)
+            self._golden = None
+
+    def differences(self) -> list[Alarm]:
+        """Return the first difference from the golden run, once."""
+        found = self._differences
+        self._differences = []
+        return found
 
     def raise_pending(self) -> None:
         """Raise an error of the training that a fetch has met first."""
