@@ -16,10 +16,13 @@ import probe
 from probe import SettingsError
 from probe.__main__ import main
 from probe.series.series import open_series
+from tests.support import processes
+from tests.support.paths import ROOT, environment, program
 
 pytestmark = pytest.mark.medium
 
 STEPS = 12
+ZEROS = ms.Tensor(np.zeros((4, 3), np.float32))
 
 
 class Net(nn.Cell):
@@ -36,7 +39,8 @@ class Net(nn.Cell):
         x = self.product(x, x.T) @ x
         if self.step >= self.late and self.step % self.every == 0:
             x = ops.sinh(x * 0.1)
-        return ops.softmax(self.second(x), -1)
+        y = self.second(x)
+        return ops.softmax(y, -1) + ops.square(y) * 0.1
 
 
 class Loop:
@@ -48,7 +52,7 @@ class Loop:
         self.net = Net()
         self.optimizer = nn.Adam(self.net.trainable_params(), 0.01)
         self.grad = ms.value_and_grad(
-            lambda x: (self.net(x) ** 2).sum(), None, self.optimizer.parameters
+            lambda x: ops.mse_loss(self.net(x), ZEROS), None, self.optimizer.parameters
         )
         self.random = np.random.default_rng(0)
         self.path = tmp_path / name
@@ -304,3 +308,54 @@ def test_two_runs_are_compared_and_the_call_and_the_next_step_are_told(
     assert main(["compare", str(golden.path), str(loop.path), "--lang", "en"]) == 1
     told = capsys.readouterr().out
     assert "Functional.gelu.0.forward differs" in told and '"step": [1' in told
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "kills", [4, pytest.param(100, marks=[pytest.mark.thorough, pytest.mark.proof])]
+)
+def test_a_process_that_is_killed_at_any_moment_has_the_calls_of_all_ended_steps(kills):
+    command = program("monitor.kills", "--rolling", "--kills", kills, "--seed", kills)
+    done = processes.run(
+        command, capture_output=True, text=True, cwd=ROOT, env=environment(), check=True
+    )
+    found = json.loads(done.stdout.splitlines()[-1])
+    every = max((one["calls"] for one in found), key=len)  # each child trains alike
+    assert len(found) == kills and len(every) > 9
+    for one in found:
+        assert one["whole"] and one["same"]
+        assert one["calls"] == every[: len(one["calls"])]
+        assert {step for step in every if step < one["told"]} <= set(one["calls"])
+
+
+@pytest.mark.thorough
+@pytest.mark.proof
+def test_ten_thousand_steps_hold_no_more_memory_and_a_file_of_moderate_size():
+    command = program("monitor.long", "--steps", 10_000, "--rolling", 50)
+    done = processes.run(
+        command,
+        fresh="memory is measured",
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        env=environment(),
+        check=True,
+    )
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert found["rows"] == 10_000
+    assert found["python"] <= 200_000, found
+    assert found["watched"] - max(found["bare"], 0) <= 6_000_000, found
+    assert found["calls"] <= 2_000_000, found
+
+
+def test_the_rounds_are_noted_and_a_budget_changes_them(tmp_path):
+    given = Loop(tmp_path, "given", rolling=5)
+    given.run(3)
+    noted = json.loads((given.path / "monitor/rank/rolling.json").read_text())
+    assert noted == {"budget": None, "seed": 0, "rounds": [{"step": 0, "every": 5, "round": 5}]}
+    loop = Loop(tmp_path, "adapted", budget=0.9)  # a small net: recording costs less than that
+    loop.run(200)
+    rounds = json.loads((loop.path / "monitor/rank/rolling.json").read_text())["rounds"]
+    assert len(rounds) > 1 and rounds[-1]["every"] < rounds[0]["every"]
+    steps = sorted(loop.calls())
+    assert all(step % 20 for step in steps), "some steps stay bare, to be measured"

@@ -13,7 +13,8 @@ import pytest
 
 from probe.__main__ import main
 from probe.reading.commands import watch
-from probe.series.file import RankSeries, SeriesFile
+from probe.series.call_file import CallFile
+from probe.series.file import RankSeries, SeriesFile, SeriesTail
 from probe.series.series import Follower
 
 STEADY = [1 + 0.01 * (step % 3) for step in range(40)]
@@ -125,3 +126,31 @@ def test_follow_without_an_alarm_has_status_0(tmp_path, monkeypatch, capsys):
     follow(monkeypatch, lambda: write(folder, STEADY, first=40))
     assert main(["watch", str(tmp_path), "--follow"]) == 0
     assert "look here" not in capsys.readouterr().out
+
+
+def test_rows_that_come_later_have_the_numbers_of_their_calls(tmp_path):
+    series, calls = SeriesFile(str(tmp_path)), CallFile(str(tmp_path / "calls.bin"), 3, 1500)
+    entry = "Functional.relu.0.forward"
+    tail, seen = None, {}
+    for step in range(200):
+        calls.write(step, {entry: {"output.0.norm": float(step)}})
+        series.write(step, {"loss": 1.0})
+        tail = tail or SeriesTail(series.path)
+        seen.update(tail.new_rows())
+    assert list(seen) == list(range(200))
+    assert all(
+        row == {"loss": 1.0, f"{entry}.output.0.norm": float(step)} for step, row in seen.items()
+    )
+    assert calls.path and RankSeries(series.path, None)[f"{entry}.output.0.norm"].steps[-1] == 199
+
+
+def test_a_reader_that_begins_later_goes_on_behind_what_it_has_read(tmp_path):
+    series, calls = SeriesFile(str(tmp_path)), CallFile(str(tmp_path / "calls.bin"), 3)
+    for step in range(5):
+        calls.write(step, {f"Functional.f{step}.0.forward": {"output.0.norm": float(step)}})
+        series.write(step, {"loss": 1.0})
+        if step == 2:
+            tail = RankSeries(series.path, None).tail()
+    rows = dict(tail.new_rows())
+    assert rows[4] == {"loss": 1.0, "Functional.f4.0.forward.output.0.norm": 4.0}
+    assert sorted(rows) == [3, 4]

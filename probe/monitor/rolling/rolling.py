@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import time
@@ -25,8 +26,9 @@ from probe.recording.measurement_queue import MeasurementQueue
 from probe.recording.step_recorder import StepRecorder
 from probe.series.alarm import Alarm
 from probe.series.call_file import CallFile, Rows
+from probe.store import file_io
 from probe.store.error_log import ErrorLog
-from probe.store.file_names import CALLS
+from probe.store.file_names import CALLS, ROLLING
 
 _log = logging.getLogger("probe")
 
@@ -49,6 +51,8 @@ class Rolling:
             exclude=(),
         )
         self._errors = errors
+        self._folder = folder
+        self._rounds: list[dict[str, int]] = []  # the steps from which a round has so many steps
         self._numbers = new_numbers(settings.measure)
         self._rows = CallRows(self._numbers)
         self._counted = CountedCalls()
@@ -92,6 +96,7 @@ class Rolling:
         self._is_bare = not is_census and self._stride.is_bare(step)
         if is_census:
             self._has_census = True
+            self._note_rounds(step)
             self._keys = self._capture.keys
             self._capture.choose(None)
             counted.begin_step({}, is_census=True)
@@ -137,10 +142,29 @@ class Rolling:
         if every is not None:
             self._begin_rounds(every)
 
+    def _note_rounds(self, step: int) -> None:
+        """Write how many steps a round has from a step on: a budget changes the number."""
+        self._rounds.append(
+            {"step": step, "every": self._stride.every, "round": self._shares.steps}
+        )
+        noted = {
+            "budget": self._settings.budget,
+            "seed": self._settings.rolling_seed,
+            "rounds": self._rounds,
+        }
+        with self._errors.guard("writing the rounds of rolling records"):
+            file_io.make_dirs(self._folder)
+            with file_io.atomic_write(os.path.join(self._folder, ROLLING)) as file:
+                json.dump(noted, file, indent=1)
+
     def _begin_rounds(self, every: int) -> None:
         self._shares = Shares(every, self._settings.rolling_seed)
         self._shares.know(self._counted.known, self._keys)
         self.file.steps = self._shares.steps
+        self._note_rounds(self._step + 1)
+        _log.info(
+            "rolling: from step %d on a round has %d steps", self._step + 1, self._shares.steps
+        )
 
     def _hand_on(self, keep: bool) -> None:
         while len(self._ended) > keep:

@@ -1,7 +1,7 @@
 # Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Children that train under the monitor and are killed at random moments. Prints one JSON line about their files.
 
-    python -m tests.programs.monitor.kills [--kills 50] [--seed 0] [--in-repeat]
+    python -m tests.programs.monitor.kills [--kills 50] [--seed 0] [--in-repeat | --rolling]
 
 A child tells through a pipe which steps have ended, and the parent kills it after some of them. The children are forked
 from a process that has imported MindSpore and run no operation.
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import functools
 import json
 import os
 import random
@@ -31,7 +32,7 @@ from probe.series.series import open_series
 STEPS = 400
 
 
-def child(folder, told):
+def child(folder, told, **own):
     """Train under the monitor, and tell each step that has ended with its loss."""
     ms.set_context(mode=ms.PYNATIVE_MODE, pynative_synchronize=True)
     ms.set_device("CPU")
@@ -41,7 +42,7 @@ def child(folder, told):
     gradient = ms.value_and_grad(lambda x: (net(x) ** 2).mean(), None, optimizer.parameters)
     config = Path(folder) / "config.json"
     config.write_text(
-        json.dumps({"task": "monitor", "dump_path": folder, "monitor": {"interval": 3}})
+        json.dumps({"task": "monitor", "dump_path": folder, "monitor": {"interval": 3, **own}})
     )
     debugger = PrecisionDebugger(config_path=str(config))
     x = ms.Tensor(np.ones((5, 3), np.float32))
@@ -56,15 +57,15 @@ def child(folder, told):
         os.write(told, np.float32(loss.asnumpy()).tobytes())
 
 
-def kill_one(generator):
-    """Fork, kill, read; return what came of it."""
+def kill_one(generator, **own):
+    """Fork, kill, read; return what came of it. ``own`` are further settings of the monitor."""
     folder = tempfile.mkdtemp()
     reading, told = os.pipe()
     pid = os.fork()
     if not pid:
         os.close(reading)
         with contextlib.suppress(BaseException):
-            child(folder, told)
+            child(folder, told, **own)
         os._exit(0)
     os.close(told)
     enough = 4 * (1 + int(generator.random() ** 2 * STEPS * 0.8))
@@ -83,12 +84,14 @@ def kill_one(generator):
     steps, found = series["loss"]
     whole = series.steps == list(range(len(series.steps)))
     same = bool(np.allclose(found[: len(losses)], losses, rtol=1e-6))
+    calls = [] if series.calls is None else [step for step, _ in series.calls.records()]
     shutil.rmtree(folder)
     return {
         "told": len(losses),
         "rows": len(series.steps),
         "whole": whole and len(steps) == len(series.steps),
         "same": same,
+        "calls": calls,
     }
 
 
@@ -156,17 +159,14 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--rolling", action="store_true", help="with rolling records")
     parser.add_argument("--in-repeat", action="store_true", help="kill while a step is made again")
     given = parser.parse_args()
     generator = random.Random(given.seed)
-    print(
-        json.dumps(
-            [
-                (kill_in_repeat if given.in_repeat else kill_one)(generator)
-                for _ in range(given.kills)
-            ]
-        )
-    )
+    kill = kill_in_repeat if given.in_repeat else kill_one
+    if given.rolling:
+        kill = functools.partial(kill_one, rolling=5)
+    print(json.dumps([kill(generator) for _ in range(given.kills)]))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 # Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """A long training, bare and then under the monitor. Prints one JSON line: memory that grew, length of the file.
 
-    python -m tests.programs.monitor.long [--steps 10000]
+    python -m tests.programs.monitor.long [--steps 10000] [--rolling 50]
 
 Memory is what the process holds, in bytes, and the part of it that Python and numpy hold, which has no noise.
 Both are read after a tenth of the steps and at the end.
@@ -20,6 +20,7 @@ from pathlib import Path
 
 parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
 parser.add_argument("--steps", type=int, default=10_000)
+parser.add_argument("--rolling", type=int, help="record a share of the calls in each step")
 given = parser.parse_args()
 
 import mindspore as ms
@@ -69,7 +70,10 @@ bare, _ = train(given.steps)
 folder = tempfile.mkdtemp()
 config = os.path.join(folder, "config.json")
 with open(config, "w") as file:
-    json.dump({"task": "monitor", "dump_path": folder, "quiet": True}, file)
+    own = {} if given.rolling is None else {"rolling": given.rolling}
+    level = "mix" if own else "L1"
+    top = {"task": "monitor", "level": level, "dump_path": folder, "quiet": True}
+    json.dump({**top, "monitor": own}, file)
 tracemalloc.start()
 watched, python = train(given.steps, PrecisionDebugger(config_path=config))
 PrecisionDebugger.close()
@@ -84,6 +88,7 @@ result = {
     "rows": len(series.steps),
     "sections": content.count(head[:17]),
     "length": len(content),
+    "calls": 0 if given.rolling is None else Path(folder, "monitor/rank/calls.bin").stat().st_size,
     "computed": len(head) + 1 + 4 * len(names) * given.steps,
 }
 shutil.rmtree(folder)
