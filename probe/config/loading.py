@@ -208,6 +208,17 @@ def _check_rolling(settings: Settings) -> None:
         refuse(f"{settings.task}.budget", settings.budget, say("settings.rolling_and_budget"))
     if settings.level not in ("L0", "L1", "mix"):
         refuse("level", settings.level, say("settings.rolling_level"))
+    names = ["scope", "exclude", "tensor_list"]
+    if settings.task != "monitor":  # its list names Cells that each step measures
+        names.append("list")
+    for name in names:
+        if getattr(settings, name):
+            given = list(getattr(settings, name))
+            refuse(f"{settings.task}.{name}", given, say("settings.rolling_names"))
+    if settings.task != "monitor" and settings.summary_mode != Settings.summary_mode:
+        refuse(
+            f"{settings.task}.summary_mode", settings.summary_mode, say("settings.rolling_summary")
+        )
     if settings.keep_steps:
         refuse(f"{settings.task}.keep_steps", settings.keep_steps, say("settings.rolling_steps"))
 

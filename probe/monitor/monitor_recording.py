@@ -141,6 +141,8 @@ class MonitorRecording(Recording):
             self.parts.unless_disabled("monitoring", lambda: self._end_row(opened, may_repeat))
         if self._monitor is not None:
             self._monitor.watch.numbers.raise_pending()
+            if self._monitor.rolling is not None:
+                self._monitor.rolling.raise_pending()
             if is_last:
                 self._monitor.close()
 

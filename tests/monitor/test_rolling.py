@@ -359,3 +359,28 @@ def test_the_rounds_are_noted_and_a_budget_changes_them(tmp_path):
     assert len(rounds) > 1 and rounds[-1]["every"] < rounds[0]["every"]
     steps = sorted(loop.calls())
     assert all(step % 20 for step in steps), "some steps stay bare, to be measured"
+
+
+@pytest.mark.parametrize(
+    "own", [{"list": ["relu"]}, {"exclude": ["relu"]}, {"summary_mode": "md5"}]
+)
+def test_a_setting_that_rolling_does_not_serve_is_refused(tmp_path, own):
+    with pytest.raises(SettingsError, match="rolling"):
+        Loop(tmp_path, "wrong", rolling=5, **own)
+
+
+def test_models_that_are_given_as_a_new_list_in_each_step_are_the_same(tmp_path):
+    loop = Loop(tmp_path, "rolled", rolling=3)
+    start = loop.debugger.start
+    loop.debugger.start = lambda net: start([net])
+    loop.run(10)
+    assert len(loop.calls()) > 5
+
+
+def test_runs_that_have_recorded_other_calls_are_not_said_to_agree(tmp_path, capsys):
+    first, other = Loop(tmp_path, "first", rolling=7), None
+    first.run(20)
+    other = Loop(tmp_path, "other", rolling=7, rolling_seed=5)
+    other.run(20)
+    assert main(["compare", str(first.path), str(other.path), "--lang", "en"]) == 2
+    assert "rolling_seed differ" in capsys.readouterr().out

@@ -228,6 +228,7 @@ def _found(debug, net, function, level, **settings):
 @pytest.mark.parametrize("bad", [math.nan, math.inf])
 @pytest.mark.parametrize("layer", [nn.ReLU, nn.Tanh])
 def test_nan_in_the_data_is_not_blamed_on_a_backward(debug, level, bad, layer):
+    ms.set_seed(1)  # outputs that are all -inf count as a mask: then its square makes Inf
     net = nn.SequentialCell(nn.Dense(6, 5), layer(), nn.Dense(5, 2))
     x = tensor([[1.0, bad, 2.0, 0.5, 1.0, 1.0]])
     step = ms.value_and_grad(lambda x: (net(x) ** 2).sum(), None, net.trainable_params())

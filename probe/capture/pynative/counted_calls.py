@@ -20,6 +20,7 @@ from probe.recording.step_recorder import NameFilter, StepRecorder
 
 RunCall = Callable[..., Any]  # takes (key, original, args, kwargs, …); runs and records a call
 #: takes the code of a function; returns the key of its calls if it is listed
+_LOOKING = "looking for the caller of a call"
 KeyOfCode = Callable[[CodeType], Optional[str]]
 
 
@@ -76,7 +77,9 @@ class CountedCalls(NameFilter):
             counts = self._counts
             number = counts.get(key, 0)
             is_wanted = number in self._wanted.get(key, ())
-            if (is_wanted or key not in self.known) and self._is_inside_listed(key):
+            if (is_wanted or key not in self.known) and recorder.safely(
+                _LOOKING, None, self._is_inside_listed, key, key=key
+            ):
                 self._wanted.pop(key, None)  # calls before it may have been inside too
                 return original(*args, **kwargs)
             counts[key] = number + 1
@@ -110,7 +113,7 @@ class CountedCalls(NameFilter):
     def _is_inside_listed(self, key: str) -> bool:
         """Return whether a call runs inside another listed call, whose function is not patched in this step."""
         found = ""
-        frame: FrameType | None = sys._getframe(2)
+        frame: FrameType | None = sys._getframe(3)
         while frame is not None:
             name = self.key_of_code(frame.f_code)
             if name is not None and name != key:

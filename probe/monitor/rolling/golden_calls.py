@@ -25,6 +25,7 @@ class GoldenCalls:
         calls = found[0].calls if found else None
         if calls is None:
             raise SettingsError(say("settings.no_golden_calls", path=path))
+        self.count = 0  # of the calls that were compared
         self._records: dict[int, dict[Head, Any]] = {
             step: dict(records) for step, records in calls.records()
         }
@@ -32,6 +33,7 @@ class GoldenCalls:
     def look(self, step: int, rows: Rows) -> Alarm | None:
         """Return an alarm if a call of this step differs from the golden one; of several the one with most reason."""
         golden = self._records.get(step, {})
+        self.count += sum(Head(entry, tuple(row)) in golden for entry, row in rows.items())
         own = {Head(entry, tuple(row)): list(row.values()) for entry, row in rows.items()}
         apart = [
             call

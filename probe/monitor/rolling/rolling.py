@@ -65,7 +65,7 @@ class Rolling:
         self._golden = golden
         self._differences: list[Alarm] = []
         self._recorder: StepRecorder | None = None
-        self._models: Any = None
+        self._models: list[Any] = []
         self._is_bare = False
         self._keys: set[str] = set()  # of all calls that can be chosen
         self._has_census = False  # the calls were counted once
@@ -88,8 +88,10 @@ class Rolling:
         counted = self._counted
         self._step = step
         self._began = time.perf_counter()
-        if models is not self._models:
-            self._models = models
+        given = list(models) if isinstance(models, (list, tuple)) else [models]
+        # a loop may write them as a new list in each step
+        if len(given) != len(self._models) or any(a is not b for a, b in zip(given, self._models)):
+            self._models = given
             self._has_census = False
         self._capture.watch(models)
         is_census = not self._has_census
@@ -197,6 +199,10 @@ class Rolling:
         self._capture.end_step()
         self._hand_on(keep=False)
         self.file.close()
+        if self._golden is not None and not self._golden.count:
+            _log.warning(
+                "golden: no call was recorded in the same step: are rolling and seed equal?"
+            )
 
     def detach(self) -> None:
         """Release everything in a forked child: the file is the parent's."""

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from probe.findings.sentence import NOTHING, Sentence, clauses, say
 from probe.naming import ranges
+from probe.series.call_file import CallContent
 from probe.series.call_pairs import CallDifference, compare_calls
 from probe.series.file import RankSeries
 from probe.series.series_name import kind_of
@@ -19,6 +20,7 @@ SAME = 1e-5
 #: the kind of series that differs in any two runs
 _TIME = "seconds"
 _SHOWN = 4
+_ENOUGH = 0.5  # so large a part of the records of calls must have a counterpart
 
 
 class RowPairs(NamedTuple):
@@ -69,10 +71,19 @@ def compare_rows(
             said = _difference(rank, step, rows_a[step], rows_b[step], SAME * factor)
             apart.append((step, place, said))
         if left.calls is not None and right.calls is not None:
-            calls += filter(None, [compare_calls(left.calls, right.calls, rank, factor)[0]])
+            difference, count = compare_calls(left.calls, right.calls, rank, factor)
+            calls += filter(None, [difference])
+            total = min(_records(left.calls), _records(right.calls))
+            if count < _ENOUGH * total:
+                lacks.append(say("rows.other_calls", count=count, total=total))
     first = min(apart, key=lambda item: item[:2])[2] if apart else NOTHING
     call = min(calls, key=lambda item: item.first, default=None)
     return RowPairs(first, compared, lacks, call)
+
+
+def _records(calls: CallContent) -> int:
+    """Return the number of records of calls."""
+    return sum(len(records) for _, records in calls.records())
 
 
 def _pairs(
