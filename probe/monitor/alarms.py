@@ -7,10 +7,12 @@ import json
 import logging
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from probe.findings.sentence import NOTHING, say, table
 from probe.series.alarm import Alarm
+from probe.series.call_file import Rows
 from probe.series.file import SeriesTail
 from probe.series.msprobe_csv import Tables
 from probe.series.msprobe_rules import RunningRules
@@ -41,11 +43,13 @@ class Alarms:
         self._neighbour = Neighbour(folder)
         self.function: AlarmFunction | None = None
 
-    def look(self, step: int, values: Mapping[str, float]) -> list[Alarm]:
-        """Return the alarms of a step, after they were told."""
+    def look(
+        self, step: int, values: Mapping[str, float], calls: Rows = MappingProxyType({})
+    ) -> list[Alarm]:
+        """Return the alarms of a step, after they were told. ``calls`` are those of rolling records."""
         found: list[Alarm] = []
         with self._errors.guard("looking at the numbers of a step"):
-            found += self._rules.feed(step, values)
+            found += self._rules.feed(step, values, calls)
         with self._errors.guard("comparing with the next rank"):
             found += self._neighbour.compare(step, values)
         return self.told(found)

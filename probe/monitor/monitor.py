@@ -151,7 +151,7 @@ class Monitor:
         apart = self.rolling.differences()
         of_calls = self.rolling.take()
         return [
-            *self.alarms.look(step, {**row, **of_calls} if of_calls else row),
+            *self.alarms.look(step, row, of_calls),
             *self.alarms.told(apart),
         ]
 

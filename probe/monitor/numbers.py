@@ -19,7 +19,7 @@ from probe.executor import OwnOperations
 from probe.measure.dtype_name import dtype_name
 from probe.measure.features import HostTensor
 from probe.measure.reductions import Reductions
-from probe.measure.statistics import OwnNumbers, statistics
+from probe.measure.statistics import OwnNumbers, crc32, statistics
 from probe.measure.tensor_reader import (
     SINGLE,
     TensorReader,
@@ -36,6 +36,7 @@ FOUR = {"max": "Max", "min": "Min", "mean": "Mean", "norm": "Norm"}
 #: numbers of an optimizer that are no series: they count or choose
 _NO_SERIES = frozenset(("global_step", "parameters", "groups"))
 _SAME = 1e-6
+_LARGEST = 3.4028234e38  # a larger number may leave float32
 
 
 class Later(NamedTuple):
@@ -52,6 +53,7 @@ class Later(NamedTuple):
 
 
 Number = Union[float, Later]
+Checksum = Union[int, Callable[[], int]]  # a CRC-32, or a function that fetches and returns it
 
 
 class HostNumbers:
@@ -94,10 +96,11 @@ class HostNumbers:
             **self.own.known(array),
         }
 
-    def several(self, tensor: Any, names: Sequence[str], eps: float) -> dict[str, Number]:
+    def several(self, tensor: Any, names: Sequence[str], eps: float | None) -> dict[str, Number]:
         """Return the numbers of ``FOUR`` as float32 holds them, and perhaps others, of a tensor or an array.
 
-        ``names`` may have "nans", the number of NaN, and "zeros", the part of the elements below ``eps``.
+        ``names`` may have "nans", the number of NaN, and "zeros", the part of the elements below ``eps``, or of
+        those that are zero where it is None.
         """
         array = tensor if isinstance(tensor, np.ndarray) else self._read(tensor)
         numbers = statistics(array)
@@ -106,8 +109,7 @@ class HostNumbers:
         }
         found["nans"] = float(numbers.get("nan_count") or 0)
         if "zeros" in names:
-            values = array.astype(np.float32, copy=False)
-            found["zeros"] = float((np.abs(values) < eps).mean()) if array.size else math.nan
+            found["zeros"] = _part_of_zeros(array, eps)
         return found
 
     def number(self, tensor: Any) -> Number:
@@ -144,6 +146,10 @@ class HostNumbers:
         """Return the norm of the difference of a tensor and its copy."""
         with np.errstate(all="ignore"):  # Inf - Inf
             return float(np.linalg.norm(np.subtract(self._read(tensor), before, dtype=np.float32)))
+
+    def checksum(self, tensor: Any) -> Checksum:
+        """Return the CRC-32 of the bytes of a tensor, as dump.json has it."""
+        return int(crc32(self._read(tensor)), 16)
 
     def take(self) -> list[Any]:
         """Return the numbers of the step that are still on the device."""
@@ -188,7 +194,7 @@ class DeviceNumbers(HostNumbers):
         self._pending = self._pending or (self._work.failure() if self.own.chosen else None)
         return super().ends(tensor) if self.own.chosen and self._pending is None else {}
 
-    def several(self, tensor: Any, names: Sequence[str], eps: float) -> dict[str, Number]:
+    def several(self, tensor: Any, names: Sequence[str], eps: float | None) -> dict[str, Number]:
         """Return the numbers of ``FOUR`` and others; see ``HostNumbers``. Max and Min may leave NaN out."""
         if isinstance(tensor, np.ndarray) or not element_count(tensor):
             return super().several(tensor, names, eps)
@@ -200,7 +206,7 @@ class DeviceNumbers(HostNumbers):
             for name, it in scalars.items()
         }
 
-    def _reduce(self, tensor: Any, names: Sequence[str], eps: float) -> dict[str, Any]:
+    def _reduce(self, tensor: Any, names: Sequence[str], eps: float | None) -> dict[str, Any]:
         reductions = self._reductions
         tensor = self._reductions.plain(tensor)
         kind = "float" if "loat" in dtype_name(tensor.dtype) else "int"
@@ -210,7 +216,9 @@ class DeviceNumbers(HostNumbers):
         found = dict(zip(FOUR, [*whole, *floats]))
         if "nans" in names:
             found["nans"] = reductions.count(values, "NotEqual")
-        if "zeros" in names:
+        if "zeros" in names and eps is None:
+            found["zeros"] = reductions.count(values, "Equal", 0.0)
+        elif "zeros" in names:
             found["zeros"] = reductions.count(reductions.run("Abs", values), "Less", eps)
         return found
 
@@ -221,6 +229,11 @@ class DeviceNumbers(HostNumbers):
     def copy(self, tensor: Any) -> Any:
         """Return a copy of a tensor on the device."""
         return self._own.run(self._reductions.run, "Add", local_tensor(tensor), 0)
+
+    def checksum(self, tensor: Any) -> Checksum:
+        """Return a function that fetches a copy of the tensor; see ``HostNumbers``."""
+        copy = self.copy(tensor)
+        return lambda: int(crc32(to_storable(self._own.run(copy.asnumpy))), 16)
 
     def change(self, tensor: Any, before: Any) -> Number:
         """Return the norm of the difference of a tensor and its copy."""
@@ -261,8 +274,21 @@ def new_numbers(measure: str = "auto") -> HostNumbers:
 
 def single(number: float) -> float:
     """Return a number as float32 holds it, as it is in msprobe's file."""
+    if -_LARGEST < number < _LARGEST:  # nothing to ignore, which costs ten times more
+        return float(np.float32(number))
     with np.errstate(over="ignore"):
         return float(np.float32(number))
+
+
+def _part_of_zeros(array: np.ndarray[Any, Any], eps: float | None) -> float:
+    """Return the part of the elements whose size is below ``eps``; None: of those that are zero."""
+    if not array.size:
+        return math.nan
+    if eps is None:
+        is_zero = array == 0
+    else:
+        is_zero = np.abs(array.astype(np.float32, copy=False)) < eps
+    return np.count_nonzero(is_zero) / array.size  # `mean` would be three times slower
 
 
 def _number(value: float | None) -> float:

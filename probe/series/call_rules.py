@@ -16,6 +16,7 @@ from typing import NamedTuple
 from probe.findings.sentence import Sentence, say
 from probe.naming import BACKWARD, FORWARD, MODULES
 from probe.series.alarm import Alarm
+from probe.series.call_file import Rows
 from probe.series.rules import ONLINE
 from probe.series.series_name import call_place
 
@@ -45,6 +46,9 @@ class Tensor(NamedTuple):
         return math.isfinite(self.highest) and math.isfinite(self.lowest)
 
 
+Entries = Mapping[str, Mapping[str, Tensor]]  # entry -> place -> tensor
+
+
 class Curve:
     """The last values of one tensor of a call, and what holds for it."""
 
@@ -67,9 +71,8 @@ class CallRules:
         self._curves: dict[str, Curve] = {}
         self._has_functions = False  # whether calls of functions are recorded, not Cells alone
 
-    def feed(self, step: int, values: Mapping[str, float]) -> Iterator[Alarm]:
-        """Take the numbers of the calls of a step; yield the rules that hold from now on."""
-        entries = _entries(values)
+    def feed(self, step: int, entries: Entries) -> Iterator[Alarm]:
+        """Take the calls of a step; yield the rules that hold from now on."""
         self._has_functions |= not all(entry.startswith(MODULES) for entry in entries)
         for entry, places in entries.items():
             inputs = [item for place, item in places.items() if place.startswith("input")]
@@ -176,24 +179,40 @@ def _roughness(values: Sequence[float]) -> float:
     return statistics.median(abs(change - steady) for change in changes)
 
 
-def _entries(values: Mapping[str, float]) -> dict[str, dict[str, Tensor]]:
-    """Return the tensors of each entry by their places."""
+def tensors_of_rows(rows: Rows) -> dict[str, dict[str, Tensor]]:
+    """Return the tensors of calls by the rows of their entries. Those that have bits alone are left out."""
+    found: dict[str, dict[str, dict[str, float]]] = {}
+    for entry, row in rows.items():
+        places = found[entry] = {}
+        for column, value in row.items():
+            place, _, statistic = column.rpartition(".")
+            places.setdefault(place, {})[statistic] = value
+    return _tensors(found)
+
+
+def tensors_of_series(values: Mapping[str, float]) -> dict[str, dict[str, Tensor]]:
+    """Return the tensors of calls by the names of their series."""
     found: dict[str, dict[str, dict[str, float]]] = {}
     for name, value in values.items():
         place = call_place(name)
         if place is not None:
             row = found.setdefault(place.entry, {}).setdefault(place.place, {})
             row[place.statistic] = value
+    return _tensors(found)
+
+
+def _tensors(found: Mapping[str, Mapping[str, Mapping[str, float]]]) -> dict[str, dict[str, Tensor]]:
     return {
         entry: {
             place: Tensor(
-                row.get("norm", math.nan),
+                row["norm"],
                 row.get("max", math.nan),
                 row.get("min", math.nan),
                 row.get("zeros"),
                 row.get("peak"),
             )
             for place, row in places.items()
+            if "norm" in row
         }
         for entry, places in found.items()
     }

@@ -7,11 +7,13 @@ import itertools
 import math
 import statistics
 from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 
 from probe.findings.sentence import say
 from probe.series import series_name
 from probe.series.alarm import Alarm, Chosen, holding
-from probe.series.call_rules import CallRules
+from probe.series.call_file import Rows
+from probe.series.call_rules import CallRules, tensors_of_rows, tensors_of_series
 from probe.series.looks import WINDOW, History, Now, missing
 from probe.series.rules import ONLINE
 from probe.series.series_name import kind_of, state_kind
@@ -41,13 +43,19 @@ class OnlineRules:
             str, int
         ] = {}  # gradients -> steps in a row in which another part entered than of the others
 
-    def feed(self, step: int, values: Mapping[str, float]) -> list[Alarm]:
-        """Take the numbers of a step; return the rules that hold from this step on."""
-        of_calls = self._of_calls(values)
-        if not of_calls:
-            return self._of_others(step, values)
-        others = {name: value for name, value in values.items() if name not in of_calls}
-        return [*self._of_others(step, others), *self._calls.feed(step, of_calls)]
+    def feed(
+        self, step: int, values: Mapping[str, float], calls: Rows = MappingProxyType({})
+    ) -> list[Alarm]:
+        """Take the numbers of a step; return the rules that hold from this step on.
+
+        The numbers of calls are among ``values``, or in ``calls`` by their entries.
+        """
+        found = self._of_calls(values)
+        others = values
+        if found:
+            others = {name: value for name, value in values.items() if name not in found}
+        entries = {**tensors_of_series(found), **tensors_of_rows(calls)}
+        return [*self._of_others(step, others), *self._calls.feed(step, entries)]
 
     def _of_others(self, step: int, values: Mapping[str, float]) -> list[Alarm]:
         """Return what the rules say about the series that no call has."""

@@ -31,8 +31,11 @@ _LAST = {
     "min": "end",
     "seconds": "seconds",
 }
+#: the two halves of the CRC-32 of a tensor, 16 bits each
+HIGH = "md5_high"
+LOW = "md5_low"
 #: the numbers of a tensor of a call, of rolling records
-OF_CALLS = frozenset(("max", "min", "mean", "norm", "zeros", "peak"))
+OF_CALLS = frozenset(("max", "min", "mean", "norm", "zeros", "peak", HIGH, LOW))
 _SIDES = frozenset(("input", "output", "input_kwargs", "output_kwargs"))
 _FORWARD = "forward"
 _BACKWARD = "backward"

@@ -9,14 +9,14 @@ from typing import Any
 from probe.measure.dtype_name import dtype_name
 from probe.measure.measurer import GradientSum
 from probe.measure.tensor_reader import local_tensor
-from probe.monitor.numbers import HostNumbers, Number, known
+from probe.monitor.numbers import Checksum, HostNumbers, Number, known
 from probe.naming import reserved_outputs
 from probe.pytree import Slot, as_outputs
 from probe.recording.call import Call, GradientUse, Task
+from probe.series.series_name import HIGH, LOW
 
 Note = Callable[[Call, bool, str, Any], None]  # call, whether backward, place, tensor
 
-_ZERO = 1e-30  # a smaller element counts as zero
 #: the greatest number of each dtype whose range a training may leave
 _LARGEST = {"Float16": 65504.0, "BFloat16": 3.3895e38}
 _STATISTICS = ("max", "min", "mean", "norm")
@@ -74,17 +74,23 @@ class CallTask(Task):
 
 
 class CallRows:
-    """Measures the tensors of the calls of one step."""
+    """Measures the tensors of the calls of one step; ``has_bits``: their CRC-32 in place of statistics."""
 
-    def __init__(self, numbers: HostNumbers) -> None:
+    def __init__(self, numbers: HostNumbers, has_bits: bool) -> None:
         self._numbers = numbers
+        self._has_bits = has_bits
         self._values: dict[str, dict[str, Number]] = {}
+        self._checksums: dict[str, dict[str, Checksum]] = {}
 
     def note(self, call: Call, is_backward: bool, place: str, tensor: Any) -> None:
         """Measure a tensor of a call: Max, Min, Mean and Norm; of an output of a forward the part of zeros too."""
+        if self._has_bits:
+            checksum = self._numbers.checksum(tensor)
+            self._checksums.setdefault(call.name(is_backward), {})[place] = checksum
+            return
         is_output = not is_backward and place.startswith("output")
         names = ("zeros",) if is_output else ()
-        found = dict(self._numbers.several(tensor, names, _ZERO))
+        found = dict(self._numbers.several(tensor, names, eps=None))
         row = self._values.setdefault(call.name(is_backward), {})
         for name in (*_STATISTICS, *names):
             row[f"{place}.{name}"] = found[name]
@@ -94,17 +100,30 @@ class CallRows:
 
     def end(self) -> StepCalls:
         """End the step and return its numbers."""
-        values = self._values
+        ended = StepCalls(self._values, self._checksums, self._numbers.take())
         self._values = {}
-        return StepCalls(values, self._numbers.take())
+        self._checksums = {}
+        return ended
 
 
 class StepCalls:
     """The numbers of the calls of a step that has ended."""
 
-    def __init__(self, values: dict[str, dict[str, Number]], scalars: list[Any]) -> None:
+    def __init__(
+        self,
+        values: dict[str, dict[str, Number]],
+        checksums: dict[str, dict[str, Checksum]],
+        scalars: list[Any],
+    ) -> None:
         self._values = values
+        self._checksums = checksums
         self.scalars = scalars  # those that are still on a device
+
+    @property
+    def is_open(self) -> bool:
+        """Whether something is still on a device."""
+        every = (item for row in self._checksums.values() for item in row.values())
+        return bool(self.scalars) or any(callable(item) for item in every)
 
     def finish(self, fetched: list[float]) -> dict[str, dict[str, float]]:
         """Return the numbers of each entry by their places, with the part of the dtype's range that is used."""
@@ -116,4 +135,11 @@ class StepCalls:
                 peak = max(abs(numbers[f"{place}.max"]), abs(numbers[f"{place}.min"]))
                 numbers[f"{place}.peak"] = peak / numbers.pop(key)
             found[name] = numbers
+        for name, sums in self._checksums.items():
+            found[name] = {}
+            for place, checksum in sums.items():
+                bits = checksum() if callable(checksum) else checksum
+                # a float32 holds 16 of the 32 bits
+                found[name][f"{place}.{HIGH}"] = float(bits >> 16)
+                found[name][f"{place}.{LOW}"] = float(bits & 0xFFFF)
         return found

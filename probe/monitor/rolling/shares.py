@@ -10,6 +10,8 @@ from collections.abc import Iterable, Mapping
 #: numbers of a key that are looked for, as a part of the most that a step had: a later step may have more calls
 _GROWTH = 2
 _MORE = 8
+#: so many steps of a round record, about: patches and hooks cost the same for one call as for thirty
+_RECORDING = 12
 
 
 def round_of(every: int) -> int:
@@ -32,19 +34,21 @@ def _parts(size: int) -> range:
 class Shares:
     """The share of each step of a round.
 
-    A call is recorded in the steps whose number, divided by ``steps``, leaves the same rest as the hash of its name. So
-    ranks, and a repeated run, choose alike. ``seed`` is another choice.
+    The hash of a call's name is the step of a round that records it. So ranks, and a repeated run, choose alike. In a
+    long round, neighbours among these steps are one. ``seed`` is another choice.
     """
 
     def __init__(self, every: int, seed: int = 0) -> None:
         self.steps = round_of(every)  # of a round
+        self._apart = max(1, every // _RECORDING)  # of the steps that record
         self._seed = seed
         self._known: dict[str, int] = {}
         self._by_place: list[dict[str, set[int]]] = []
 
     def place(self, key: str, number: int) -> int:
         """Return the place in a round at which a call is recorded."""
-        return zlib.crc32(f"{self._seed}:{key}.{number}".encode()) % self.steps
+        place = zlib.crc32(f"{self._seed}:{key}.{number}".encode()) % self.steps
+        return place - place % self._apart
 
     def know(self, known: Mapping[str, int], keys: Iterable[str]) -> None:
         """Take the most calls that a step had of each key, and all keys; of those that never ran the first call."""
