@@ -27,6 +27,9 @@ parser.add_argument("--level", default="mix")
 parser.add_argument("--task", default="statistics")
 parser.add_argument("--rolling", type=int)
 parser.add_argument("--budget", type=float)
+parser.add_argument(
+    "--synchronize", action="store_true", help="each operation is waited for: less noise"
+)
 parser.add_argument("--null", action="store_true")
 parser.add_argument("--steps", type=int, default=100)
 parser.add_argument("--warm", type=int, default=10)
@@ -34,7 +37,7 @@ args = parser.parse_args()
 
 import mindspore as ms
 
-ms.set_context(mode=ms.PYNATIVE_MODE)
+ms.set_context(mode=ms.PYNATIVE_MODE, pynative_synchronize=args.synchronize)
 ms.set_device("CPU")
 
 import trainings

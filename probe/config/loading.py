@@ -70,6 +70,8 @@ def load(config_path: PathLike | None = None, **arguments: Any) -> Settings:
     own = {key: value for key, value in given.items() if key not in TOP_ROWS}
     _warn_of_idle_filters({**sections, task: {**sections.get(task, {}), **own}}, task, file)
     values.update(_section(own, TASK_ROWS.get(task, {}), f"{task}."))
+    if not {"rolling", "budget"}.isdisjoint(values):
+        values.setdefault("on_alarm", "dump")  # a row of one call alone explains little
     with errors_about(f"{file} with the given {', '.join(given)}" if file and given else file):
         return _combined(Settings(**values))
 
@@ -185,7 +187,9 @@ def _combined(settings: Settings) -> Settings:
         refuse("async_dump", True, say("settings.no_async"))
     if settings.is_rolling:
         _check_rolling(settings)
-    elif settings.task == "monitor" and settings.level not in ("L0", "L1"):
+    elif settings.task != "monitor":
+        _check_alarms(settings)
+    elif settings.level not in ("L0", "L1"):
         refuse("level", settings.level, say("settings.levels_of_monitor"))
     if settings.level in ("debug", "L2") and settings.task in set(TASKS) - set(DUMP_TASKS):
         refuse("task", settings.task, say("settings.tasks_of_level", level=settings.level))
@@ -215,12 +219,19 @@ def _check_rolling(settings: Settings) -> None:
         if getattr(settings, name):
             given = list(getattr(settings, name))
             refuse(f"{settings.task}.{name}", given, say("settings.rolling_names"))
-    if settings.task != "monitor" and settings.summary_mode != Settings.summary_mode:
+    if settings.task != "monitor" and settings.summary_mode not in (Settings.summary_mode, "md5"):
         refuse(
             f"{settings.task}.summary_mode", settings.summary_mode, say("settings.rolling_summary")
         )
     if settings.keep_steps:
         refuse(f"{settings.task}.keep_steps", settings.keep_steps, say("settings.rolling_steps"))
+
+
+def _check_alarms(settings: Settings) -> None:
+    for name in ("on_alarm", "alarm_steps", "alarm_level", "max_alarms"):
+        given = getattr(settings, name)
+        if given != getattr(Settings, name):
+            refuse(f"{settings.task}.{name}", given, say("settings.alarms_of"))
 
 
 def _check_scope(settings: Settings) -> None:

@@ -536,7 +536,7 @@ class Settings:
                     '或重做该步（"again"），或结束训练（"raise"）。'
                 ),
             ),
-            "monitor",
+            *ROLLING_TASKS,
         ),
     )
     times: int = field(
@@ -558,7 +558,7 @@ class Settings:
                 'task "monitor": number of steps after an alarm that are dumped.',
                 '任务 "monitor"：告警之后 dump 多少步。',
             ),
-            "monitor",
+            *ROLLING_TASKS,
         ),
     )
     alarm_level: str = field(
@@ -568,7 +568,7 @@ class Settings:
             Wording(
                 'task "monitor": the level of that dump.', '任务 "monitor"：这种 dump 的级别。'
             ),
-            "monitor",
+            *ROLLING_TASKS,
         ),
     )
     max_alarms: int = field(
@@ -579,7 +579,7 @@ class Settings:
                 'task "monitor": number of alarms that start a dump, or have their step made again; 0: no limit.',
                 '任务 "monitor"：多少次告警会开始 dump 或重做该步；0：不限。',
             ),
-            "monitor",
+            *ROLLING_TASKS,
         ),
     )
     keep_steps: int = field(

@@ -139,6 +139,10 @@ class TensorReader:
         #: the dtypes of tensors that are read straight from their memory
         self.direct_dtypes = frozenset(self._dtypes if self.is_direct else ())
 
+    def numpy_dtype(self, dtype: Any) -> np.dtype[Any]:
+        """Return the dtype of the values of a tensor, by that of the tensor."""
+        return self._dtypes[dtype]
+
     def __call__(self, tensor: Any) -> Array:
         """Return the values of a tensor, read-only where they are its own memory."""
         flat = self.flat(tensor)

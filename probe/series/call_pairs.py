@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from probe.findings.sentence import Finding, Sentence, say
+from probe.findings.sentence import NOTHING, Finding, Sentence, say
 from probe.naming import BACKWARD, FORWARD, MODULES
 from probe.series.call_file import CallContent, Head
+from probe.series.series_name import HIGH
 from probe.store.file_names import Rank
 
 SAME = 1e-6  # a smaller part of a tensor's largest number is no difference
@@ -56,6 +57,7 @@ class Apart(NamedTuple):
     step: int
     inputs: float
     outputs: float
+    has_bits: bool = False  # bits were compared: a difference is 1
 
     @property
     def excess(self) -> float:
@@ -104,11 +106,14 @@ def _difference(first: int, calls: Sequence[Apart], rank: Rank) -> CallDifferenc
     # the weights of a Cell are not among its inputs; those of a function are
     functions = [call for call in calls if not call.entry.startswith(MODULES)]
     found = max(functions or calls, key=lambda call: call.excess)
-    numbers = {"inputs": found.inputs, "outputs": found.outputs}
-    said = say("calls.apart", entry=found.entry, step=found.step, first=first, **numbers)
     if found.excess < 2:
-        said = say("calls.apart_before", first=first)
-        return CallDifference("", found.step, first, rank, said)
+        key = "calls.apart_bits_before" if found.has_bits else "calls.apart_before"
+        return CallDifference("", found.step, first, rank, say(key, first=first))
+    more = NOTHING if functions else say("calls.apart_cell")
+    place = {"entry": found.entry, "step": found.step, "first": first, "more": more}
+    said = say("calls.apart", inputs=found.inputs, outputs=found.outputs, **place)
+    if found.has_bits:
+        said = say("calls.apart_bits", **place)
     return CallDifference(found.entry, found.step, first, rank, said)
 
 
@@ -152,7 +157,8 @@ def _apart(step: int, entry: str, sizes: Mapping[str, Mapping[str, Size]]) -> Ap
         given += sizes.get(entry.replace(f".{BACKWARD}", f".{FORWARD}"), {}).values()
     inputs = max((size.part for size in given), default=0.0)
     outputs = max((size.part * _above(size.largest, floor) for size in made), default=0.0)
-    return Apart(entry, step, inputs, outputs)
+    has_bits = any(size.is_of_bits for size in own.values())
+    return Apart(entry, step, inputs, outputs, has_bits)
 
 
 def _above(largest: float, floor: float) -> float:
@@ -164,6 +170,7 @@ class Size(NamedTuple):
 
     part: float  # as a part of its largest numbers
     largest: float  # its largest element
+    is_of_bits: bool = False  # the part is 1 where a bit differs
 
 
 def _sizes(head: Head, left: Sequence[float], right: Sequence[float]) -> dict[str, Size]:
@@ -176,6 +183,8 @@ def _sizes(head: Head, left: Sequence[float], right: Sequence[float]) -> dict[st
 
 
 def _size(row: Mapping[str, tuple[float, float]]) -> Size:
+    if HIGH in row:
+        return Size(float(any(a != b for a, b in row.values())), 1.0, is_of_bits=True)
     ends = [row[name] for name in _ENDS if name in row]
     every = [*ends, *(row[name] for name in ("norm", "mean") if name in row)]
     if any(math.isfinite(a) != math.isfinite(b) for a, b in every):

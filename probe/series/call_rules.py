@@ -7,6 +7,7 @@ of it that grows changes the inputs too, and so not the gain.
 
 from __future__ import annotations
 
+import functools
 import math
 import statistics
 from collections import deque
@@ -179,13 +180,24 @@ def _roughness(values: Sequence[float]) -> float:
     return statistics.median(abs(change - steady) for change in changes)
 
 
+@functools.lru_cache(10_000)
+def place_and_statistic(column: str) -> tuple[str, str]:
+    """Return the two parts of a column.
+
+    >>> place_and_statistic("output.0.max")
+    ('output.0', 'max')
+    """
+    place, _, statistic = column.rpartition(".")
+    return place, statistic
+
+
 def tensors_of_rows(rows: Rows) -> dict[str, dict[str, Tensor]]:
     """Return the tensors of calls by the rows of their entries. Those that have bits alone are left out."""
     found: dict[str, dict[str, dict[str, float]]] = {}
     for entry, row in rows.items():
         places = found[entry] = {}
         for column, value in row.items():
-            place, _, statistic = column.rpartition(".")
+            place, statistic = place_and_statistic(column)
             places.setdefault(place, {})[statistic] = value
     return _tensors(found)
 
@@ -201,7 +213,9 @@ def tensors_of_series(values: Mapping[str, float]) -> dict[str, dict[str, Tensor
     return _tensors(found)
 
 
-def _tensors(found: Mapping[str, Mapping[str, Mapping[str, float]]]) -> dict[str, dict[str, Tensor]]:
+def _tensors(
+    found: Mapping[str, Mapping[str, Mapping[str, float]]],
+) -> dict[str, dict[str, Tensor]]:
     return {
         entry: {
             place: Tensor(

@@ -4,7 +4,7 @@
 import pytest
 
 from probe.monitor.rolling.shares import Shares, round_of
-from probe.monitor.rolling.stride import Stride
+from probe.monitor.rolling.stride import Stride, apart
 
 
 @pytest.mark.parametrize("every", [2, 3, 4, 10, 50, 1000])
@@ -50,17 +50,41 @@ def test_a_key_that_never_ran_is_looked_for_once_in_a_round():
     assert sum("Functional.late" in shares.of(step) for step in range(11)) == 1
 
 
-def test_a_price_above_the_budget_makes_a_round_longer_and_one_below_it_shorter():
-    for price, is_longer in ((0.08, True), (0.005, False)):
+@pytest.mark.parametrize(("price", "expected"), [(0.408, 288), (0.0425, 30), (0.0085, 6)])
+def test_a_budget_chooses_the_number_of_steps_that_it_pays_for(price, expected):
+    """A step that records a twelfth of the calls costs ``price`` of a bare one: its aim is 0.85 of 0.02."""
+    stride = Stride(None, 0.02)
+    for step in range(4000):
+        is_recorded = step % apart(stride.every) == 0 and not stride.is_bare(step)
+        share = apart(stride.every) / stride.every
+        stride.take(1.0 + 12 * price * share * is_recorded, 0.0, is_recorded)
+    assert stride.every == pytest.approx(expected, rel=0.2)
+
+
+def test_a_step_that_a_checkpoint_makes_long_does_not_change_the_number():
+    stride = Stride(None, 0.02)
+    changes = [
+        stride.take(
+            30.0 if step % 104 == 0 else 1.136 if step % 8 == 0 else 1.0, 0.0, step % 8 == 0
+        )
+        for step in range(200)
+    ]
+    assert not any(changes)
+
+
+def test_what_each_step_costs_is_a_part_of_the_budget():
+    numbers = []
+    for own in (0.0, 0.0085):
         stride = Stride(None, 0.02)
-        before = stride.every
-        for step in range(400):
-            is_bare = stride.is_bare(step)
-            stride.take(1.0 if is_bare else 1.0 + price, is_bare)
-        assert (stride.every > before) is is_longer and stride.every != before
+        for step in range(2000):
+            is_recorded = step % apart(stride.every) == 0
+            stride.take(1.0 + own + 0.48 * is_recorded, own, is_recorded)
+        numbers.append(stride.every)
+    assert numbers[1] == pytest.approx(2 * numbers[0], rel=0.15)
 
 
 def test_a_given_number_of_steps_stays():
     stride = Stride(50, None)
     assert not any(stride.is_bare(step) for step in range(100))
-    assert all(stride.take(9.0, False) is None for _ in range(100)) and stride.every == 50
+    assert all(stride.take(9.0, 0.0, True) is None for _ in range(100))
+    assert stride.every == 50

@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from probe.measure.dtype_name import dtype_name
 from probe.measure.measurer import GradientSum
 from probe.measure.tensor_reader import local_tensor
-from probe.monitor.numbers import Checksum, HostNumbers, Number, known
+from probe.monitor.numbers import Checksum, Held, HostNumbers, Number, known
 from probe.naming import reserved_outputs
 from probe.pytree import Slot, as_outputs
 from probe.recording.call import Call, GradientUse, Task
@@ -20,6 +21,7 @@ Note = Callable[[Call, bool, str, Any], None]  # call, whether backward, place, 
 #: the greatest number of each dtype whose range a training may leave
 _LARGEST = {"Float16": 65504.0, "BFloat16": 3.3895e38}
 _STATISTICS = ("max", "min", "mean", "norm")
+_OF_OUTPUTS = ("zeros",)
 
 
 class CallTask(Task):
@@ -73,13 +75,30 @@ class CallTask(Task):
             self.gradient(call, slot, total.array)
 
 
+class Noted(NamedTuple):
+    """A tensor of a call."""
+
+    call: Call
+    is_backward: bool
+    place: str  # "output.0"
+    dtype: Any
+    numbers: Held  # returns its numbers
+
+
+@functools.lru_cache(10_000)
+def columns(place: str, is_output: bool) -> Mapping[str, str]:
+    """Return the columns of a tensor by the names of its numbers; those of outputs have the part of zeros too."""
+    names = (*_STATISTICS, *(_OF_OUTPUTS if is_output else ()))
+    return {name: f"{place}.{name}" for name in names}
+
+
 class CallRows:
     """Measures the tensors of the calls of one step; ``has_bits``: their CRC-32 in place of statistics."""
 
     def __init__(self, numbers: HostNumbers, has_bits: bool) -> None:
         self._numbers = numbers
         self._has_bits = has_bits
-        self._values: dict[str, dict[str, Number]] = {}
+        self._noted: list[Noted] = []
         self._checksums: dict[str, dict[str, Checksum]] = {}
 
     def note(self, call: Call, is_backward: bool, place: str, tensor: Any) -> None:
@@ -88,20 +107,24 @@ class CallRows:
             checksum = self._numbers.checksum(tensor)
             self._checksums.setdefault(call.name(is_backward), {})[place] = checksum
             return
-        is_output = not is_backward and place.startswith("output")
-        names = ("zeros",) if is_output else ()
-        found = dict(self._numbers.several(tensor, names, eps=None))
-        row = self._values.setdefault(call.name(is_backward), {})
-        for name in (*_STATISTICS, *names):
-            row[f"{place}.{name}"] = found[name]
-        largest = _LARGEST.get(dtype_name(local_tensor(tensor).dtype)) if is_output else None
-        if largest is not None:
-            row[f"{place}.limit"] = largest
+        names = () if is_backward or not place.startswith("output") else _OF_OUTPUTS
+        held = self._numbers.held(tensor, names)
+        self._noted.append(Noted(call, is_backward, place, local_tensor(tensor).dtype, held))
 
     def end(self) -> StepCalls:
         """End the step and return its numbers."""
-        ended = StepCalls(self._values, self._checksums, self._numbers.take())
-        self._values = {}
+        rows: dict[str, dict[str, Number]] = {}
+        for noted in self._noted:
+            row = rows.setdefault(noted.call.name(noted.is_backward), {})
+            found = noted.numbers()
+            is_output = not noted.is_backward and noted.place.startswith("output")
+            for name, column in columns(noted.place, is_output).items():
+                row[column] = found[name]
+            largest = _LARGEST.get(dtype_name(noted.dtype)) if is_output else None
+            if largest is not None:
+                row[f"{noted.place}.limit"] = largest
+        ended = StepCalls(rows, self._checksums, self._numbers.take())
+        self._noted = []
         self._checksums = {}
         return ended
 

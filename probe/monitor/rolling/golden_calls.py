@@ -44,4 +44,6 @@ class GoldenCalls:
             return None
         first = max(apart, key=lambda call: call.excess)
         said = say("alarm.golden", inputs=first.inputs, outputs=first.outputs, step=step)
+        if first.has_bits and not first.inputs:
+            said = say("alarm.golden_bits", step=step)
         return Alarm(GOLDEN, f"{first.entry}.output.0.norm", step, said)

@@ -62,24 +62,28 @@ class Rolling:
         self._is_census = False
         self._is_installed = False
         self._keys: set[str] = set()  # of all calls that can be chosen
-        self._began = 0.0
+        self._began = 0.0  # of the step, in seconds
+        self._own = 0.0  # seconds in ``begin`` and ``end_step``
         self._step = 0
 
     # -- a step ---------------------------------------------------------------------------------------------------
 
     def begin(self, step: int, models: Any) -> None:
         """Begin to record; also again within a step."""
+        now = time.perf_counter()
         if not self._is_open:
             self._is_open = True
+            self._began = now
+            self._own = 0.0
             self._begin_step(step, models)
         if self._recorder is not None:
             self._is_installed = True
             self._capture.install(self._recorder)
+        self._own += time.perf_counter() - now
 
     def _begin_step(self, step: int, models: Any) -> None:
         """Begin a step. One that records nothing has no recorder."""
         self._step = step
-        self._began = time.perf_counter()
         self._is_census = self._watch(step, models)
         if self._is_census:
             self._rounds.note(step)
@@ -120,10 +124,11 @@ class Rolling:
 
     def end_step(self) -> None:
         """End the step: write its rows."""
-        recorder = self._recorder
-        self._recorder = None
         if not self._is_open:
             return
+        ended = time.perf_counter()
+        recorder = self._recorder
+        self._recorder = None
         self._is_open = False
         if recorder is not None:
             self._capture.end_step()
@@ -134,7 +139,9 @@ class Rolling:
         self._output.put(self._step, self._rows.end())
         if self._is_census:
             return
-        if self._rounds.take(time.perf_counter() - self._began, recorder is None):
+        now = time.perf_counter()
+        self._own += now - ended
+        if self._rounds.take(now - self._began, self._own, recorder is not None):
             self._rounds.know(self._counted.known, self._keys)
             self._rounds.note(self._step + 1)
             self._output.file.steps = self._rounds.steps

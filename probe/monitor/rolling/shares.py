@@ -7,11 +7,11 @@ import zlib
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
+from probe.monitor.rolling.stride import apart
+
 #: numbers of a key that are looked for, as a part of the most that a step had: a later step may have more calls
 _GROWTH = 2
 _MORE = 8
-#: so many steps of a round record, about: patches and hooks cost the same for one call as for thirty
-_RECORDING = 12
 
 
 def round_of(every: int) -> int:
@@ -40,7 +40,7 @@ class Shares:
 
     def __init__(self, every: int, seed: int = 0) -> None:
         self.steps = round_of(every)  # of a round
-        self._apart = max(1, every // _RECORDING)  # of the steps that record
+        self._apart = apart(every)  # of the steps that record
         self._seed = seed
         self._known: dict[str, int] = {}
         self._by_place: list[dict[str, set[int]]] = []

@@ -1,5 +1,5 @@
 # Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
-"""How many steps a round has: given, or adapted so that a step costs no more than its budget."""
+"""How many steps a round has: given, or adapted so that records cost no more than their budget."""
 
 from __future__ import annotations
 
@@ -7,52 +7,74 @@ import math
 import statistics
 from collections import deque
 
-_BARE = 5  # bare steps before the first round, which are measured
-_WINDOW = 40  # steps after which the number is looked at again
-_FIRST = 200  # the number of steps of a round until the price is known
+#: so many steps of a round record, about: patches and hooks cost the same for one call as for thirty
+RECORDING = 12
+_FIRST = 100  # the number of steps of a round until the price is known
 _LEAST = 2
 _MOST = 100_000
-_CHANGE = 1.25  # a smaller change of the number is none
+_CHANGE = 1.15  # a smaller change of the number is none
+_FASTEST = 4.0  # the most by which the number changes at once
+_FEW = 5  # so many steps without records tell the time of a bare one
+_KEPT = 15
+_APART = 20  # of the steps without records, where each step would have some
+_AIM = 0.85  # of the budget: a step has costs that no clock of ours sees
+_SPARE = 0.1  # the part of a budget that is left for records, even where the rest costs more
+
+
+def apart(every: int) -> int:
+    """Return how far apart the steps are that record, in a round of so many steps.
+
+    >>> apart(10), apart(50), apart(1000)
+    (1, 4, 83)
+    """
+    return max(1, every // RECORDING)
 
 
 class Stride:
-    """Decides how many steps a round has, and which steps are bare: these are measured, beside those that record.
+    """Decides how many steps a round has. A step that records is compared with those before it that do not.
 
     Args:
         every: the setting ``rolling``, or None where the budget decides.
-        budget: the greatest part of a bare step that recording may cost, or None.
+        budget: the greatest part of a bare step's time that records may cost, or None.
     """
 
     def __init__(self, every: int | None, budget: float | None) -> None:
         self.every = every or _FIRST
         self._budget = budget
-        self._bare: deque[float] = deque(maxlen=_WINDOW)
-        self._own: deque[float] = deque(maxlen=_WINDOW)
-        self._count = 0
-
-    @property
-    def is_adapted(self) -> bool:
-        """Whether the number of steps follows from the budget."""
-        return self._budget is not None
+        self._bare: deque[float] = deque(maxlen=_KEPT)  # seconds of steps without records
+        self._overheads: deque[float] = deque(maxlen=_KEPT)  # our own seconds in such steps
+        self._prices: list[float] = []  # seconds of records, in the steps of rounds like this one
 
     def is_bare(self, step: int) -> bool:
-        """Return whether a step records nothing, so that its time is that of a bare one."""
-        return self.is_adapted and (len(self._bare) < _BARE or step % 20 == 0)
+        """Return whether a step records nothing so that its time is known."""
+        if self._budget is None or apart(self.every) > 1:
+            return False
+        return len(self._bare) < _FEW or step % _APART == 0
 
-    def take(self, seconds: float, is_bare: bool) -> int | None:
-        """Take the time of a step; return the new number of steps of a round if it changes."""
+    def take(self, seconds: float, own: float, is_recorded: bool) -> int | None:
+        """Take the seconds of a step, and ours outside of calls; return the new number of steps if it changes."""
         if self._budget is None:
             return None
-        (self._bare if is_bare else self._own).append(seconds)
-        self._count += 1
-        if self._count % _WINDOW or len(self._own) < _WINDOW // 2:
+        if not is_recorded:
+            self._bare.append(seconds - own)
+            self._overheads.append(own)
+        elif len(self._bare) >= _FEW:
+            self._prices.append(seconds - statistics.median(self._bare))
+        if len(self._prices) < RECORDING:
             return None
-        bare = statistics.median(self._bare)
-        price = (statistics.fmean(sorted(self._own)[: -_WINDOW // 8]) - bare) / bare
-        wanted = self.every * max(price, 1e-4) / self._budget
-        wanted = min(max(wanted, self.every / 4, _LEAST), self.every * 4, _MOST)
+        wanted = self._wanted(self._budget)
+        self._prices = []
         if 1 / _CHANGE < wanted / self.every < _CHANGE:
             return None
-        self.every = math.ceil(wanted)
-        self._own.clear()
-        return self.every
+        self.every = wanted
+        return wanted
+
+    def _wanted(self, budget: float) -> int:
+        bare = statistics.median(self._bare)
+        overhead = statistics.median(self._overheads)
+        # a checkpoint or another disturbance makes one step long
+        price = max(statistics.fmean(sorted(self._prices)[1:-1]), 1e-4 * bare)
+        allowed = max(_AIM * budget * bare - overhead, _SPARE * budget * bare)
+        every = self.every * price / apart(self.every) / allowed
+        every = min(max(every, self.every / _FASTEST), self.every * _FASTEST)
+        return math.ceil(min(max(every, _LEAST), _MOST))
