@@ -1,5 +1,5 @@
 # Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
-"""Where the numbers of calls go: into the file, beside a golden run, and to the rules."""
+"""The numbers of calls go into the file, beside a golden run, and to the rules."""
 
 from __future__ import annotations
 
