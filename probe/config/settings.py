@@ -528,11 +528,11 @@ class Settings:
             validators.choice("log", "dump", "again", "raise"),
             Wording(
                 (
-                    'task "monitor": an alarm is logged ("log"), starts a dump too ("dump"), has its step '
+                    'task "monitor", or with rolling: an alarm is logged ("log"), starts a dump too ("dump"), has its step '
                     'made again ("again"), or ends the training ("raise").'
                 ),
                 (
-                    '任务 "monitor"：告警只写日志（"log"），或另外开始 dump（"dump"），'
+                    '任务 "monitor"，或与 rolling 一起：告警只写日志（"log"），或另外开始 dump（"dump"），'
                     '或重做该步（"again"），或结束训练（"raise"）。'
                 ),
             ),
@@ -555,8 +555,8 @@ class Settings:
         metadata=_row(
             validators.positive,
             Wording(
-                'task "monitor": number of steps after an alarm that are dumped.',
-                '任务 "monitor"：告警之后 dump 多少步。',
+                'task "monitor", or with rolling: number of steps after an alarm that are dumped.',
+                '任务 "monitor"，或与 rolling 一起：告警之后 dump 多少步。',
             ),
             *ROLLING_TASKS,
         ),
@@ -566,7 +566,8 @@ class Settings:
         metadata=_row(
             validators.choice("L0", "L1", "mix"),
             Wording(
-                'task "monitor": the level of that dump.', '任务 "monitor"：这种 dump 的级别。'
+                'task "monitor", or with rolling: the level of that dump.',
+                '任务 "monitor"，或与 rolling 一起：这种 dump 的级别。',
             ),
             *ROLLING_TASKS,
         ),
@@ -576,8 +577,8 @@ class Settings:
         metadata=_row(
             validators.count,
             Wording(
-                'task "monitor": number of alarms that start a dump, or have their step made again; 0: no limit.',
-                '任务 "monitor"：多少次告警会开始 dump 或重做该步；0：不限。',
+                'task "monitor", or with rolling: number of alarms that start a dump, or have their step made again; 0: no limit.',
+                '任务 "monitor"，或与 rolling 一起：多少次告警会开始 dump 或重做该步；0：不限。',
             ),
             *ROLLING_TASKS,
         ),

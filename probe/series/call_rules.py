@@ -134,7 +134,10 @@ class CallRules:
         is_one_number = tensor.highest == tensor.lowest  # as a loss, which falls by itself
         if limit is None or is_one_number or not largest > 0 or not tensor.norm > 0:
             return
-        gain = math.log(tensor.norm / largest)
+        ratio = tensor.norm / largest
+        if not 0 < ratio < math.inf:  # a norm that has left float32
+            return
+        gain = math.log(ratio)
         before = None
         if len(curve.gains) >= ONLINE["call gain"].warm_up:
             past = list(curve.gains)

@@ -19,6 +19,7 @@ from torch import nn
 
 import probe
 from probe.errors import UsageError
+from probe.series.series import open_series
 from tests.layers.torch_net import Momentum, Trained, loss_of, weights
 from tests.support.dumps import Dump
 from tests.support.paths import ROOT
@@ -35,6 +36,7 @@ SETTINGS = {
     "monitor": {"level": "L1", "task": "monitor"},
     "saved_tensors": {"level": "mix", "saved_tensors": True},
     "debug": {"level": "debug"},
+    "rolling": {"level": "mix", "rolling": 2},
 }
 
 
@@ -109,6 +111,28 @@ def test_each_call_of_a_module_has_an_entry_forward_and_backward(recorded):
     assert own == expected
     backwards = {name.replace("forward", "backward") for name in expected}
     assert backwards == set(dump.names("Module.", ".backward."))
+
+
+def test_what_probe_runs_itself_is_no_entry(debug, tmp_path):
+    names = {}
+    for level in ("L1", "mix"):
+        folder = tmp_path / level
+        loss_of(Trained(), debug(level=level, dump_path=str(folder)))
+        names[level] = set(Dump(next(folder.glob("step1/rank*"))).data)
+    own = {name for name in names["mix"] if not name.startswith("Module.")}
+    assert own == {name for name in names["L1"] if not name.startswith("Module.")}
+
+
+def test_rolling_records_have_each_entry_of_a_dump(debug, tmp_path):
+    folder = tmp_path / "rolled"
+    loss_of(Trained(), debug(level="mix", rolling=2, dump_path=str(folder)), steps=6)
+    content = open_series(str(folder))[0].calls
+    seen = {head.entry for _, records in content.records() for head, _ in records}
+    whole = tmp_path / "whole"
+    loss_of(Trained(), debug(level="mix", dump_path=str(whole)))
+    data = Dump(next(whole.glob("step1/rank*"))).data
+    calls = {name for name in data if "parameters_grad" not in name and "optimizer" not in name}
+    assert seen == {name for name in calls if '"Norm"' in json.dumps(data[name])}
 
 
 def test_each_gradient_of_a_parameter_is_that_of_the_program(recorded):

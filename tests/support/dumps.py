@@ -58,6 +58,7 @@ class Debug:
                 "slice",
                 "sample_mode",
                 "sample_num",
+                "rolling",
             )
             if key in settings
         }

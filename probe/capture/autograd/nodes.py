@@ -30,6 +30,7 @@ class AutogradNodes:
 
     def __init__(self) -> None:
         import mindspore
+        from mindspore._c_expression import TensorPy
 
         executor = pynative_executor()
         self.tensor: type = mindspore.Tensor  # the class of tensors
@@ -47,7 +48,8 @@ class AutogradNodes:
         #: waits for asynchronous work. It raises a pending error of the training, once. So the tool calls it before it
         #: reads a tensor, and never in a guard.
         self.synchronize: Callable[[], None] = executor.sync
-        self._view = mindspore.Tensor.view
+        # below Tensor's method: torch on MindSpore has one of its own, whose calls are recorded
+        self._view = getattr(TensorPy, "view", mindspore.Tensor.view)
         self._anchor = mindspore.Parameter(
             mindspore.Tensor([1.0, 2.0], mindspore.float32), name="probe_anchor"
         )

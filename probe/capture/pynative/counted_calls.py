@@ -44,13 +44,11 @@ class CountedCalls(NameFilter):
         self.is_census = False
         self._counts: dict[str, int] = {}
         self._wanted: dict[str, Collection[int]] = {}
-        self._outer: list[str] = []  # of a census: the keys of the calls that run, outermost first
 
     def begin_step(self, wanted: Mapping[str, Collection[int]], is_census: bool) -> None:
         """Begin a step in which the calls with these numbers are recorded, by their keys."""
         self._wanted = dict(wanted)
         self._counts = {}
-        self._outer = []
         self.is_census = is_census
 
     def end_step(self) -> bool:
@@ -95,20 +93,20 @@ class CountedCalls(NameFilter):
     def _take_census(
         self, key: str, original: Callable[..., Any], args: Any, kwargs: Any, state: ThreadState
     ) -> Any:
-        outer = self._outer
+        outer = state.census
         if outer:
             self.callers[key].add(outer[0])
         elif not state.replays:
             self._counts[key] = self._counts.get(key, 0) + 1
+        if not state.in_recorded_call:  # a backward of the user's own: the calls inside have numbers
+            return original(*args, **kwargs)
         outer.append(key)
-        inside = state.in_recorded_call
         state.in_recorded_call = False  # the listed calls inside are seen too
         try:
             return original(*args, **kwargs)
         finally:
-            state.in_recorded_call = inside
-            if outer:
-                outer.pop()
+            state.in_recorded_call = True
+            outer.pop()
 
     def _is_inside_listed(self, key: str) -> bool:
         """Return whether a call runs inside another listed call, whose function is not patched in this step."""

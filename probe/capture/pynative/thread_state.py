@@ -58,6 +58,8 @@ class ThreadState(threading.local):
         self.logs: list[
             ReplayLog
         ] = []  # recomputed Cells that run for the first time; they log the calls inside them
+        #: the keys of the listed calls that run while calls are counted, outermost first
+        self.census: list[str] = []
         #: recomputed Cells that run again, outermost first: the calls of their first runs
         self.replays: list[ReplayLog] = []
 
