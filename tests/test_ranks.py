@@ -12,6 +12,7 @@ import sys
 import numpy as np
 import pytest
 
+from probe.series.series import open_series
 from tests.support import processes, processors
 from tests.support.dumps import Dump
 from tests.support.launch import launch
@@ -385,3 +386,47 @@ def test_the_example_shows_inputs_and_outputs_of_each_rank(tmp_path, request):
     given, got = zip(*(re.search(r"gave Mean (\S+), got (\S+)$", line).groups() for line in shown))
     assert got[0] == got[1]
     assert float(got[0]) == pytest.approx(sum(map(float, given)), abs=3e-6)
+
+
+@pytest.fixture(scope="module")
+def rolled(tmp_path_factory):
+    """Return the folder of two ranks under rolling records and under a dump, and what each rank says."""
+    folder = tmp_path_factory.mktemp("rolled")
+    launch("rolled.py", 2, folder)
+    return folder, [json.loads((folder / f"rank{rank}.json").read_text()) for rank in range(2)]
+
+
+def test_rolling_records_of_ranks_change_no_bit(rolled):
+    folder, said = rolled
+    for rank in said:
+        assert rank["rolled"] == rank["bare"] == rank["whole"]
+    assert not list(folder.rglob("dump_error_info.log"))
+
+
+def test_rolling_records_of_ranks_are_of_the_same_calls_and_have_the_numbers_of_a_dump(rolled):
+    folder, _ = rolled
+    ranks = open_series(str(folder / "rolled"))
+    chosen = []
+    compared = set()
+    for rank in ranks:
+        own = []
+        for step, entries in rank.calls.records():
+            own.append((step, sorted(head.entry for head, _ in entries)))
+            data = Dump(folder / "whole" / f"step{step}" / f"rank{rank.rank}").data
+            for head, values in entries:
+                whole = data[head.entry]
+                known = [
+                    it["Norm"] for it in records([whole.get("output"), whole.get("output_args")])
+                ]
+                row = dict(zip(head.columns, values.tolist()))
+                norms = [
+                    value
+                    for column, value in row.items()
+                    if column.startswith("output") and column.endswith(".norm")
+                ]
+                assert norms == pytest.approx([it for it in known if it is not None], rel=1e-5)
+                compared.add(head.entry)
+        chosen.append(own)
+    assert chosen[0] == chosen[1]
+    assert any("all_reduce" in entry for entry in compared)
+    assert any("broadcast" in entry for entry in compared)

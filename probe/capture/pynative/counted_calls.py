@@ -98,7 +98,9 @@ class CountedCalls(NameFilter):
             self.callers[key].add(outer[0])
         elif not state.replays:
             self._counts[key] = self._counts.get(key, 0) + 1
-        if not state.in_recorded_call:  # a backward of the user's own: the calls inside have numbers
+        if (
+            not state.in_recorded_call
+        ):  # a backward of the user's own: the calls inside have numbers
             return original(*args, **kwargs)
         outer.append(key)
         state.in_recorded_call = False  # the listed calls inside are seen too

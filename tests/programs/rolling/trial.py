@@ -1,12 +1,12 @@
 # Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Faults that begin in a random step of a training with rolling records, and healthy trainings.
 
-    python -m tests.programs.rolling.trial [--only perceptron] [--healthy | --faults | --pairs]
+    python -m tests.programs.rolling.trial [--only perceptron] [--healthy | --faults | --pairs | --bits]
 
 30 faults: the rules must name the call of 27, within two rounds of the step in which it passes the noise. 20 healthy
 trainings of 2,000 steps: one alarm at most. 20 pairs of runs, of which one has a difference from some step on: the call
-and the round of 18 are named. Exit status 1 else. A change of a gain by less than a factor of three is
-noise, as learning makes such changes too.
+and the round of 18 are named. 300 steps have the bits of a bare training. Exit status 1 else. A change of a gain by
+less than a factor of three is noise, as learning makes such changes too.
 """
 
 from __future__ import annotations
@@ -31,6 +31,8 @@ from tests.programs.rolling.trainings import KINDS, Fault, Training
 EVERY = 20
 ROUND = 19
 HEALTHY_STEPS = 2000
+BIT_STEPS = 300
+RANDOM = ("perceptron",)  # a dropout on CPU does not repeat itself
 SEEDS = (1, 2)
 NOISE = math.log(3)
 _NAN = Tensor(np.array(math.nan, np.float32))
@@ -205,17 +207,53 @@ def look_at_pairs(chosen):
     return named, len(chosen)
 
 
+def bits(kind, folder=None, **own):
+    """Train; return the bytes of all losses, and of the parameters at the end."""
+    training = Training(kind, 5, BIT_STEPS)
+    debugger = None
+    if folder is not None:
+        config = Path(folder) / "config.json"
+        settings = {"task": "statistics", "level": "mix", "dump_path": f"{folder}/dump"}
+        config.write_text(json.dumps({**settings, "quiet": True, "statistics": own}))
+        debugger = PrecisionDebugger(config_path=str(config))
+    found = []
+    for step in range(BIT_STEPS):
+        if debugger is not None:
+            debugger.start(training.net)
+        found.append(training.step(step).asnumpy().tobytes())
+        if debugger is not None:
+            debugger.stop()
+            debugger.step()
+    if debugger is not None:
+        debugger.close()
+    return found + [item.asnumpy().tobytes() for item in training.net.trainable_params()]
+
+
+def look_at_bits(kinds):
+    """Return how many trainings keep their bits under rolling records."""
+    kept = 0
+    for kind in kinds:
+        bare = bits(kind)
+        for own in ({"rolling": EVERY}, {"rolling": EVERY, "summary_mode": "md5"}, {"budget": 0.1}):
+            with tempfile.TemporaryDirectory() as folder:
+                is_kept = bits(kind, folder, **own) == bare
+            kept += is_kept
+            print(f"{'equal' if is_kept else 'DIFFERS'} {kind} {own}", flush=True)
+    return kept
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", default="", help="the trainings with this text in their names")
     parser.add_argument("--healthy", action="store_true")
     parser.add_argument("--faults", action="store_true")
     parser.add_argument("--pairs", action="store_true")
+    parser.add_argument("--bits", action="store_true")
     given = parser.parse_args()
     ms.set_context(mode=ms.PYNATIVE_MODE, pynative_synchronize=True)
     ms.set_device("CPU")
     is_right = True
-    every = not (given.healthy or given.faults or given.pairs)
+    every = not (given.healthy or given.faults or given.pairs or given.bits)
     if every or given.faults:
         named, count = look_at_faults([item for item in faults() if given.only in item[0]])
         print(f"{named} of {count} faults named in time")
@@ -224,6 +262,11 @@ def main():
         named, count = look_at_pairs([item for item in PAIRS if given.only in item[0]])
         print(f"{named} of {count} pairs named")
         is_right &= named >= 0.9 * count
+    if every or given.bits:
+        kinds = [kind for kind in KINDS if given.only in kind and kind not in RANDOM]
+        kept = look_at_bits(kinds)
+        print(f"{kept} of {3 * len(kinds)} trainings keep their bits")
+        is_right &= kept == 3 * len(kinds)
     if every or given.healthy:
         alarms = look_at_healthy([kind for kind in KINDS if given.only in kind])
         print(f"{alarms} alarms in healthy trainings")
