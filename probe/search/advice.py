@@ -14,6 +14,7 @@ from probe.reading.compare.origins.origin import Kind
 from probe.reading.dumps.folders import find_folders
 from probe.search.cause import COMPARED, HEALTH, NONFINITE, RANKS, WATCHED, Cause
 from probe.search.on_disk import DiskLook
+from probe.search.random_calls import have_seeds, is_random_call
 from probe.series.series import find_series
 
 #: stands for the program where no run.json has its command
@@ -150,17 +151,32 @@ def advice(seen: DiskLook, path: str, golden: str = "") -> Advice:
         row = OF_SENTENCE.get(cause.said.key, of_kind)
         does = _WITHOUT_LINE.get(row.does, row.does) if cause.line is None else row.does
         return Advice(say(does), row.command(place, cause))
+    if seen.doubt:
+        return Advice(say(_repeats(seen.doubt.facts["name"], place)), place.compares("compare"))
+    return _without_cause(seen, place)
+
+
+def _without_cause(seen: DiskLook, place: RunPlace) -> Advice:
+    """Return the next thing to do where no reader names a cause."""
     early = place.records(["--level", "mix", "--step", "0-2"])
     if seen.step is not None:
         steps = f"{max(seen.step - 1, 0)}-{seen.step}"
         return Advice(say("find.do_step"), place.records(["--level", "mix", "--step", steps]))
     if seen.status:
         return Advice(say("find.do_record"), early)
-    if golden:
+    if place.golden:
         return Advice(say("find.do_circumstances"), place.compares("check"))
-    if find_series(path):
+    if find_series(place.path):
         return Advice(say("find.do_early"), early)
     return Advice(say("find.do_watch"), place.records(["--task", "monitor"]))
+
+
+def _repeats(name: str, place: RunPlace) -> str:
+    """Return the sentence that tells how a call is made to repeat its bits: a seed helps where none is set."""
+    if not is_random_call(name):
+        return "find.do_repeat"
+    is_seeded = have_seeds(place.path, place.golden)
+    return "find.do_repeat_random" if is_seeded else "find.do_seed"
 
 
 def _count_of_ranks(path: str) -> int:

@@ -52,6 +52,7 @@ class DiskLook:
         looked: how much was looked at.
         remarks: what is no cause, as other steps of the training contradict it.
         is_apart: whether two runs differ.
+        doubt: why the difference of two runs may be chance; NOTHING where it is none.
     """
 
     status: int
@@ -67,6 +68,7 @@ class DiskLook:
     looked: Sentence = NOTHING
     remarks: Sequence[Sentence] = ()
     is_apart: bool = False
+    doubt: Sentence = NOTHING
 
 
 def look(
@@ -102,6 +104,25 @@ def look(
         _remarks(readers),
         result is not None and result.first is not None,
     )
+
+
+def by_chance(seen: DiskLook, alone: DiskLook, doubt: Sentence) -> DiskLook:
+    """Return the look at two runs whose difference may be chance: the first one alone may have a cause.
+
+    Args:
+        seen: the look at both.
+        alone: the look at the run without the golden one.
+        doubt: why the difference may be chance.
+    """
+    beside = replace(
+        alone,
+        others=seen.others,
+        first_apart=seen.first_apart,
+        circumstances=seen.circumstances,
+        is_apart=True,
+        doubt=doubt,
+    )
+    return beside if alone.status == 1 else replace(beside, status=2, said=doubt)
 
 
 def of_program(seen: DiskLook) -> DiskLook:

@@ -17,9 +17,10 @@ from probe.reading.dumps.values import tensors_in
 from probe.search.cause import BITS, COMPARED, NONFINITE, Cause
 from probe.search.lab import CALLS, NUMBERS, Lab
 from probe.search.ledger import Result
-from probe.search.recordings import RECORD, REPEAT, final_look, golden_dump
+from probe.search.recordings import RECORD, golden_dump
+from probe.search.repeating import REPEAT, suspect
 from probe.search.running import Done
-from probe.search.watching import WATCH_GOLDEN, watched
+from probe.search.watching import WATCH_GOLDEN, watched, watched_name
 
 GRAFT = "graft"
 REPLAY = "replay"
@@ -41,12 +42,6 @@ _REPLAYED = {
     "wrong": "find.replay_wrong",
     "unknown": "find.replay_unknown",
 }
-
-
-def suspect(lab: Lab) -> Cause | None:
-    """Return the cause that the readers name; None without one."""
-    seen = final_look(lab)
-    return None if seen is None else seen.cause
 
 
 def can_graft(lab: Lab) -> bool:
@@ -114,27 +109,35 @@ def graft(lab: Lab) -> Result:
     answer = lab.answer(GRAFT)
     if not answer:
         return _failed(GRAFT, second, seconds, 3)
-    losses = golden_losses(lab) or answer["golden"]
+    losses = losses_of(lab, WATCH_GOLDEN) or answer["golden"]
     is_healed = heals(answer["unchanged"], answer["changed"], losses)
+    if not is_healed and not _repeats(answer["unchanged"], losses_of(lab, watched_name(lab))):
+        return Result(GRAFT, "failed", say("find.graft_varies"), seconds, 3)
     outcome = "goes" if is_healed else "stays"
     key = "find.graft_goes" if is_healed else "find.graft_stays"
     learned = say(key, name=name, first=steps[0], last=last)
     return Result(GRAFT, outcome, learned, seconds, 3, {"name": name})
 
 
-def golden_losses(lab: Lab) -> dict[str, Any]:
-    """Return the step and the loss of the golden program, as the monitor has seen it; nothing where it has none.
+def losses_of(lab: Lab, name: str) -> dict[str, Any]:
+    """Return the step and the loss of a watched run, as the monitor has seen it; nothing where it has none.
 
     The monitor measures all three runs. The loss of a dump may have the factor of a loss scale.
     """
     try:
-        steps, losses = open_run(lab.place(WATCH_GOLDEN, "dump")).series("loss")
+        steps, losses = open_run(lab.place(name, "dump")).series("loss")
     except (KeyError, UsageError):
         return {}
     return {
         str(step): float(loss) if math.isfinite(loss) else str(loss)
         for step, loss in zip(steps, losses)
     }
+
+
+def _repeats(unchanged: Mapping[str, Any], known: Mapping[str, Any]) -> bool:
+    """Return whether the losses of a run are those of another run of the program, in all steps that both have."""
+    steps = unchanged.keys() & known.keys()
+    return all(_apart(unchanged[step], known[step]) <= _HEALED for step in steps)
 
 
 def _arrays_of(name: str) -> str:
