@@ -537,3 +537,12 @@ def test_a_folder_that_is_called_ranks_has_no_snapshot_of_its_neighbour(tmp_path
     (tmp_path / "ranks").mkdir()
     with pytest.raises(probe.UsageError):
         probe.check(tmp_path / "ranks", tmp_path / "other")
+
+
+def test_a_parameter_of_a_group_counts_once(tmp_path):
+    runs = (Experiment(tmp_path / "golden"), Experiment(tmp_path / "mine"))
+    for run, names in zip(runs, (list(arrays()), list(arrays())[:-1])):
+        number(run, "parameters", names)
+        number(run, "groups", [{"lr": 0.01, "parameters": names}])
+    golden, mine = (run.write() for run in runs)
+    assert probe.check(golden, mine).lines() == ["optimizer Adam: updates only in A: head.weight"]
