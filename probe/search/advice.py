@@ -19,6 +19,8 @@ from probe.series.series import find_series
 
 #: stands for the program where no run.json has its command
 _UNKNOWN_PROGRAM = "train.py"
+#: the sentence about a call that one side alone has, in that about an update
+_ONLY_CALL = "compare.only_call"
 #: what is to be done with a line -> the same where no line is known
 _WITHOUT_LINE = {"find.do_rule": "find.do_rule_without_line"}
 
@@ -147,13 +149,21 @@ def advice(seen: DiskLook, path: str, golden: str = "") -> Advice:
     place = RunPlace(path, golden, program_of(path), _count_of_ranks(path))
     cause = seen.cause
     if cause is not None:
-        of_kind = ROWS.get((cause.reader, cause.kind)) or ROWS[cause.reader, ""]
+        kind = Kind.CALLS if is_of_call(cause.said) else cause.kind
+        of_kind = ROWS.get((cause.reader, kind)) or ROWS[cause.reader, ""]
         row = OF_SENTENCE.get(cause.said.key, of_kind)
         does = _WITHOUT_LINE.get(row.does, row.does) if cause.line is None else row.does
         return Advice(say(does), row.command(place, cause))
     if seen.doubt:
         return Advice(say(_repeats(seen.doubt.facts["name"], place)), place.compares("compare"))
     return _without_cause(seen, place)
+
+
+def is_of_call(said: Sentence) -> bool:
+    """Return whether a sentence about an update tells that one side alone has a call before it."""
+    parts = said.facts.get("parts") or [said]
+    causes = [part.facts.get("cause") for part in parts if isinstance(part, Sentence)]
+    return any(isinstance(cause, Sentence) and cause.key == _ONLY_CALL for cause in causes)
 
 
 def _without_cause(seen: DiskLook, place: RunPlace) -> Advice:

@@ -53,6 +53,7 @@ class Cause(Finding):
         place: the place in the call, such as "input.0".
         cell: path and class of the Cell around it.
         step: the step; None where it holds for all.
+        acts_in: the first step in which a value differs by it; None where it has no step.
         rank: the rank.
         file: the innermost file of the training's own code; None without a stack.
         line: the number of its line.
@@ -71,6 +72,7 @@ class Cause(Finding):
     file: str | None = None
     line: int | None = None
     source: str | None = None
+    acts_in: int | None = None
 
     @property
     def is_proved(self) -> bool:
@@ -135,6 +137,7 @@ def _of_origin(origin: Origin, result: ComparisonResult | None) -> Cause:
         "cell": origin.cell,
         "step": origin.step,
         "rank": origin.rank,
+        "acts_in": origin.acts_in,
     }
     code: dict[str, Any] = {"file": origin.file, "line": origin.line, "source": origin.source}
     reader = COMPARED if is_difference else NONFINITE
@@ -157,7 +160,7 @@ def _strength_of_difference(origin: Origin, result: ComparisonResult) -> str:
     is another one each time, and a value from outside has an unknown maker: these stay a rule.
     """
     is_alone = not any(
-        other.step == origin.step and not _is_of(other, origin) for other in result.origins
+        other.acts_in == origin.acts_in and not _is_of(other, origin) for other in result.origins
     )
     is_known = origin.kind not in (Kind.RANDOM, Kind.OUTSIDE)
     return BITS if is_alone and is_known and result.before == Verdict.BITS else RULE

@@ -93,10 +93,11 @@ def graft(lab: Lab) -> Result:
     program = lab.wishes.golden
     assert cause is not None
     assert program is not None
-    assert cause.step is not None
+    begin = cause.acts_in if cause.acts_in is not None else cause.step
+    assert begin is not None
     name = grafted(lab, cause)
-    last = int(min(cause.step + _BEHIND, watched(lab, "last", cause.step)))
-    steps = list(range(cause.step, last + 1))
+    last = int(min(begin + _BEHIND, watched(lab, "last", begin)))
+    steps = list(range(begin, last + 1))
     arrays = f"{GRAFT}_arrays"
     options = ("--tensor-list", _arrays_of(name), "--optimizer", "states")
     first = lab.record(arrays, program, steps, [*CALLS, *NUMBERS, *options])

@@ -38,7 +38,7 @@ def repeat(lab: Lab) -> Result:
     """Record the steps up to that of the cause once more, and compare their bits."""
     steps = wanted_steps(lab)
     cause = _named(lab)
-    last = None if cause is None or cause.reader != COMPARED else cause.step
+    last = None if cause is None or cause.reader != COMPARED else cause.acts_in
     steps = [
         step for step in steps if step in steps[:_FIRST] or (last is not None and step <= last)
     ]
@@ -93,13 +93,13 @@ def _named(lab: Lab) -> Cause | None:
 
 def _is_later(lab: Lab, first: Origin, cause: Cause) -> bool:
     """Return whether the program differs from itself behind the cause alone; False where nobody knows."""
-    if cause.reader != COMPARED or first.step is None or cause.step is None:
+    if cause.reader != COMPARED or first.step is None or cause.acts_in is None:
         return False
-    if first.step != cause.step:
-        return bool(first.step > cause.step)
+    if first.step != cause.acts_in:
+        return bool(first.step > cause.acts_in)
     for path in (lab.place(RECORD, "dump"), golden_dump(lab)):
         for dump in open_run(path):
             names = list(dump.data)
-            if dump.step == cause.step and {first.name, cause.name} <= set(names):
+            if dump.step == cause.acts_in and {first.name, cause.name} <= set(names):
                 return bool(names.index(first.name) > names.index(cause.name))
     return False

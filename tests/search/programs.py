@@ -149,6 +149,13 @@ for step in range(4):
     optimizer(tuple(one / get_group_size() for one in gradients))
 """
 
+#: a training whose golden program cuts its gradients: that changes a value in step 2 alone, where the batch is large
+CUT = HEALTHY.replace("    optimizer(gradients)", "    CUT\n    optimizer(gradients)").replace(
+    ".astype(np.float32)", ".astype(np.float32) * (40.0 if step == 2 else 0.2)"
+)
+UNCUT = CUT.replace("CUT", "pass")
+CUT = CUT.replace("CUT", "gradients = tuple(ops.clamp(one, -0.6, 0.6) for one in gradients)")
+
 #: draws that a CPU does not repeat: a Dropout divides its work by measured time from its sixth call on
 CHANCE = """if self.step >= 2:
             for drop in self.drops:

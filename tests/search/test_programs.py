@@ -13,7 +13,7 @@ import time
 
 import pytest
 
-from tests.search.programs import FACTOR, HEALTHY, NAN, UNIT, training
+from tests.search.programs import CUT, FACTOR, HEALTHY, NAN, UNCUT, UNIT, training
 from tests.search.running import find, outcomes
 from tests.support.launched import start
 from tests.support.paths import environment
@@ -90,6 +90,16 @@ def test_another_learning_rate_of_some_parameters_is_proved_though_their_values_
     cause = lines[-1]["cause"]
     assert (cause["kind"], cause["strength"]) == ("optimizer", "experiment")
     assert "learning_rate" in cause["sentence"]
+
+
+def test_a_call_that_one_side_lacks_is_told_in_the_first_step_that_lacks_it(tmp_path):
+    _, lines = find(tmp_path, "--golden", "good.py", "mine.py", mine=UNCUT, good=CUT)
+    cause = lines[-1]["cause"]
+    assert (cause["step"], cause["acts_in"]) == (0, 2)
+    assert "only A has Functional.clamp.0.forward" in cause["sentence"]
+    assert "the first value that differs by it is in step 2" in cause["sentence"]
+    assert cause["strength"] in ("bits", "experiment")  # up to step 2 the program repeats its bits
+    assert lines[-1]["next"]["key"] == "find.do_line"
 
 
 def test_a_program_of_another_folder_and_data_above_are_found(tmp_path):
