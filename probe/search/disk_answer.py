@@ -20,6 +20,7 @@ from probe.search.cause import (
     Cause,
 )
 from probe.search.on_disk import DiskLook
+from probe.search.unheld import UNHELD
 
 #: how many differences of the circumstances are told
 _MOST = 3
@@ -75,11 +76,17 @@ def evidence_of(cause: Cause) -> Evidence:
         return Evidence(GUESS, say("find.by_values"))
     if cause.reader == LINES and not cause.file:
         return Evidence(GUESS, say("find.by_numbers"))
-    if cause.reader == HEALTH and cause.strength == GUESS:
-        return Evidence(GUESS, say("find.by_suspicion", rule=cause.kind))
     if cause.reader == HEALTH:
-        return Evidence(cause.strength, say("find.by_check", rule=cause.kind))
+        return Evidence(cause.strength, _by_check(cause))
     return Evidence(cause.strength, say(_BY[cause.reader]))
+
+
+def _by_check(cause: Cause) -> Sentence:
+    """Return why a look at one run, or at the optimizers of two, names a cause."""
+    if cause.kind == UNHELD:
+        return say("find.by_unheld")
+    key = "find.by_suspicion" if cause.strength == GUESS else "find.by_check"
+    return say(key, rule=cause.kind)
 
 
 def _gaps(seen: DiskLook) -> list[Sentence]:

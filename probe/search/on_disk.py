@@ -19,6 +19,7 @@ from probe.reading.report.headline import Headline, Readers, headline
 from probe.reading.report.report import read_all
 from probe.reading.report.sources import readers_of
 from probe.search.cause import GUESS, Cause, cause_of
+from probe.search.unheld import unheld
 from probe.series.file import RankSeries
 from probe.store.file_names import Rank
 
@@ -89,7 +90,7 @@ def look(
     result = sources.compared()
     readers = readers_of(sources, result, answers)
     head = headline(readers)
-    return DiskLook(
+    found = DiskLook(
         head.status,
         _without_source(head.said),
         cause_of(_heaviest(head, readers), result),
@@ -104,6 +105,28 @@ def look(
         _remarks(readers),
         result is not None and result.first is not None,
     )
+    return _with_unheld(found, path, golden) if result is not None else found
+
+
+def _with_unheld(seen: DiskLook, path: str, golden: str) -> DiskLook:
+    """Return the look at two runs; parameters that the optimizers of one lack come before what follows from that."""
+    cause = unheld(path, golden, seen.cause)
+    if cause is None:
+        return seen
+    return replace(
+        seen,
+        status=1,
+        said=cause.said,
+        cause=cause,
+        is_apart=True,
+        circumstances=[line for line in seen.circumstances if not _is_told(line)],
+    )
+
+
+def _is_told(line: Sentence) -> bool:
+    """Return whether a circumstance is that an optimizer lacks parameters, which the cause tells."""
+    said = line.facts.get("said")
+    return isinstance(said, Sentence) and said.key == "check.updates"
 
 
 def by_chance(seen: DiskLook, alone: DiskLook, doubt: Sentence) -> DiskLook:

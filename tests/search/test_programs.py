@@ -102,6 +102,22 @@ def test_a_call_that_one_side_lacks_is_told_in_the_first_step_that_lacks_it(tmp_
     assert lines[-1]["next"]["key"] == "find.do_line"
 
 
+@pytest.mark.parametrize("is_given", [True, False], ids=["gradients", "no gradients"])
+def test_parameters_that_no_optimizer_holds_are_the_cause(tmp_path, is_given):
+    good = HEALTHY
+    mine = HEALTHY.replace("nn.SGD(net.trainable_params()", "nn.SGD(net.last.trainable_params()")
+    if is_given:  # the gradients of all parameters are computed, and those of the last ones enter
+        mine = mine.replace("None, optimizer.parameters)", "None, net.trainable_params())")
+        mine = mine.replace("optimizer(gradients)", "optimizer(gradients[2:])")
+    done, lines = find(tmp_path, "--golden", "good.py", "mine.py", mine=mine, good=good)
+    answer = lines[-1]
+    assert (done.returncode, answer["answer"], answer["cause"]["kind"]) == (1, "cause", "unheld")
+    assert "update first.weight, first.bias, and no optimizer of this one" in answer["sentence"]
+    assert answer["cause"]["strength"] in ("rule", "bits")
+    assert answer["next"]["key"] == "find.do_hold"
+    assert not any("updates only in A" in item["sentence"] for item in answer["evidence"])
+
+
 def test_a_program_of_another_folder_and_data_above_are_found(tmp_path):
     (tmp_path / "old").mkdir()
     (tmp_path / "new").mkdir()
