@@ -36,7 +36,7 @@ def unheld(path: str, golden: str, cause: Cause | None) -> Cause | None:
     names = _lacking(path, golden)
     if not names:
         return None
-    said = say("find.unheld", names=listed(names), count=len(names))
+    said = say("find.unheld", names=listed(names))
     is_early = cause is not None and is_compared and (cause.acts_in or 0) < _REPEATED
     strength = cause.strength if cause is not None and is_early else RULE
     return Cause(said, HEALTH, UNHELD, strength, name=names[0])
