@@ -18,6 +18,8 @@ from probe.search.random_calls import have_seeds, is_random_call
 from probe.search.unheld import UNHELD
 from probe.series.series import find_series
 
+#: steps behind the first one that are recorded next
+_FURTHER = 2
 #: stands for the program where no run.json has its command
 _UNKNOWN_PROGRAM = "train.py"
 #: the sentence about a call that one side alone has, in that about an update
@@ -176,11 +178,20 @@ def _without_cause(seen: DiskLook, place: RunPlace) -> Advice:
         return Advice(say("find.do_step"), place.records(["--level", "mix", "--step", steps]))
     if seen.status:
         return Advice(say("find.do_record"), early)
-    if place.golden:
+    if place.golden and seen.circumstances:
         return Advice(say("find.do_circumstances"), place.compares("check"))
+    if place.golden:
+        return Advice(say("find.do_later"), place.records(["--level", "mix", *_later(place)]))
     if find_series(place.path):
         return Advice(say("find.do_early"), early)
     return Advice(say("find.do_watch"), place.records(["--task", "monitor"]))
+
+
+def _later(place: RunPlace) -> list[str]:
+    """Return the options that record the steps behind those that were recorded."""
+    known = [folder.step for folder in find_folders(place.path) if folder.step is not None]
+    first = max(known, default=-1) + 1
+    return ["--step", f"{first}-{first + _FURTHER}"]
 
 
 def _repeats(name: str, place: RunPlace) -> str:

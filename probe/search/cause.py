@@ -54,6 +54,7 @@ class Cause(Finding):
         cell: path and class of the Cell around it.
         step: the step; None where it holds for all.
         acts_in: the first step in which a value differs by it; None where it has no step.
+        is_golden: whether the line is one of the golden program, as the other one lacks it.
         rank: the rank.
         file: the innermost file of the training's own code; None without a stack.
         line: the number of its line.
@@ -73,6 +74,7 @@ class Cause(Finding):
     line: int | None = None
     source: str | None = None
     acts_in: int | None = None
+    is_golden: bool = False
 
     @property
     def is_proved(self) -> bool:
@@ -140,8 +142,15 @@ def _of_origin(origin: Origin, result: ComparisonResult | None) -> Cause:
         "acts_in": origin.acts_in,
     }
     code: dict[str, Any] = {"file": origin.file, "line": origin.line, "source": origin.source}
+    code["is_golden"] = is_difference and _is_of_golden(origin)
     reader = COMPARED if is_difference else NONFINITE
     return Cause(origin.said, reader, origin.kind, strength, **where, **code)
+
+
+def _is_of_golden(origin: Origin) -> bool:
+    """Return whether the line of a difference is one of A, and B has no line at its place."""
+    frame_a, frame_b = origin.code.frames
+    return frame_a is not None and frame_b is None and origin.code.frame == frame_a
 
 
 def _is_of(other: Origin, origin: Origin) -> bool:

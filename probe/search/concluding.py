@@ -60,6 +60,8 @@ _LAUNCHER = "msrun"
 _RANKS = 2
 #: outcomes that leave something unseen
 _UNSEEN = (CUT, LOST, "failed", "nothing", "unknown")
+#: the commands whose rules look at each record
+_READERS = ("probe nan", "probe check", "probe watch", "probe trend")
 _NO_STEPS = ((WATCH_GOLDEN, "no_steps"), (WATCH_RESUMED, "no_steps"))
 #: an experiment and its outcome -> how strong what it has taught is
 _SPEAKS = {
@@ -84,6 +86,9 @@ def concluded(search: Search) -> Diagnosis:
     doubt = chance(lab)
     if doubt:
         seen = by_chance(seen, look_alone(lab), doubt)
+    seen = replace(
+        seen, circumstances=[line for line in seen.circumstances if not is_command(line)]
+    )
     found = diagnosis_of(seen, path, golden_dump(lab))
     named = _judged(seen.cause, results) or wrong_backward(results.get(GRADIENTS))
     cause = named
@@ -99,13 +104,14 @@ def concluded(search: Search) -> Diagnosis:
         symptom=_symptom(lab),
         evidence=[
             *_evidence(cause, results, doubt),
-            *(item for item in of_disk if not _is_of(item, cause) and not _is_of_command(item)),
+            *(item for item in of_disk if not _is_of(item, cause)),
         ],
         excluded=list(dict.fromkeys(_excluded(results, doubt))),
         gaps=_gaps(found, seen, said),
         unseen=list(_unseen(search, seen)),
         remarks=[*found.remarks, *_remarks(results, doubt)],
         advice=_advice(search, seen, cause, path),
+        looked=NOTHING if cause is not None else _looked(lab),
     )
 
 
@@ -148,10 +154,9 @@ def _is_of(item: Evidence, cause: Cause | None) -> bool:
     return cause is not None and item.said.facts.get("said") == cause.said
 
 
-def _is_of_command(item: Evidence) -> bool:
-    """Return whether a piece of evidence only tells that two commands were given: the user has given them."""
-    line = item.said.facts.get("said")
-    subject = line.facts.get("subject") if isinstance(line, Sentence) else None
+def is_command(line: Sentence) -> bool:
+    """Return whether a circumstance is only that two commands were given: the user has given them."""
+    subject = line.facts.get("subject")
     return isinstance(subject, Sentence) and subject.key == "check.command"
 
 
@@ -232,8 +237,10 @@ def _excluded(results: dict[str, Result], doubt: Sentence) -> Iterator[Sentence]
         key = _EXCLUDES.get((result.name, result.outcome))
         is_doubted = result.name == REPEAT and bool(doubt)
         is_unlike = result.name == RECORD_GOLDEN and _apart_when_watched(results) is not None
-        if key is not None and not is_doubted and not is_unlike:
-            yield say(key)
+        if key is None or is_doubted or is_unlike:
+            continue
+        further = result.facts.get("further", 0)
+        yield say("find.no_graft_of_line", count=further) if further else say(key)
 
 
 def _apart_when_watched(results: dict[str, Result]) -> int | None:
@@ -303,6 +310,12 @@ def _advice(search: Search, seen: DiskLook, cause: Cause | None, path: str) -> A
 def _outcome_of(search: Search, name: str) -> str:
     result = search.lab.ledger.results.get(name)
     return "" if result is None else result.outcome
+
+
+def _looked(lab: Lab) -> Sentence:
+    """Return which experiments and commands have looked for a cause."""
+    commands = [*_READERS, *(["probe compare"] if golden_dump(lab) else [])]
+    return say("find.looked", experiments=[*lab.ledger.results], commands=commands)
 
 
 def _more_time(search: Search) -> Advice:

@@ -11,7 +11,9 @@ from probe.errors import UsageError
 from probe.findings.sentence import say
 from probe.findings.system import foreign
 from probe.reading.compare.origins.origin import Kind
-from probe.reading.dumps.entry_name import CELL, parse
+from probe.reading.dumps.dump import Call
+from probe.reading.dumps.entry_name import CELL, FORWARD, parse
+from probe.reading.dumps.flow import user_frame
 from probe.reading.dumps.run import open as open_run
 from probe.reading.dumps.values import tensors_in
 from probe.search.cause import BITS, COMPARED, NONFINITE, Cause
@@ -117,7 +119,26 @@ def graft(lab: Lab) -> Result:
     outcome = "goes" if is_healed else "stays"
     key = "find.graft_goes" if is_healed else "find.graft_stays"
     learned = say(key, name=name, first=steps[0], last=last)
-    return Result(GRAFT, outcome, learned, seconds, 3, {"name": name})
+    facts = {"name": name, "further": 0 if is_healed else _further_calls(lab, cause)}
+    return Result(GRAFT, outcome, learned, seconds, 3, facts)
+
+
+def _further_calls(lab: Lab, cause: Cause) -> int:
+    """Return how many other calls the line of the cause has in its step."""
+    for path in (lab.place(RECORD, "dump"), golden_dump(lab)):
+        for dump in open_run(path):
+            if dump.step == cause.step and cause.name in dump.data:
+                line = _line_of(dump[cause.name])
+                calls = [call for call in dump if call.parts.direction == FORWARD]
+                same = [call for call in calls if line is not None and _line_of(call) == line]
+                return max(len(same) - 1, 0)
+    return 0
+
+
+def _line_of(call: Call) -> tuple[str, int] | None:
+    """Return file and number of the line of a call; None without a stack."""
+    frame = user_frame(call.stack)
+    return None if frame is None else (frame.file, frame.line)
 
 
 def losses_of(lab: Lab, name: str) -> dict[str, Any]:

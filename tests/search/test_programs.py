@@ -44,6 +44,8 @@ def test_a_call_that_makes_nan_is_named_with_its_line_and_the_kernel_is_excluded
     assert cause["strength"] == "rule"  # no experiment has made the symptom go
     assert "find.no_kernel" in [item["key"] for item in answer["excluded"]]
     assert "NaN" in answer["symptom"]["sentence"]
+    (recorded,) = [line["learned"] for line in lines[:-1] if line["experiment"] == "record"]
+    assert recorded["sentence"].count("step") == 1, recorded["sentence"]
     seen = set().union(*(keys("find", line) for line in lines))
     assert all_keys("find") - seen == set()
 
@@ -100,6 +102,7 @@ def test_a_call_that_one_side_lacks_is_told_in_the_first_step_that_lacks_it(tmp_
     assert "the first value that differs by it is in step 2" in cause["sentence"]
     assert cause["strength"] in ("bits", "experiment")  # up to step 2 the program repeats its bits
     assert lines[-1]["next"]["key"] == "find.do_line"
+    assert (cause["file"], cause["is_golden"]) == (str(tmp_path / "good.py"), True)
 
 
 @pytest.mark.parametrize("is_given", [True, False], ids=["gradients", "no gradients"])
@@ -137,6 +140,9 @@ def test_a_healthy_training_has_no_cause_and_says_what_was_looked_at(tmp_path):
     assert answer["answer"] in ("nothing", "unknown")
     assert done.returncode in (0, 2)
     assert "find.no_difference" in [item["key"] for item in answer["excluded"]]
+    assert answer["looked"]["facts"]["experiments"] == [*outcomes(lines)]
+    assert "probe compare" in answer["looked"]["sentence"]
+    assert answer["next"]["key"] == "find.do_later"  # the circumstances do not differ
 
 
 def test_a_training_that_writes_to_an_absolute_path_is_told(tmp_path):
