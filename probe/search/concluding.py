@@ -60,6 +60,8 @@ _LAUNCHER = "msrun"
 _RANKS = 2
 #: outcomes that leave something unseen
 _UNSEEN = (CUT, LOST, "failed", "nothing", "unknown")
+#: remarks about steps whose update a loss scaler has skipped
+_SKIPS = ("health.skipped", "rows.skipped", "rows.skipped_several")
 #: the commands whose rules look at each record
 _READERS = ("probe nan", "probe check", "probe watch", "probe trend")
 _NO_STEPS = ((WATCH_GOLDEN, "no_steps"), (WATCH_RESUMED, "no_steps"))
@@ -106,7 +108,7 @@ def concluded(search: Search) -> Diagnosis:
             *_evidence(cause, results, doubt),
             *(item for item in of_disk if not _is_of(item, cause)),
         ],
-        excluded=list(dict.fromkeys(_excluded(results, doubt))),
+        excluded=list(dict.fromkeys(_excluded(results, doubt, _has_skips(seen)))),
         gaps=_gaps(found, seen, said),
         unseen=list(_unseen(search, seen)),
         remarks=[*found.remarks, *_remarks(results, doubt)],
@@ -232,13 +234,20 @@ def _of_reader(cause: Cause) -> str:
     return BITS if cause.reader == COMPARED else RULE
 
 
-def _excluded(results: dict[str, Result], doubt: Sentence) -> Iterator[Sentence]:
+def _has_skips(seen: DiskLook) -> bool:
+    """Return whether a remark tells of NaN/Inf in a step whose update a loss scaler has skipped."""
+    return any(said.key in _SKIPS for said in seen.remarks)
+
+
+def _excluded(results: dict[str, Result], doubt: Sentence, has_skips: bool) -> Iterator[Sentence]:
     for result in results.values():
         key = _EXCLUDES.get((result.name, result.outcome))
         is_doubted = result.name == REPEAT and bool(doubt)
         is_unlike = result.name == RECORD_GOLDEN and _apart_when_watched(results) is not None
         if key is None or is_doubted or is_unlike:
             continue
+        if key == "find.no_symptom" and has_skips:
+            key = "find.no_symptom_but_skips"
         further = result.facts.get("further", 0)
         yield say("find.no_graft_of_line", count=further) if further else say(key)
 

@@ -22,6 +22,10 @@ _GRADIENTS = ("grad", "grad_in", "total")
 _OF_UPDATES = ("update", "scalar")
 
 
+#: the kind of series of a loss scale
+_SCALE = "scale"
+
+
 class StepState(NamedTuple):
     """A step, as far as loss scalers are concerned."""
 
@@ -87,6 +91,18 @@ def _is_gradient(name: str) -> bool:
 def skipped_steps(rank: RankSeries) -> frozenset[int]:
     """Return the steps in the rows of the monitor whose update a loss scaler has left out."""
     return normal_skips(states_of(rank))
+
+
+def is_skipped_now(values: Mapping[str, float]) -> bool:
+    """Return whether a row alone tells that a loss scaler skips its update: it has a loss scale, and no update.
+
+    >>> is_skipped_now({"loss": 1.0, "fc.weight.grad": math.inf, "loss_scale": 1024.0})
+    True
+    >>> is_skipped_now({"loss": 1.0, "fc.weight.grad": math.inf})
+    False
+    """
+    has_scale = any(kind_of(name) == _SCALE for name in values)
+    return has_scale and _state(values) == SKIPPED
 
 
 def judged_rows(rank: RankSeries) -> Iterator[tuple[int, dict[str, float]]]:
