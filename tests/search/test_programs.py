@@ -105,6 +105,18 @@ def test_a_call_that_one_side_lacks_is_told_in_the_first_step_that_lacks_it(tmp_
     assert (cause["file"], cause["is_golden"]) == (str(tmp_path / "good.py"), True)
 
 
+def test_a_call_that_does_not_heal_beside_others_of_its_line_excludes_itself_alone(tmp_path):
+    line = "x = ops.tanh(x * FIRST) + x * SECOND"
+    good = training(line.replace("FIRST", "1.0").replace("SECOND", "0.5"))
+    mine = training(line.replace("FIRST", "1.5").replace("SECOND", "0.8"))
+    _, lines = find(tmp_path, "--golden", "good.py", "mine.py", mine=mine, good=good)
+    answer = lines[-1]
+    assert answer["cause"]["source"] == line.replace("FIRST", "1.5").replace("SECOND", "0.8")
+    assert outcomes(lines)["graft"] == "stays"
+    (excluded,) = [item for item in answer["excluded"] if "this call alone" in item["sentence"]]
+    assert excluded["sentence"].endswith("its line has more calls: 3")
+
+
 @pytest.mark.parametrize("is_given", [True, False], ids=["gradients", "no gradients"])
 def test_parameters_that_no_optimizer_holds_are_the_cause(tmp_path, is_given):
     good = HEALTHY
