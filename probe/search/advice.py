@@ -14,7 +14,7 @@ from probe.reading.compare.origins.origin import Kind
 from probe.reading.dumps.folders import find_folders
 from probe.search.cause import COMPARED, HEALTH, NONFINITE, RANKS, WATCHED, Cause
 from probe.search.on_disk import DiskLook
-from probe.search.random_calls import have_seeds, is_random_call
+from probe.search.random_calls import have_one_seed, have_seeds, is_random_call
 from probe.search.unheld import UNHELD
 from probe.series.series import find_series
 
@@ -24,6 +24,8 @@ _FURTHER = 2
 _UNKNOWN_PROGRAM = "train.py"
 #: the sentence about a call that one side alone has, in that about an update
 _ONLY_CALL = "compare.only_call"
+#: what is to be done -> the same where both runs have set one seed
+_WITH_SEED = {"find.do_weights": "find.do_weights_alone"}
 #: what is to be done with a line -> the same where no line is known
 _WITHOUT_LINE = {"find.do_rule": "find.do_rule_without_line"}
 
@@ -122,7 +124,9 @@ ROWS: dict[tuple[str, str], AdviceRow] = {
     (COMPARED, Kind.COMMUNICATION): AdviceRow(
         "find.do_ranks", lambda place, _: place.reads("ranks")
     ),
-    (COMPARED, Kind.RANDOM): AdviceRow("find.do_seed", lambda place, _: place.compares("check")),
+    (COMPARED, Kind.RANDOM): AdviceRow(
+        "find.do_same_seed", lambda place, _: place.compares("check")
+    ),
     (COMPARED, Kind.OUTSIDE): AdviceRow("find.do_outside", _shown),
     (COMPARED, ""): AdviceRow("find.do_line", lambda place, _: place.compares("compare")),
     (NONFINITE, ""): AdviceRow("find.do_inputs", _shown),
@@ -157,6 +161,8 @@ def advice(seen: DiskLook, path: str, golden: str = "") -> Advice:
         of_kind = ROWS.get((cause.reader, kind)) or ROWS[cause.reader, ""]
         row = OF_SENTENCE.get(cause.said.key, of_kind)
         does = _WITHOUT_LINE.get(row.does, row.does) if cause.line is None else row.does
+        if does in _WITH_SEED and have_one_seed(path, golden):
+            does = _WITH_SEED[does]
         return Advice(say(does), row.command(place, cause))
     if seen.doubt:
         return Advice(say(_repeats(seen.doubt.facts["name"], place)), place.compares("compare"))

@@ -20,7 +20,9 @@ def random_alone(cause: Cause | None, path: str, golden: str) -> Sentence:
         path: the run.
         golden: the golden run beside it.
     """
-    if cause is None or cause.kind != Kind.RANDOM or _have_other_seeds(path, golden):
+    if cause is None or cause.kind != Kind.RANDOM:
+        return NOTHING
+    if have_seeds(path, golden) and not have_one_seed(path, golden):
         return NOTHING
     return say("find.random_alone", name=cause.name)
 
@@ -31,13 +33,14 @@ def have_seeds(path: str, golden: str) -> bool:
     return all(own and None not in own for own in seeds)
 
 
+def have_one_seed(path: str, golden: str) -> bool:
+    """Return whether two runs are known to have set the same seed."""
+    return have_seeds(path, golden) and _seeds(path) == _seeds(golden)
+
+
 def is_random_call(name: str) -> bool:
     """Return whether a call draws random numbers."""
     return is_random(parse(name))
-
-
-def _have_other_seeds(path: str, golden: str) -> bool:
-    return have_seeds(path, golden) and _seeds(path) != _seeds(golden)
 
 
 def _seeds(path: str) -> set[object]:
