@@ -546,3 +546,11 @@ def test_a_parameter_of_a_group_counts_once(tmp_path):
         number(run, "groups", [{"lr": 0.01, "parameters": names}])
     golden, mine = (run.write() for run in runs)
     assert probe.check(golden, mine).lines() == ["optimizer Adam: updates only in A: head.weight"]
+
+
+def test_a_file_with_another_name_and_the_same_content_is_no_difference(tmp_path):
+    golden = Experiment(tmp_path / "golden")
+    set_in("code", {"good.py": "01", "model.py": "02"}, "files")(golden)
+    mine = Experiment(tmp_path / "mine")
+    set_in("code", {"mine.py": "01", "model.py": "02"}, "files")(mine)
+    assert probe.check(golden.write(), mine.write()).differences == []
