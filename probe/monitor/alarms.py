@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
 from probe.findings.sentence import NOTHING, say, table
+from probe.naming import BACKWARD
 from probe.series.alarm import Alarm
 from probe.series.call_file import Rows
 from probe.series.file import SeriesTail
@@ -19,6 +21,7 @@ from probe.series.msprobe_rules import RunningRules
 from probe.series.neighbour import RankPair, gradient_of
 from probe.series.online_rules import OnlineRules
 from probe.series.series_name import parse
+from probe.series.skipped import is_skipped_now
 from probe.store import file_io, file_names
 from probe.store.error_log import ErrorLog
 from probe.store.file_names import SERIES, rank_name, rank_of
@@ -27,6 +30,7 @@ _log = logging.getLogger("probe")
 
 
 AlarmFunction = Callable[[Alarm], object]  # takes an alarm
+_MOST_SKIPS = 24  # a loss scale of 2**24 falls to 1 in so many steps; more are an alarm
 _MOST = 1000  # most alarms in anomaly.json, which is written anew with each
 #: the words of msprobe for the kinds of numbers, where they are not those of the files
 _TAGS = {"grad_unreduced": "acc_grad", "grad_reduced": "post_grad"}
@@ -41,6 +45,7 @@ class Alarms:
         table()  # an update of the package during a long training would bring the table of another version
         self._rules = OnlineRules()
         self._neighbour = Neighbour(folder)
+        self._skips = 0  # steps in a row whose update a loss scaler has skipped
         self.function: AlarmFunction | None = None
 
     def look(
@@ -49,10 +54,19 @@ class Alarms:
         """Return the alarms of a step, after they were told. ``calls`` are those of rolling records."""
         found: list[Alarm] = []
         with self._errors.guard("looking at the numbers of a step"):
-            found += self._rules.feed(step, values, calls)
+            judged = values
+            if self._is_usual_skip(values):
+                judged = {name: value for name, value in values.items() if math.isfinite(value)}
+                calls = {entry: row for entry, row in calls.items() if f".{BACKWARD}" not in entry}
+            found += self._rules.feed(step, judged, calls)
         with self._errors.guard("comparing with the next rank"):
             found += self._neighbour.compare(step, values)
         return self.told(found)
+
+    def _is_usual_skip(self, values: Mapping[str, float]) -> bool:
+        """Return whether a loss scaler skips the update of this step as usual: NaN/Inf in gradients is no alarm."""
+        self._skips = self._skips + 1 if is_skipped_now(values) else 0
+        return 0 < self._skips <= _MOST_SKIPS
 
     def told(self, found: list[Alarm]) -> list[Alarm]:
         """Tell alarms, and return them: the first of each rule on the log."""

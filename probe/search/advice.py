@@ -14,10 +14,18 @@ from probe.reading.compare.origins.origin import Kind
 from probe.reading.dumps.folders import find_folders
 from probe.search.cause import COMPARED, HEALTH, NONFINITE, RANKS, WATCHED, Cause
 from probe.search.on_disk import DiskLook
+from probe.search.random_calls import have_one_seed, have_seeds, is_random_call
+from probe.search.unheld import UNHELD
 from probe.series.series import find_series
 
+#: steps behind the first one that are recorded next
+_FURTHER = 2
 #: stands for the program where no run.json has its command
 _UNKNOWN_PROGRAM = "train.py"
+#: the sentence about a call that one side alone has, in that about an update
+_ONLY_CALL = "compare.only_call"
+#: what is to be done -> the same where both runs have set one seed
+_WITH_SEED = {"find.do_weights": "find.do_weights_alone"}
 #: what is to be done with a line -> the same where no line is known
 _WITHOUT_LINE = {"find.do_rule": "find.do_rule_without_line"}
 
@@ -116,11 +124,14 @@ ROWS: dict[tuple[str, str], AdviceRow] = {
     (COMPARED, Kind.COMMUNICATION): AdviceRow(
         "find.do_ranks", lambda place, _: place.reads("ranks")
     ),
-    (COMPARED, Kind.RANDOM): AdviceRow("find.do_seed", lambda place, _: place.compares("check")),
+    (COMPARED, Kind.RANDOM): AdviceRow(
+        "find.do_same_seed", lambda place, _: place.compares("check")
+    ),
     (COMPARED, Kind.OUTSIDE): AdviceRow("find.do_outside", _shown),
     (COMPARED, ""): AdviceRow("find.do_line", lambda place, _: place.compares("compare")),
     (NONFINITE, ""): AdviceRow("find.do_inputs", _shown),
     (HEALTH, ""): AdviceRow("find.do_rule", lambda place, _: place.reads("check")),
+    (HEALTH, UNHELD): AdviceRow("find.do_hold", lambda place, _: place.compares("check")),
     (WATCHED, ""): AdviceRow("find.do_setting", lambda place, _: place.reads("watch")),
     (RANKS, ""): AdviceRow("find.do_ranks", lambda place, _: place.reads("ranks")),
 }
@@ -146,21 +157,55 @@ def advice(seen: DiskLook, path: str, golden: str = "") -> Advice:
     place = RunPlace(path, golden, program_of(path), _count_of_ranks(path))
     cause = seen.cause
     if cause is not None:
-        of_kind = ROWS.get((cause.reader, cause.kind)) or ROWS[cause.reader, ""]
+        kind = Kind.CALLS if is_of_call(cause.said) else cause.kind
+        of_kind = ROWS.get((cause.reader, kind)) or ROWS[cause.reader, ""]
         row = OF_SENTENCE.get(cause.said.key, of_kind)
         does = _WITHOUT_LINE.get(row.does, row.does) if cause.line is None else row.does
+        if does in _WITH_SEED and have_one_seed(path, golden):
+            does = _WITH_SEED[does]
         return Advice(say(does), row.command(place, cause))
+    if seen.doubt:
+        return Advice(say(_repeats(seen.doubt.facts["name"], place)), place.compares("compare"))
+    return _without_cause(seen, place)
+
+
+def is_of_call(said: Sentence) -> bool:
+    """Return whether a sentence about an update tells that one side alone has a call before it."""
+    parts = said.facts.get("parts") or [said]
+    causes = [part.facts.get("cause") for part in parts if isinstance(part, Sentence)]
+    return any(isinstance(cause, Sentence) and cause.key == _ONLY_CALL for cause in causes)
+
+
+def _without_cause(seen: DiskLook, place: RunPlace) -> Advice:
+    """Return the next thing to do where no reader names a cause."""
     early = place.records(["--level", "mix", "--step", "0-2"])
     if seen.step is not None:
         steps = f"{max(seen.step - 1, 0)}-{seen.step}"
         return Advice(say("find.do_step"), place.records(["--level", "mix", "--step", steps]))
     if seen.status:
         return Advice(say("find.do_record"), early)
-    if golden:
+    if place.golden and seen.circumstances:
         return Advice(say("find.do_circumstances"), place.compares("check"))
-    if find_series(path):
+    if place.golden:
+        return Advice(say("find.do_later"), place.records(["--level", "mix", *_later(place)]))
+    if find_series(place.path):
         return Advice(say("find.do_early"), early)
     return Advice(say("find.do_watch"), place.records(["--task", "monitor"]))
+
+
+def _later(place: RunPlace) -> list[str]:
+    """Return the options that record the steps behind those that were recorded."""
+    known = [folder.step for folder in find_folders(place.path) if folder.step is not None]
+    first = max(known, default=-1) + 1
+    return ["--step", f"{first}-{first + _FURTHER}"]
+
+
+def _repeats(name: str, place: RunPlace) -> str:
+    """Return the sentence that tells how a call is made to repeat its bits: a seed helps where none is set."""
+    if not is_random_call(name):
+        return "find.do_repeat"
+    is_seeded = have_seeds(place.path, place.golden)
+    return "find.do_repeat_random" if is_seeded else "find.do_seed"
 
 
 def _count_of_ranks(path: str) -> int:

@@ -53,6 +53,7 @@ class Diagnosis:
         unseen: what else could not be looked at.
         others: how many further findings there are.
         remarks: what is no cause, as other steps of the training contradict it.
+        looked: where no cause is found, what looked for it; NOTHING else.
         advice: the next thing to do; None where there is none.
     """
 
@@ -67,6 +68,7 @@ class Diagnosis:
     others: int = 0
     remarks: Sequence[Sentence] = ()
     advice: Advice | None = None
+    looked: Sentence = NOTHING
 
     @property
     def kind(self) -> str:
@@ -93,8 +95,7 @@ class Diagnosis:
             yield say("find.symptom", said=self.symptom)
         yield self.first_line
         if self.cause is not None and self.cause.file:
-            source = self.cause.source or ""
-            yield say("find.code", file=self.cause.file, line=self.cause.line, source=source)
+            yield code_of(self.cause, self.cause.file)
         yield from self.reasons()
         if self.advice is not None:
             yield say("find.command", command=self.advice.command)
@@ -104,6 +105,8 @@ class Diagnosis:
         for item in self.ordered:
             strength = say(SAID_OF_STRENGTH[item.strength])
             yield say("find.evidence", strength=strength, said=item.said)
+        if self.looked:
+            yield self.looked
         for said in self.excluded[:_MOST]:
             yield say("find.excluded", said=said)
         yield from self.gaps[:_MOST]
@@ -133,10 +136,17 @@ class Diagnosis:
             "unseen": [sentence_dict(said) for said in (*self.gaps, *self.unseen)],
             "remarks": [sentence_dict(said) for said in self.remarks],
             "others": self.others,
+            "looked": sentence_dict(self.looked) if self.looked else None,
             "next": None
             if advice is None
             else {"command": advice.command, **sentence_dict(advice.said)},
         }
+
+
+def code_of(cause: Cause, file: str) -> Sentence:
+    """Return the line of code of a cause, in a file as it is told; that of the golden program says so."""
+    key = "find.code_golden" if cause.is_golden else "find.code"
+    return say(key, file=file, line=cause.line, source=cause.source or "")
 
 
 def sentence_dict(said: Sentence) -> dict[str, Any]:

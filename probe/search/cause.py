@@ -53,6 +53,8 @@ class Cause(Finding):
         place: the place in the call, such as "input.0".
         cell: path and class of the Cell around it.
         step: the step; None where it holds for all.
+        acts_in: the first step in which a value differs by it; None where it has no step.
+        is_golden: whether the line is one of the golden program, as the other one lacks it.
         rank: the rank.
         file: the innermost file of the training's own code; None without a stack.
         line: the number of its line.
@@ -71,6 +73,8 @@ class Cause(Finding):
     file: str | None = None
     line: int | None = None
     source: str | None = None
+    acts_in: int | None = None
+    is_golden: bool = False
 
     @property
     def is_proved(self) -> bool:
@@ -135,10 +139,18 @@ def _of_origin(origin: Origin, result: ComparisonResult | None) -> Cause:
         "cell": origin.cell,
         "step": origin.step,
         "rank": origin.rank,
+        "acts_in": origin.acts_in,
     }
     code: dict[str, Any] = {"file": origin.file, "line": origin.line, "source": origin.source}
+    code["is_golden"] = is_difference and _is_of_golden(origin)
     reader = COMPARED if is_difference else NONFINITE
     return Cause(origin.said, reader, origin.kind, strength, **where, **code)
+
+
+def _is_of_golden(origin: Origin) -> bool:
+    """Return whether the line of a difference is one of A, and B has no line at its place."""
+    frame_a, frame_b = origin.code.frames
+    return frame_a is not None and frame_b is None and origin.code.frame == frame_a
 
 
 def _is_of(other: Origin, origin: Origin) -> bool:
@@ -157,7 +169,7 @@ def _strength_of_difference(origin: Origin, result: ComparisonResult) -> str:
     is another one each time, and a value from outside has an unknown maker: these stay a rule.
     """
     is_alone = not any(
-        other.step == origin.step and not _is_of(other, origin) for other in result.origins
+        other.acts_in == origin.acts_in and not _is_of(other, origin) for other in result.origins
     )
     is_known = origin.kind not in (Kind.RANDOM, Kind.OUTSIDE)
     return BITS if is_alone and is_known and result.before == Verdict.BITS else RULE

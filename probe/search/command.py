@@ -28,8 +28,9 @@ from probe.search import NAME
 from probe.search.answer import Diagnosis
 from probe.search.concluding import concluded
 from probe.search.disk_answer import diagnosis_of
-from probe.search.on_disk import look
+from probe.search.on_disk import by_chance, look
 from probe.search.page import written_page
+from probe.search.random_calls import random_alone
 from probe.search.searching import Search
 from probe.search.seeded import seeded
 from probe.search.wishes import DEFAULT_FOLDER, Training, Wishes
@@ -176,6 +177,9 @@ def _of_disk(given: argparse.Namespace) -> int:
             raise UsageError(say("find.of_program", option=f"--{option}", path=given.paths[0]))
     path, golden = [*given.paths, ""][:2]
     seen = look(path, golden)
+    doubt = random_alone(seen.cause, path, golden)
+    if doubt:
+        seen = by_chance(seen, look(path), doubt)
     return _tell(diagnosis_of(seen, path, golden), given, 1)
 
 

@@ -13,16 +13,23 @@ from probe.reading.dumps.entry_name import parse
 from probe.search.advice import Advice, advice
 from probe.search.answer import Diagnosis, Evidence
 from probe.search.cause import BITS, COMPARED, EXPERIMENT, GUESS, REPLAYED, RULE, Cause
-from probe.search.disk_answer import diagnosis_of, evidence_of
+from probe.search.disk_answer import diagnosis_of, doubts, evidence_of
 from probe.search.lab import Lab
 from probe.search.ledger import Result
 from probe.search.new_lines import NEW_LINES, guessed
 from probe.search.new_numbers import NEW_NUMBERS, guessed_number
 from probe.search.new_values import NEW_VALUES, guessed_value
-from probe.search.on_disk import DiskLook
+from probe.search.on_disk import DiskLook, by_chance
 from probe.search.own_backward import GRADIENTS, wrong_backward
 from probe.search.proofs import FLOAT32, GRAFT, REPLAY
-from probe.search.recordings import RECORD, RECORD_GOLDEN, REPEAT, final_look, golden_dump
+from probe.search.recordings import (
+    RECORD,
+    RECORD_GOLDEN,
+    final_look,
+    golden_dump,
+    look_alone,
+)
+from probe.search.repeating import REPEAT, chance
 from probe.search.searching import Search
 from probe.search.table import EXPERIMENTS
 from probe.search.watching import (
@@ -53,6 +60,10 @@ _LAUNCHER = "msrun"
 _RANKS = 2
 #: outcomes that leave something unseen
 _UNSEEN = (CUT, LOST, "failed", "nothing", "unknown")
+#: remarks about steps whose update a loss scaler has skipped
+_SKIPS = ("health.skipped", "rows.skipped", "rows.skipped_several")
+#: the commands whose rules look at each record
+_READERS = ("probe nan", "probe check", "probe watch", "probe trend")
 _NO_STEPS = ((WATCH_GOLDEN, "no_steps"), (WATCH_RESUMED, "no_steps"))
 #: an experiment and its outcome -> how strong what it has taught is
 _SPEAKS = {
@@ -74,9 +85,17 @@ def concluded(search: Search) -> Diagnosis:
     if seen is None:
         return _without_record(search, first)
     path = lab.place(RECORD, "dump")
+    doubt = chance(lab)
+    if doubt:
+        seen = by_chance(seen, look_alone(lab), doubt)
+    seen = replace(
+        seen, circumstances=[line for line in seen.circumstances if not is_command(line)]
+    )
     found = diagnosis_of(seen, path, golden_dump(lab))
     named = _judged(seen.cause, results) or wrong_backward(results.get(GRADIENTS))
-    cause = named or _guess(lab, seen)
+    cause = named
+    if named is None and (_symptom(lab) or not doubt):
+        cause = _guess(lab, seen)
     status, said = _told(search, found, cause)
     of_disk = found.evidence[seen.cause is not None :]
     return replace(
@@ -86,13 +105,15 @@ def concluded(search: Search) -> Diagnosis:
         cause=cause,
         symptom=_symptom(lab),
         evidence=[
-            *_evidence(cause, results),
-            *(item for item in of_disk if not _is_of(item, cause) and not _is_of_command(item)),
+            *_evidence(cause, results, doubt),
+            *(item for item in of_disk if not _is_of(item, cause)),
         ],
-        excluded=list(dict.fromkeys(_excluded(results))),
-        gaps=_gaps(found, seen),
+        excluded=list(dict.fromkeys(_excluded(results, doubt, _has_skips(seen)))),
+        gaps=_gaps(found, seen, said),
         unseen=list(_unseen(search, seen)),
+        remarks=[*found.remarks, *_remarks(results, doubt)],
         advice=_advice(search, seen, cause, path),
+        looked=NOTHING if cause is not None else _looked(lab),
     )
 
 
@@ -135,10 +156,9 @@ def _is_of(item: Evidence, cause: Cause | None) -> bool:
     return cause is not None and item.said.facts.get("said") == cause.said
 
 
-def _is_of_command(item: Evidence) -> bool:
-    """Return whether a piece of evidence only tells that two commands were given: the user has given them."""
-    line = item.said.facts.get("said")
-    subject = line.facts.get("subject") if isinstance(line, Sentence) else None
+def is_command(line: Sentence) -> bool:
+    """Return whether a circumstance is only that two commands were given: the user has given them."""
+    subject = line.facts.get("subject")
     return isinstance(subject, Sentence) and subject.key == "check.command"
 
 
@@ -167,10 +187,7 @@ def _judged(cause: Cause | None, results: dict[str, Result]) -> Cause | None:
     """
     if cause is None:
         return None
-    repeat = results.get(REPEAT)
-    if _varies_itself(cause, repeat):
-        return replace(cause, strength=GUESS)
-    if cause.strength == BITS and (repeat is None or repeat.outcome != "repeats"):
+    if cause.strength == BITS and not _repeats(results.get(REPEAT)):
         cause = replace(cause, strength=RULE)
     graft = results.get(GRAFT)
     is_grafted = graft is not None and graft.outcome == "goes"
@@ -179,11 +196,12 @@ def _judged(cause: Cause | None, results: dict[str, Result]) -> Cause | None:
     return cause
 
 
-def _varies_itself(cause: Cause, repeat: Result | None) -> bool:
-    """Return whether two runs of the program itself differ first in this place too."""
-    if cause.reader != COMPARED or repeat is None or repeat.outcome != "varies":
+def _repeats(repeat: Result | None) -> bool:
+    """Return whether the program has repeated its bits, up to the cause at least."""
+    if repeat is None:
         return False
-    return (repeat.facts.get("name"), repeat.facts.get("place")) == (cause.name, cause.place)
+    is_later = repeat.outcome == "varies" and repeat.facts.get("is_later", False)
+    return repeat.outcome == "repeats" or is_later
 
 
 def _is_widened(cause: Cause, result: Result | None) -> bool:
@@ -194,8 +212,10 @@ def _is_widened(cause: Cause, result: Result | None) -> bool:
     return list(result.facts["names"]) == [path]
 
 
-def _evidence(cause: Cause | None, results: dict[str, Result]) -> Iterator[Evidence]:
-    """Yield the evidence of the readers, and of the experiments that speak for a cause."""
+def _evidence(
+    cause: Cause | None, results: dict[str, Result], doubt: Sentence
+) -> Iterator[Evidence]:
+    """Yield the evidence of the readers, and of the experiments that speak for a cause, or against any."""
     if cause is not None:
         yield evidence_of(replace(cause, strength=_of_reader(cause)))
         alone = results.get(RECORD)
@@ -203,7 +223,7 @@ def _evidence(cause: Cause | None, results: dict[str, Result]) -> Iterator[Evide
             yield Evidence(RULE, alone.learned)
     for result in results.values():
         strength = _SPEAKS.get((result.name, result.outcome))
-        if strength is not None:
+        if strength is not None and (result.name != REPEAT or doubt):
             yield Evidence(strength, result.learned)
 
 
@@ -214,17 +234,47 @@ def _of_reader(cause: Cause) -> str:
     return BITS if cause.reader == COMPARED else RULE
 
 
-def _excluded(results: dict[str, Result]) -> Iterator[Sentence]:
+def _has_skips(seen: DiskLook) -> bool:
+    """Return whether a remark tells of NaN/Inf in a step whose update a loss scaler has skipped."""
+    return any(said.key in _SKIPS for said in seen.remarks)
+
+
+def _excluded(results: dict[str, Result], doubt: Sentence, has_skips: bool) -> Iterator[Sentence]:
     for result in results.values():
         key = _EXCLUDES.get((result.name, result.outcome))
-        if key is not None:
-            yield say(key)
+        is_doubted = result.name == REPEAT and bool(doubt)
+        is_unlike = result.name == RECORD_GOLDEN and _apart_when_watched(results) is not None
+        if key is None or is_doubted or is_unlike:
+            continue
+        if key == "find.no_symptom" and has_skips:
+            key = "find.no_symptom_but_skips"
+        further = result.facts.get("further", 0)
+        yield say("find.no_graft_of_line", count=further) if further else say(key)
 
 
-def _gaps(found: Diagnosis, seen: DiskLook) -> Sequence[Sentence]:
+def _apart_when_watched(results: dict[str, Result]) -> int | None:
+    """Return the step in which the watched runs differ, where the recorded ones do not; None for none."""
+    golden = results.get(RECORD_GOLDEN)
+    watched = results.get(WATCH_GOLDEN)
+    if golden is None or watched is None or golden.outcome != "no_cause":
+        return None
+    step = watched.facts.get("step")
+    return None if step is None else int(step)
+
+
+def _remarks(results: dict[str, Result], doubt: Sentence) -> Iterator[Sentence]:
+    """Yield that the program differs from itself behind the cause, or in last bits alone."""
+    repeat = results.get(REPEAT)
+    if repeat is not None and repeat.outcome == "varies" and not doubt:
+        yield repeat.learned
+
+
+def _gaps(found: Diagnosis, seen: DiskLook, said: Sentence) -> Sequence[Sentence]:
     """Return the parts that cannot be known, but that which the first line tells."""
-    is_told = found.said.key == "report.unsure" and found.said.facts["gap"] == seen.gaps[0]
-    return seen.gaps[1:] if is_told else seen.gaps
+    gaps = list(seen.gaps)
+    if said.key == "report.unsure" and said.facts["gap"] in gaps:
+        gaps.remove(said.facts["gap"])
+    return [*doubts(seen, said), *gaps]
 
 
 def _unseen(search: Search, seen: DiskLook | None) -> Iterator[Sentence]:
@@ -237,6 +287,9 @@ def _unseen(search: Search, seen: DiskLook | None) -> Iterator[Sentence]:
     for result in search.lab.ledger.results.values():
         if result.outcome in _UNSEEN or (result.name, result.outcome) in _NO_STEPS:
             yield result.learned
+    step = _apart_when_watched(search.lab.ledger.results)
+    if step is not None:
+        yield say("find.apart_when_watched", step=step)
     if search.wishes.ranks > 1:
         yield say("find.ranks_unseen")
     if search.wishes.seed is not None:
@@ -248,9 +301,9 @@ def _unseen(search: Search, seen: DiskLook | None) -> Iterator[Sentence]:
 
 def _advice(search: Search, seen: DiskLook, cause: Cause | None, path: str) -> Advice:
     """Return the next thing to do."""
-    if seen.cause is not None and cause is not None and cause.strength == GUESS:
-        return Advice(say("find.do_repeat"), _compares_itself(search.lab))
-    if seen.cause is not None:
+    if _outcome_of(search, REPEAT) == "varies" and seen.doubt and seen.cause is None:
+        return advice(seen, path, search.lab.place(REPEAT, "dump"))
+    if seen.cause is not None or seen.doubt:
         return advice(seen, path, golden_dump(search.lab))
     if cause is not None and cause.reader == REPLAYED:
         words = ["probe", "replay", search.lab.place(GRADIENTS, "dump"), cause.name, "--gradients"]
@@ -263,10 +316,15 @@ def _advice(search: Search, seen: DiskLook, cause: Cause | None, path: str) -> A
     return advice(seen, path, golden_dump(search.lab))
 
 
-def _compares_itself(lab: Lab) -> str:
-    """Return the command that shows how the program differs from itself."""
-    words = ["probe", "compare", lab.place(RECORD, "dump"), lab.place(REPEAT, "dump")]
-    return shlex.join(words)
+def _outcome_of(search: Search, name: str) -> str:
+    result = search.lab.ledger.results.get(name)
+    return "" if result is None else result.outcome
+
+
+def _looked(lab: Lab) -> Sentence:
+    """Return which experiments and commands have looked for a cause."""
+    commands = [*_READERS, *(["probe compare"] if golden_dump(lab) else [])]
+    return say("find.looked", experiments=[*lab.ledger.results], commands=commands)
 
 
 def _more_time(search: Search) -> Advice:

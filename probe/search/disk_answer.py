@@ -6,7 +6,7 @@ from __future__ import annotations
 from probe.findings.sentence import Sentence, say
 from probe.reading.compare.origins.origin import Kind
 from probe.search.advice import advice
-from probe.search.answer import Diagnosis, Evidence
+from probe.search.answer import FIRST_LINE, Diagnosis, Evidence
 from probe.search.cause import (
     BITS,
     COMPARED,
@@ -20,6 +20,7 @@ from probe.search.cause import (
     Cause,
 )
 from probe.search.on_disk import DiskLook
+from probe.search.unheld import UNHELD
 
 #: how many differences of the circumstances are told
 _MOST = 3
@@ -60,7 +61,7 @@ def diagnosis_of(seen: DiskLook, path: str, golden: str = "") -> Diagnosis:
         cause,
         evidence=evidence,
         excluded=_excluded(seen, golden),
-        gaps=seen.gaps if cause is not None else (),
+        gaps=_gaps(seen),
         others=seen.others,
         remarks=seen.remarks,
         advice=advice(seen, path, golden),
@@ -75,11 +76,30 @@ def evidence_of(cause: Cause) -> Evidence:
         return Evidence(GUESS, say("find.by_values"))
     if cause.reader == LINES and not cause.file:
         return Evidence(GUESS, say("find.by_numbers"))
-    if cause.reader == HEALTH and cause.strength == GUESS:
-        return Evidence(GUESS, say("find.by_suspicion", rule=cause.kind))
     if cause.reader == HEALTH:
-        return Evidence(cause.strength, say("find.by_check", rule=cause.kind))
+        return Evidence(cause.strength, _by_check(cause))
     return Evidence(cause.strength, say(_BY[cause.reader]))
+
+
+def _by_check(cause: Cause) -> Sentence:
+    """Return why a look at one run, or at the optimizers of two, names a cause."""
+    if cause.kind == UNHELD:
+        return say("find.by_unheld")
+    key = "find.by_suspicion" if cause.strength == GUESS else "find.by_check"
+    return say(key, rule=cause.kind)
+
+
+def _gaps(seen: DiskLook) -> list[Sentence]:
+    """Return the parts that cannot be known, but those which the first line tells."""
+    gaps = doubts(seen, seen.said)
+    return [*gaps, *seen.gaps] if seen.cause is not None else gaps
+
+
+def doubts(seen: DiskLook, said: Sentence) -> list[Sentence]:
+    """Return that the difference of two runs may be chance; nothing where the first line tells it."""
+    if not seen.doubt or said == seen.doubt:
+        return []
+    return [say(FIRST_LINE["unknown"], said=seen.doubt)]
 
 
 def _excluded(seen: DiskLook, golden: str) -> list[Sentence]:

@@ -170,15 +170,17 @@ class Lab:
         known = self._looks.get((name, golden))
         if known is None:
             seen = of_program(look(self.place(name, "dump"), golden, watched()))
-            known = replace(seen, cause=self._of_user(seen.cause, name))
+            known = replace(seen, cause=self._of_user(seen.cause, name, golden))
             self._looks[name, golden] = known
         return known
 
-    def _of_user(self, cause: Cause | None, name: str) -> Cause | None:
-        """Return a cause whose file is that of the user, not that of the copy."""
+    def _of_user(self, cause: Cause | None, name: str, golden: str) -> Cause | None:
+        """Return a cause whose file is that of the user, not that of a copy for one of the two runs."""
         if cause is None or self.wishes.is_in_place:
             return cause
-        file = original(cause.file, self.copy_of(name), self.user_folder)
+        file = cause.file
+        for experiment in (name, os.path.basename(os.path.dirname(golden))):
+            file = original(file, self.copy_of(experiment), self.user_folder)
         return replace(cause, file=file)
 
     def copy_of(self, name: str) -> str:

@@ -19,6 +19,7 @@ from probe.reading.report.headline import Headline, Readers, headline
 from probe.reading.report.report import read_all
 from probe.reading.report.sources import readers_of
 from probe.search.cause import GUESS, Cause, cause_of
+from probe.search.unheld import unheld
 from probe.series.file import RankSeries
 from probe.store.file_names import Rank
 
@@ -52,6 +53,7 @@ class DiskLook:
         looked: how much was looked at.
         remarks: what is no cause, as other steps of the training contradict it.
         is_apart: whether two runs differ.
+        doubt: why the difference of two runs may be chance; NOTHING where it is none.
     """
 
     status: int
@@ -67,6 +69,7 @@ class DiskLook:
     looked: Sentence = NOTHING
     remarks: Sequence[Sentence] = ()
     is_apart: bool = False
+    doubt: Sentence = NOTHING
 
 
 def look(
@@ -87,7 +90,7 @@ def look(
     result = sources.compared()
     readers = readers_of(sources, result, answers)
     head = headline(readers)
-    return DiskLook(
+    found = DiskLook(
         head.status,
         _without_source(head.said),
         cause_of(_heaviest(head, readers), result),
@@ -102,6 +105,47 @@ def look(
         _remarks(readers),
         result is not None and result.first is not None,
     )
+    return _with_unheld(found, path, golden) if result is not None else found
+
+
+def _with_unheld(seen: DiskLook, path: str, golden: str) -> DiskLook:
+    """Return the look at two runs; parameters that the optimizers of one lack come before what follows from that."""
+    cause = unheld(path, golden, seen.cause)
+    if cause is None:
+        return seen
+    return replace(
+        seen,
+        status=1,
+        said=cause.said,
+        cause=cause,
+        is_apart=True,
+        circumstances=[line for line in seen.circumstances if not _is_told(line)],
+    )
+
+
+def _is_told(line: Sentence) -> bool:
+    """Return whether a circumstance is that an optimizer lacks parameters, which the cause tells."""
+    said = line.facts.get("said")
+    return isinstance(said, Sentence) and said.key == "check.updates"
+
+
+def by_chance(seen: DiskLook, alone: DiskLook, doubt: Sentence) -> DiskLook:
+    """Return the look at two runs whose difference may be chance: the first one alone may have a cause.
+
+    Args:
+        seen: the look at both.
+        alone: the look at the run without the golden one.
+        doubt: why the difference may be chance.
+    """
+    beside = replace(
+        alone,
+        others=seen.others,
+        first_apart=seen.first_apart,
+        circumstances=seen.circumstances,
+        is_apart=True,
+        doubt=doubt,
+    )
+    return beside if alone.status == 1 else replace(beside, status=2, said=doubt)
 
 
 def of_program(seen: DiskLook) -> DiskLook:

@@ -9,7 +9,7 @@ from probe.errors import UsageError
 from probe.findings.sentence import NOTHING, Sentence, say
 from probe.reading.report.report import Wishes as PageWishes, make_report
 from probe.reading.report.told_search import ToldExperiment, ToldSearch
-from probe.search.answer import Diagnosis
+from probe.search.answer import Diagnosis, code_of
 from probe.search.cause import GUESS
 from probe.search.ledger import Result
 from probe.search.recordings import RECORD, golden_dump
@@ -67,7 +67,7 @@ def _code(found: Diagnosis, folder: str) -> Sentence:
         return NOTHING
     relative = os.path.relpath(cause.file, folder)
     file = os.path.basename(cause.file) if relative.startswith(os.pardir) else relative
-    return say("find.code", file=file, line=cause.line, source=cause.source or "")
+    return code_of(cause, file)
 
 
 def _tone(found: Diagnosis) -> str:

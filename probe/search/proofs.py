@@ -11,15 +11,18 @@ from probe.errors import UsageError
 from probe.findings.sentence import say
 from probe.findings.system import foreign
 from probe.reading.compare.origins.origin import Kind
-from probe.reading.dumps.entry_name import CELL, parse
+from probe.reading.dumps.dump import Call
+from probe.reading.dumps.entry_name import CELL, FORWARD, parse
+from probe.reading.dumps.flow import user_frame
 from probe.reading.dumps.run import open as open_run
 from probe.reading.dumps.values import tensors_in
 from probe.search.cause import BITS, COMPARED, NONFINITE, Cause
 from probe.search.lab import CALLS, NUMBERS, Lab
 from probe.search.ledger import Result
-from probe.search.recordings import RECORD, REPEAT, final_look, golden_dump
+from probe.search.recordings import RECORD, golden_dump
+from probe.search.repeating import REPEAT, suspect
 from probe.search.running import Done
-from probe.search.watching import WATCH_GOLDEN, watched
+from probe.search.watching import WATCH_GOLDEN, watched, watched_name
 
 GRAFT = "graft"
 REPLAY = "replay"
@@ -41,12 +44,6 @@ _REPLAYED = {
     "wrong": "find.replay_wrong",
     "unknown": "find.replay_unknown",
 }
-
-
-def suspect(lab: Lab) -> Cause | None:
-    """Return the cause that the readers name; None without one."""
-    seen = final_look(lab)
-    return None if seen is None else seen.cause
 
 
 def can_graft(lab: Lab) -> bool:
@@ -98,10 +95,11 @@ def graft(lab: Lab) -> Result:
     program = lab.wishes.golden
     assert cause is not None
     assert program is not None
-    assert cause.step is not None
+    begin = cause.acts_in if cause.acts_in is not None else cause.step
+    assert begin is not None
     name = grafted(lab, cause)
-    last = int(min(cause.step + _BEHIND, watched(lab, "last", cause.step)))
-    steps = list(range(cause.step, last + 1))
+    last = int(min(begin + _BEHIND, watched(lab, "last", begin)))
+    steps = list(range(begin, last + 1))
     arrays = f"{GRAFT}_arrays"
     options = ("--tensor-list", _arrays_of(name), "--optimizer", "states")
     first = lab.record(arrays, program, steps, [*CALLS, *NUMBERS, *options])
@@ -114,27 +112,54 @@ def graft(lab: Lab) -> Result:
     answer = lab.answer(GRAFT)
     if not answer:
         return _failed(GRAFT, second, seconds, 3)
-    losses = golden_losses(lab) or answer["golden"]
+    losses = losses_of(lab, WATCH_GOLDEN) or answer["golden"]
     is_healed = heals(answer["unchanged"], answer["changed"], losses)
+    if not is_healed and not _repeats(answer["unchanged"], losses_of(lab, watched_name(lab))):
+        return Result(GRAFT, "failed", say("find.graft_varies"), seconds, 3)
     outcome = "goes" if is_healed else "stays"
     key = "find.graft_goes" if is_healed else "find.graft_stays"
     learned = say(key, name=name, first=steps[0], last=last)
-    return Result(GRAFT, outcome, learned, seconds, 3, {"name": name})
+    facts = {"name": name, "further": 0 if is_healed else _further_calls(lab, cause)}
+    return Result(GRAFT, outcome, learned, seconds, 3, facts)
 
 
-def golden_losses(lab: Lab) -> dict[str, Any]:
-    """Return the step and the loss of the golden program, as the monitor has seen it; nothing where it has none.
+def _further_calls(lab: Lab, cause: Cause) -> int:
+    """Return how many other calls the line of the cause has in its step."""
+    for path in (lab.place(RECORD, "dump"), golden_dump(lab)):
+        for dump in open_run(path):
+            if dump.step == cause.step and cause.name in dump.data:
+                line = _line_of(dump[cause.name])
+                calls = [call for call in dump if call.parts.direction == FORWARD]
+                same = [call for call in calls if line is not None and _line_of(call) == line]
+                return max(len(same) - 1, 0)
+    return 0
+
+
+def _line_of(call: Call) -> tuple[str, int] | None:
+    """Return file and number of the line of a call; None without a stack."""
+    frame = user_frame(call.stack)
+    return None if frame is None else (frame.file, frame.line)
+
+
+def losses_of(lab: Lab, name: str) -> dict[str, Any]:
+    """Return the step and the loss of a watched run, as the monitor has seen it; nothing where it has none.
 
     The monitor measures all three runs. The loss of a dump may have the factor of a loss scale.
     """
     try:
-        steps, losses = open_run(lab.place(WATCH_GOLDEN, "dump")).series("loss")
+        steps, losses = open_run(lab.place(name, "dump")).series("loss")
     except (KeyError, UsageError):
         return {}
     return {
         str(step): float(loss) if math.isfinite(loss) else str(loss)
         for step, loss in zip(steps, losses)
     }
+
+
+def _repeats(unchanged: Mapping[str, Any], known: Mapping[str, Any]) -> bool:
+    """Return whether the losses of a run are those of another run of the program, in all steps that both have."""
+    steps = unchanged.keys() & known.keys()
+    return all(_apart(unchanged[step], known[step]) <= _HEALED for step in steps)
 
 
 def _arrays_of(name: str) -> str:

@@ -1,13 +1,11 @@
 # Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
-"""Experiments that record steps with all calls: of the program, of the golden one, and of the program once more."""
+"""Experiments that record steps with all calls: of the program, and of the golden one."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from probe.findings.sentence import say
-from probe.reading.compare.answer.comparison import Comparison, compare
-from probe.reading.compare.judging.verdicts import Verdict
 from probe.reading.dumps.run import open as open_run
 from probe.search.lab import CALLS, NUMBERS, Lab
 from probe.search.ledger import Result
@@ -17,16 +15,15 @@ from probe.search.watching import WATCH_GOLDEN, watched, watched_rows
 
 RECORD = "record"
 RECORD_GOLDEN = "record_golden"
-REPEAT = "repeat"
 #: the first steps, which rules of one run need
 FIRST_STEPS = (0, 1, 2)
 #: the steps of a golden dump that are recorded beside it
 _MOST_BESIDE = 4
-#: the steps that are recorded once more
-_REPEATED = 2
 _GUARD = ("--saved-tensors",)
 #: two optimizers may have equal numbers, and differ in their states alone
 _STATES = ("--optimizer", "states")
+#: sentences that begin with their step
+_PLACED = ("guard.at", "report.in_series")
 #: levels at which a program can be recorded as its golden dump was
 _LEVELS = ("L0", "L1", "mix")
 
@@ -48,7 +45,7 @@ def wanted_steps(lab: Lab) -> list[int]:
     return sorted(found)
 
 
-def _calls(lab: Lab) -> Sequence[str]:
+def calls_of(lab: Lab) -> Sequence[str]:
     """Return the options that say which calls are recorded: all with their states, or those of a golden dump."""
     for dump in open_run(lab.wishes.golden_path) if lab.wishes.golden_path else ():
         level = dump.header.get("level")
@@ -59,9 +56,9 @@ def _calls(lab: Lab) -> Sequence[str]:
 def record(lab: Lab) -> Result:
     """Record the steps of the symptom, and look at them."""
     steps = wanted_steps(lab)
-    done = lab.record(RECORD, lab.wishes.repeated, steps, [*_calls(lab), *NUMBERS, *_GUARD])
+    done = lab.record(RECORD, lab.wishes.repeated, steps, [*calls_of(lab), *NUMBERS, *_GUARD])
     if not lab.has_steps(RECORD):
-        return _nothing(RECORD, done)
+        return nothing(RECORD, done)
     seen = _look(lab, lab.wishes.golden_path)
     return _looked(RECORD, seen, steps, done)
 
@@ -71,35 +68,11 @@ def record_golden(lab: Lab) -> Result:
     golden = lab.wishes.golden
     assert golden is not None  # the table asks for it
     steps = wanted_steps(lab)
-    done = lab.record(RECORD_GOLDEN, golden, steps, [*_calls(lab), *NUMBERS])
+    done = lab.record(RECORD_GOLDEN, golden, steps, [*calls_of(lab), *NUMBERS])
     if not lab.has_steps(RECORD_GOLDEN):
-        return _nothing(RECORD_GOLDEN, done)
+        return nothing(RECORD_GOLDEN, done)
     seen = _look(lab, lab.place(RECORD_GOLDEN, "dump"))
     return _looked(RECORD_GOLDEN, seen, steps, done)
-
-
-def repeat(lab: Lab) -> Result:
-    """Record the first steps of the program once more, and compare their bits."""
-    steps = wanted_steps(lab)[:_REPEATED]
-    done = lab.record(REPEAT, lab.wishes.repeated, steps, [*_calls(lab), *NUMBERS])
-    if not lab.has_steps(REPEAT):
-        return _nothing(REPEAT, done)
-    shown = ",".join(map(str, steps))
-    found = compare(lab.place(RECORD, "dump"), lab.place(REPEAT, "dump"), step=shown)
-    if have_equal_bits(found):
-        learned = say("find.repeats", steps=shown)
-        return Result(REPEAT, "repeats", learned, done.seconds)
-    first = found.first
-    if first is None:
-        return Result(REPEAT, "varies", say("find.last_bits"), done.seconds)
-    facts = {"name": first.name, "place": first.place}
-    return Result(REPEAT, "varies", say("find.varies", said=first.said), done.seconds, facts=facts)
-
-
-def have_equal_bits(found: Comparison) -> bool:
-    """Return whether two runs have the same bits. Memory that no kernel has written has no checksum, and none tells."""
-    others = set(found.verdicts) - {Verdict.BITS, Verdict.UNKNOWN}
-    return found.agrees and not others
 
 
 def final_look(lab: Lab) -> DiskLook | None:
@@ -117,6 +90,11 @@ def _look(lab: Lab, golden: str) -> DiskLook:
     return lab.look(RECORD, golden, lambda: watched_rows(lab))
 
 
+def look_alone(lab: Lab) -> DiskLook:
+    """Return the answer of all readers about the recorded steps of the program, without the golden ones."""
+    return _look(lab, "")
+
+
 def golden_dump(lab: Lab) -> str:
     """Return the dump that ``final_look`` compares with; "" for none."""
     if RECORD_GOLDEN in lab.ledger.results and lab.has_steps(RECORD_GOLDEN):
@@ -124,12 +102,14 @@ def golden_dump(lab: Lab) -> str:
     return lab.wishes.golden_path
 
 
-def _nothing(name: str, done: Done) -> Result:
+def nothing(name: str, done: Done) -> Result:
+    """Return that an experiment has recorded no step."""
     return Result(name, "nothing", say("find.record_none", reason=done.words), done.seconds)
 
 
 def _looked(name: str, seen: DiskLook, steps: Sequence[int], done: Done) -> Result:
     outcome = "cause" if seen.cause is not None else "no_cause"
     shown = ",".join(map(str, steps))
-    learned = say("find.recorded", steps=shown, said=seen.said)
+    is_placed = seen.said.key in _PLACED
+    learned = seen.said if is_placed else say("find.recorded", steps=shown, said=seen.said)
     return Result(name, outcome, learned, done.seconds)

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from probe.findings.sentence import say
 from probe.reading.dumps.text import safe
-from probe.search.cause import GUESS
-from probe.search.concluding import concluded
-from probe.search.recordings import RECORD_GOLDEN, REPEAT
+from probe.search.random_calls import have_seeds, is_random_call
+from probe.search.recordings import RECORD, RECORD_GOLDEN, golden_dump
+from probe.search.repeating import REPEAT, chance
 from probe.search.searching import Search
 from probe.search.watching import SICK, watched_name
 
@@ -20,14 +20,15 @@ SEED = 1234
 def seeded(search: Search) -> Search:
     """Return the search that has more to say: the given one, or one with a seed for both programs.
 
-    The second is done where a program differs from itself in the very place in which it differs from the golden one. A
-    golden dump has no seed any more, and alone a program is judged by rules, which need none.
+    The second is done where a program differs from itself before it differs from the golden one, unless that is a
+    random call though a seed is set. A golden dump has no seed any more, and alone a program is judged by rules,
+    which need none.
     """
     wishes = search.wishes
     minutes = search.lab.left / 60
     if wishes.golden is None or wishes.seed is not None or minutes <= 0:
         return search
-    if _outcome(search, REPEAT) != "varies" or not _is_guess(search):
+    if _outcome(search, REPEAT) != "varies" or not chance(search.lab) or _is_seeded(search):
         return search
     again = Search(replace(wishes, seed=SEED, minutes=minutes))
     if not wishes.as_json:
@@ -36,14 +37,16 @@ def seeded(search: Search) -> Search:
     return again if _tells_more(again, search) else search
 
 
-def _is_guess(search: Search) -> bool:
-    cause = concluded(search).cause
-    return cause is not None and cause.strength == GUESS
+def _is_seeded(search: Search) -> bool:
+    """Return whether a random call does not repeat its bits though both programs have set a seed."""
+    lab = search.lab
+    name = lab.ledger.fact(REPEAT, "name", "")
+    return is_random_call(name) and have_seeds(lab.place(RECORD, "dump"), golden_dump(lab))
 
 
 def _tells_more(again: Search, first: Search) -> bool:
     """Return whether a search with a seed names a cause, or finds that all was chance."""
-    if _outcome(again, REPEAT) == "varies":
+    if chance(again.lab):
         return False
     has_symptom = _outcome(first, watched_name(first.lab)) in SICK
     found = _outcome(again, RECORD_GOLDEN)

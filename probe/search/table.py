@@ -18,17 +18,15 @@ from probe.search.proofs import (
     can_widen,
     graft,
     replay,
-    suspect,
     widen,
 )
 from probe.search.recordings import (
     RECORD,
     RECORD_GOLDEN,
-    REPEAT,
     record,
     record_golden,
-    repeat,
 )
+from probe.search.repeating import REPEAT, can_repeat, repeat, suspect
 from probe.search.watching import (
     CUT,
     LOST,
@@ -52,6 +50,8 @@ _ARRAYS = 3.2
 _AFTER_FIRST = (WATCH_RESUMED, WATCH_GOLDEN, RECORD)
 #: experiments about a suspect; without one about the step of the symptom
 _ABOUT_SUSPECT = (REPEAT, GRAFT, REPLAY, FLOAT32, GRADIENTS, NEW_LINES)
+#: experiments after the second record; the last two where the difference may be chance
+_AFTER_REPEAT = (REPLAY, FLOAT32, GRADIENTS, NEW_LINES)
 
 
 def _has_golden_program(lab: Lab) -> bool:
@@ -60,10 +60,6 @@ def _has_golden_program(lab: Lab) -> bool:
 
 def _is_resumed(lab: Lab) -> bool:
     return lab.wishes.resumed is not None
-
-
-def _has_suspect(lab: Lab) -> bool:
-    return suspect(lab) is not None
 
 
 def _has_symptom_alone(lab: Lab) -> bool:
@@ -155,13 +151,13 @@ EXPERIMENTS = {
         Experiment(
             REPEAT,
             "find.ask_repeat",
-            Price(1, recorded=2, ratio=_RECORDED),
-            _has_suspect,
+            Price(1, recorded=5, ratio=_RECORDED),
+            can_repeat,
             repeat,
             {
-                "repeats": Outcome("find.mean_repeats", (GRAFT, REPLAY, FLOAT32)),
-                "varies": Outcome("find.mean_varies", (REPLAY, FLOAT32)),
-                "nothing": Outcome("find.mean_no_steps", (REPLAY, FLOAT32)),
+                "repeats": Outcome("find.mean_repeats", (GRAFT, *_AFTER_REPEAT)),
+                "varies": Outcome("find.mean_varies", _AFTER_REPEAT),
+                "nothing": Outcome("find.mean_no_steps", _AFTER_REPEAT),
             },
         ),
         Experiment(

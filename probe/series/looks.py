@@ -134,7 +134,7 @@ def not_a_number(key: str, history: History, value: float, limit: float, now: No
     after = NOTHING
     if history.count:
         word = "NaN" if math.isnan(value) else "Inf"
-        after = say("alarm.after", last=history.last)
+        after = say("alarm.after", last=history.last, last_step=history.last_step)
     return say(key, value=str(value), word=word, after=after, step=now.step)
 
 

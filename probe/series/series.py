@@ -86,12 +86,12 @@ class Follower:
 
     def begin(self, rank: RankSeries) -> list[Alarm]:
         """Follow the rows that were read already; return their alarms, without those of skipped updates."""
-        from probe.series.skipped import NONFINITE, skipped_steps
+        from probe.series.skipped import is_of_skip, skipped_steps
 
         self._tail = rank.tail()
         skipped = skipped_steps(rank)
         found = [alarm for row in rank.rows() for alarm in self._rules.feed(*row)]
-        return [item for item in found if item.rule != NONFINITE or item.step not in skipped]
+        return [item for item in found if not is_of_skip(item, skipped)]
 
     def look(self, path: str) -> list[Alarm]:
         """Follow the rows since the last look, of a new file all; return the alarms. Raises OSError and ValueError."""

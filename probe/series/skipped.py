@@ -4,14 +4,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from probe.naming import BACKWARD
+from probe.series.alarm import Alarm
 from probe.series.file import RankSeries
 from probe.series.series_name import kind_of, parse, slot_of
 
 #: the name of the rule about NaN/Inf
 NONFINITE = "NaN/Inf"
+OF_CALLS = "call NaN/Inf"  # the rule about calls of rolling records
 GOOD = "good"
 SKIPPED = "skipped"
 BAD = "bad"
@@ -20,6 +23,18 @@ OTHER = "other"
 _GRADIENTS = ("grad", "grad_in", "total")
 #: kinds of series that only a step with an update has
 _OF_UPDATES = ("update", "scalar")
+
+
+#: the kind of series of a loss scale
+_SCALE = "scale"
+
+
+def is_of_skip(alarm: Alarm, skipped: Collection[int]) -> bool:
+    """Return whether an alarm is about NaN/Inf in gradients of a step whose update was skipped."""
+    is_of_gradient = alarm.rule == NONFINITE or (
+        alarm.rule == OF_CALLS and f".{BACKWARD}" in alarm.series
+    )
+    return is_of_gradient and alarm.step in skipped
 
 
 class StepState(NamedTuple):
@@ -87,6 +102,18 @@ def _is_gradient(name: str) -> bool:
 def skipped_steps(rank: RankSeries) -> frozenset[int]:
     """Return the steps in the rows of the monitor whose update a loss scaler has left out."""
     return normal_skips(states_of(rank))
+
+
+def is_skipped_now(values: Mapping[str, float]) -> bool:
+    """Return whether a row alone tells that a loss scaler skips its update: it has a loss scale, and no update.
+
+    >>> is_skipped_now({"loss": 1.0, "fc.weight.grad": math.inf, "loss_scale": 1024.0})
+    True
+    >>> is_skipped_now({"loss": 1.0, "fc.weight.grad": math.inf})
+    False
+    """
+    has_scale = any(kind_of(name) == _SCALE for name in values)
+    return has_scale and _state(values) == SKIPPED
 
 
 def judged_rows(rank: RankSeries) -> Iterator[tuple[int, dict[str, float]]]:

@@ -148,3 +148,31 @@ for step in range(4):
         mint.distributed.all_reduce(one)
     optimizer(tuple(one / get_group_size() for one in gradients))
 """
+
+#: a training whose golden program cuts its gradients: that changes a value in step 2 alone, where the batch is large
+CUT = HEALTHY.replace("    optimizer(gradients)", "    CUT\n    optimizer(gradients)").replace(
+    ".astype(np.float32)", ".astype(np.float32) * (40.0 if step == 2 else 0.2)"
+)
+UNCUT = CUT.replace("CUT", "pass")
+CUT = CUT.replace("CUT", "gradients = tuple(ops.clamp(one, -0.6, 0.6) for one in gradients)")
+
+#: draws that a CPU does not repeat: a Dropout divides its work by measured time from its sixth call on
+CHANCE = """if self.step >= 2:
+            for drop in self.drops:
+                for _ in range(10):
+                    x = drop(x)"""
+
+
+def by_chance(before="pass", behind="pass"):
+    """Return a training that does not repeat its bits from step 2 on, with a line before the chance and one behind."""
+    text = training(f"{before}\n        {CHANCE}\n        {behind}")
+    drops = "self.drops = nn.CellList([nn.Dropout(p=0.001 * n) for n in range(1, 9)])"
+    for old, new in (
+        ("nn.Dense(8, 3)\n", f"nn.Dense(8, 3)\n        {drops}\n"),
+        ("nn.Dense(6, 8), nn.Dense(8, 3)", "nn.Dense(6, 256), nn.Dense(256, 3)"),
+        ("(5, 6)", "(64, 6)"),
+        ("np.arange(5)", "np.arange(64)"),
+        ("range(4):", "range(4):\n    net.step = step"),
+    ):
+        text = text.replace(old, new)
+    return text

@@ -9,6 +9,7 @@ from probe.findings.sentence import NOTHING, say
 from probe.reading.report.report import Wishes as PageWishes, make_content
 from probe.reading.report.told_search import ToldSearch
 from probe.search.answer import Diagnosis
+from probe.search.cause import COMPARED, Cause
 from probe.search.disk_answer import diagnosis_of
 from probe.search.on_disk import DiskLook, of_program
 from tests.reading.one_run.test_health import Training
@@ -72,3 +73,17 @@ def test_the_page_of_a_search_has_no_advice_about_start(tmp_path, is_search):
     content = make_content(training.write(tmp_path), wishes=PageWishes(search=told))
     assert ("start()" in str(content.head.said)) is not is_search
     assert content.head.status == (0 if is_search else 2)
+
+
+def test_the_line_of_the_golden_program_says_so():
+    where = {"name": "f", "file": "good.py", "line": 3, "source": "x = f(x)"}
+    cause = Cause(say("find.no_time"), COMPARED, "calls", is_golden=True, **where)
+    assert lines(Diagnosis(1, cause.said, cause))[1] == (
+        "    in the golden program, good.py:3: x = f(x)"
+    )
+
+
+def test_an_answer_without_a_cause_names_what_has_looked():
+    looked = say("find.looked", experiments=["watch", "record"], commands=["probe check"])
+    told = lines(Diagnosis(0, say("find.no_time"), looked=looked))
+    assert told[1] == "looked at by the experiments watch, record and the rules of probe check"

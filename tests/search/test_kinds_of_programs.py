@@ -87,11 +87,14 @@ def test_a_backward_of_the_programs_own_is_compared_with_central_differences(
         assert "find.no_gradient" in [item["key"] for item in lines[-1]["excluded"]]
 
 
-def test_a_difference_that_the_program_has_from_itself_is_a_guess(tmp_path):
+def test_a_difference_that_the_program_has_from_itself_is_no_cause(tmp_path):
     text = HEALTHY.replace("default_rng(step)", "default_rng()")
-    _, lines = find(tmp_path, "--golden", "good.py", "mine.py", mine=text, good=text)
+    done, lines = find(tmp_path, "--golden", "good.py", "mine.py", mine=text, good=text)
     assert outcomes(lines)["repeat"] == "varies"
-    assert (lines[-1]["answer"], lines[-1]["next"]["key"]) == ("guess", "find.do_repeat")
+    answer = lines[-1]
+    assert (done.returncode, answer["answer"], answer["cause"]) == (2, "unknown", None)
+    assert "does not repeat its own bits" in answer["sentence"]
+    assert answer["next"]["key"] == "find.do_repeat"
 
 
 @pytest.mark.thorough

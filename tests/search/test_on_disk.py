@@ -21,9 +21,19 @@ def find(capsys, *words):
     return status, json.loads(capsys.readouterr().out)
 
 
-def two(folder, change, md5=True, more=()):
+#: a call that draws random numbers, and the same with other numbers
+DRAWING = (*LINES, "dropout z -> dropped")
+DRAWN = (*LINES, "dropout z -> other")
+
+
+def write_seed(run, seed):
+    """Write the seed of MindSpore into a run of two steps."""
+    (run / "step0" / "rank" / "run.json").write_text(json.dumps({"seed": seed, "parameters": {}}))
+
+
+def two(folder, change, md5=True, more=(), golden=LINES):
     """Write two runs of two steps; the second is changed in both."""
-    for name, lines in (("golden", LINES), ("mine", change)):
+    for name, lines in (("golden", golden), ("mine", change)):
         for step in (0, 1):
             rank = folder / name / f"step{step}" / "rank"
             write(rank, calls(*lines, *(more if name == "mine" else ()), md5=md5))
@@ -111,6 +121,28 @@ def test_two_differences_that_are_independent_prove_neither(tmp_path, capsys):
     assert answer["others"] >= 1
 
 
+@pytest.mark.parametrize(
+    ("seeds", "key"), [((3, 3), "find.do_repeat_random"), ((), "find.do_seed")]
+)
+def test_a_random_call_whose_inputs_and_seeds_agree_is_no_cause(tmp_path, capsys, seeds, key):
+    mine, golden = two(tmp_path, DRAWN, golden=DRAWING)
+    for run, seed in zip((mine, golden), seeds):
+        write_seed(run, seed)
+    status, answer = find(capsys, mine, golden)
+    assert (status, answer["answer"], answer["cause"]) == (2, "unknown", None)
+    assert answer["sentence"].startswith("Functional.dropout.0.forward draws random numbers")
+    assert answer["next"]["key"] == key
+
+
+def test_a_random_call_of_two_seeds_is_a_cause(tmp_path, capsys):
+    mine, golden = two(tmp_path, DRAWN, golden=DRAWING)
+    write_seed(mine, 3)
+    write_seed(golden, 4)
+    status, answer = find(capsys, mine, golden)
+    assert (status, answer["cause"]["kind"]) == (1, "random")
+    assert answer["next"]["key"] == "find.do_same_seed"
+
+
 def test_two_runs_that_agree_have_no_cause(tmp_path, capsys):
     status, answer = find(capsys, *two(tmp_path, LINES))
     assert answer["cause"] is None
@@ -150,6 +182,10 @@ def test_the_advice_about_a_weight_follows_the_step_in_which_it_differs(
     assert answer["cause"]["kind"] == "parameter"
     assert answer["cause"]["step"] == step
     assert answer["next"]["sentence"].startswith(words)
+    for run in ("mine", "golden"):
+        write_seed(tmp_path / run, 3)
+    _, answer = find(capsys, tmp_path / "mine", tmp_path / "golden")
+    assert ", the seed" not in answer["next"]["sentence"]  # both have set the same one
 
 
 def test_the_source_of_a_rule_is_for_probe_trend(tmp_path, capsys):

@@ -13,7 +13,7 @@ import time
 
 import pytest
 
-from tests.search.programs import FACTOR, HEALTHY, NAN, UNIT, training
+from tests.search.programs import CUT, FACTOR, HEALTHY, NAN, UNCUT, UNIT, training
 from tests.search.running import find, outcomes
 from tests.support.launched import start
 from tests.support.paths import environment
@@ -44,6 +44,8 @@ def test_a_call_that_makes_nan_is_named_with_its_line_and_the_kernel_is_excluded
     assert cause["strength"] == "rule"  # no experiment has made the symptom go
     assert "find.no_kernel" in [item["key"] for item in answer["excluded"]]
     assert "NaN" in answer["symptom"]["sentence"]
+    (recorded,) = [line["learned"] for line in lines[:-1] if line["experiment"] == "record"]
+    assert recorded["sentence"].count("step") == 1, recorded["sentence"]
     seen = set().union(*(keys("find", line) for line in lines))
     assert all_keys("find") - seen == set()
 
@@ -92,6 +94,45 @@ def test_another_learning_rate_of_some_parameters_is_proved_though_their_values_
     assert "learning_rate" in cause["sentence"]
 
 
+def test_a_call_that_one_side_lacks_is_told_in_the_first_step_that_lacks_it(tmp_path):
+    _, lines = find(tmp_path, "--golden", "good.py", "mine.py", mine=UNCUT, good=CUT)
+    cause = lines[-1]["cause"]
+    assert (cause["step"], cause["acts_in"]) == (0, 2)
+    assert "only A has Functional.clamp.0.forward" in cause["sentence"]
+    assert "the first value that differs by it is in step 2" in cause["sentence"]
+    assert cause["strength"] in ("bits", "experiment")  # up to step 2 the program repeats its bits
+    assert lines[-1]["next"]["key"] == "find.do_line"
+    assert (cause["file"], cause["is_golden"]) == (str(tmp_path / "good.py"), True)
+
+
+def test_a_call_that_does_not_heal_beside_others_of_its_line_excludes_itself_alone(tmp_path):
+    line = "x = ops.tanh(x * FIRST) + x * SECOND"
+    good = training(line.replace("FIRST", "1.0").replace("SECOND", "0.5"))
+    mine = training(line.replace("FIRST", "1.5").replace("SECOND", "0.8"))
+    _, lines = find(tmp_path, "--golden", "good.py", "mine.py", mine=mine, good=good)
+    answer = lines[-1]
+    assert answer["cause"]["source"] == line.replace("FIRST", "1.5").replace("SECOND", "0.8")
+    assert outcomes(lines)["graft"] == "stays"
+    (excluded,) = [item for item in answer["excluded"] if "this call alone" in item["sentence"]]
+    assert excluded["sentence"].endswith("its line has more calls: 3")
+
+
+@pytest.mark.parametrize("is_given", [True, False], ids=["gradients", "no gradients"])
+def test_parameters_that_no_optimizer_holds_are_the_cause(tmp_path, is_given):
+    good = HEALTHY
+    mine = HEALTHY.replace("nn.SGD(net.trainable_params()", "nn.SGD(net.last.trainable_params()")
+    if is_given:  # the gradients of all parameters are computed, and those of the last ones enter
+        mine = mine.replace("None, optimizer.parameters)", "None, net.trainable_params())")
+        mine = mine.replace("optimizer(gradients)", "optimizer(gradients[2:])")
+    done, lines = find(tmp_path, "--golden", "good.py", "mine.py", mine=mine, good=good)
+    answer = lines[-1]
+    assert (done.returncode, answer["answer"], answer["cause"]["kind"]) == (1, "cause", "unheld")
+    assert "update first.weight, first.bias, and no optimizer of this one" in answer["sentence"]
+    assert answer["cause"]["strength"] in ("rule", "bits")
+    assert answer["next"]["key"] == "find.do_hold"
+    assert not any("updates only in A" in item["sentence"] for item in answer["evidence"])
+
+
 def test_a_program_of_another_folder_and_data_above_are_found(tmp_path):
     (tmp_path / "old").mkdir()
     (tmp_path / "new").mkdir()
@@ -111,6 +152,9 @@ def test_a_healthy_training_has_no_cause_and_says_what_was_looked_at(tmp_path):
     assert answer["answer"] in ("nothing", "unknown")
     assert done.returncode in (0, 2)
     assert "find.no_difference" in [item["key"] for item in answer["excluded"]]
+    assert answer["looked"]["facts"]["experiments"] == [*outcomes(lines)]
+    assert "probe compare" in answer["looked"]["sentence"]
+    assert answer["next"]["key"] == "find.do_later"  # the circumstances do not differ
 
 
 def test_a_training_that_writes_to_an_absolute_path_is_told(tmp_path):

@@ -12,7 +12,7 @@ from probe.findings.sentence import say
 from probe.search.cause import BITS, COMPARED, Cause
 from probe.search.lab import Lab
 from probe.search.ledger import Ledger, Result
-from probe.search.proofs import golden_losses, grafted
+from probe.search.proofs import grafted, losses_of
 from probe.search.wishes import Training, Wishes
 from tests.reading.builders import forward, tensor, write
 from tests.reading.report.rows import broken, write_rows
@@ -53,14 +53,14 @@ def test_golden_losses_are_those_of_the_monitor(tmp_path):
     # those of a dump may be scaled, and the losses of the other runs are not
     lab = laboratory(tmp_path)
     write_rows(Path(lab.place("watch_golden", "dump")), broken, steps=52, ranks=1)
-    losses = golden_losses(lab)
+    losses = losses_of(lab, "watch_golden")
     assert losses["0"] == pytest.approx(3.5, abs=0.1)
     assert set(map(type, losses.values())) == {float}
 
 
 def test_a_golden_program_that_the_monitor_has_not_seen_has_no_losses(tmp_path):
     lab = laboratory(tmp_path)
-    assert golden_losses(lab) == {}
+    assert losses_of(lab, "watch_golden") == {}
     folder = Path(lab.place("watch_golden", "dump"))
     write_rows(folder, lambda *_: {"seconds": 0.1}, steps=5, ranks=1)
-    assert golden_losses(lab) == {}
+    assert losses_of(lab, "watch_golden") == {}

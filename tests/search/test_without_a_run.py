@@ -15,7 +15,7 @@ from probe.search.ledger import Ledger, Result
 from probe.search.new_lines import guessed, new_lines
 from probe.search.new_numbers import guessed_number, new_numbers
 from probe.search.new_values import guessed_value, new_values
-from probe.search.recordings import have_equal_bits
+from probe.search.repeating import have_equal_bits
 from probe.search.wishes import Training, Wishes
 from tests.reading.builders import forward, tensor, value, write
 

@@ -81,7 +81,7 @@ def test_a_file_of_a_new_run_is_judged_from_its_start(tmp_path, change):
         write(tmp_path / "rank", [*STEADY[:30], math.nan])
     (alarm,) = follower.look(path)
     assert (alarm.rule, alarm.step) == ("NaN/Inf", 30)
-    assert alarm.sentence.startswith("NaN after 1")
+    assert alarm.sentence.startswith("NaN in step ")
 
 
 def follow(monkeypatch, *acts):
@@ -113,9 +113,9 @@ def test_follow_prints_each_new_alarm_of_old_and_new_ranks_once(tmp_path, monkey
     assert main(["watch", str(tmp_path), "--follow"]) == 1
     said = [line for line in capsys.readouterr().out.splitlines() if line.startswith("look here")]
     assert said == [
-        "look here: NaN/Inf: loss: NaN after 1 in step 40",
+        "look here: NaN/Inf: loss: NaN in step 40, after 1 in step 39",
         "look here: spike: loss: 9, 1.02 at most in the 20 steps before in step 41",
-        "look here: NaN/Inf: loss: Inf after 1 in step 1",
+        "look here: NaN/Inf: loss: Inf in step 1, after 1 in step 0",
         "look here: NaN/Inf: loss: NaN/Inf in step 0",
     ]
 

@@ -263,7 +263,7 @@ SAID = {
     "call range": "uses 95% of the range of its dtype, from step 1 on",
     "call zeros": "100% of its elements are zero, from step 5 on",
     "call gain": "its norm is 4 times that of its inputs, and was 1 times, from step 15 on",
-    "NaN/Inf": "NaN after 1 in step 1",
+    "NaN/Inf": "NaN in step 1, after 1 in step 0",
     "spike": "9, 1.02 at most in the 20 steps before in step 30",
     "gradient spike": "90, about 1.01 in the 20 steps before in step 30",
     "rising": "about 0.55 in 10 steps, 0.21 at its lowest in step 49",
@@ -343,7 +343,10 @@ def test_an_alarm_is_key_and_facts_in_json():
     (alarm,) = alarms_of("loss", [1.0, math.inf])
     written = json.loads(json.dumps(alarm.to_dict(), allow_nan=False))
     assert (written["key"], written["facts"]["step"]) == ("alarm.nan", 1)
-    assert written["facts"]["after"] == {"key": "alarm.after", "facts": {"last": 1.0}}
+    assert written["facts"]["after"] == {
+        "key": "alarm.after",
+        "facts": {"last": 1.0, "last_step": 0},
+    }
 
 
 @pytest.mark.parametrize(

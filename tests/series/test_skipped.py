@@ -8,10 +8,12 @@ import math
 import pytest
 
 from probe.__main__ import main
+from probe.monitor.alarms import Alarms
 from probe.reading.one_run.health.rows import alarms_of, faults_of, nonfinite_of, skips_of
 from probe.search.on_disk import look
 from probe.series.series import open_series
 from probe.series.skipped import StepState, normal_skips
+from probe.store.error_log import ErrorLog
 from tests.reading.one_run.test_health import Training
 from tests.reading.report.rows import write_rows
 
@@ -133,3 +135,32 @@ def test_rows_know_more_steps_than_the_recorded_ones(tmp_path, skipped, status):
     path = training.write(tmp_path / "record")
     assert look(path).status == 1  # two steps without an update tell nothing
     assert look(path, watched=watched).status == status
+
+
+def scaled_row(step, is_overflow):
+    row = {"loss": 1.0, "loss_scale": 1024.0, "fc.weight.grad": 0.5, "fc.weight.update": 0.1}
+    if is_overflow:
+        row["fc.weight.grad"] = math.inf
+        del row["fc.weight.update"]
+    return row
+
+
+@pytest.mark.parametrize(
+    ("change", "overflows", "told"),
+    [
+        ({}, [3], []),  # the usual search for a scale
+        ({}, range(3, 40), [27]),  # a scale that falls without end
+        ({"loss": math.nan}, [3], [3]),  # not the gradients alone
+        ({"fc.weight.update": 0.1}, [3], [3]),  # the update was made
+    ],
+)
+def test_the_monitor_of_a_training_that_runs_has_no_alarm_for_a_step_that_a_loss_scaler_skips(
+    tmp_path, change, overflows, told
+):
+    alarms = Alarms(str(tmp_path), ErrorLog(str(tmp_path), set()))
+    found = []
+    for step in range(40):
+        row = scaled_row(step, step in overflows)
+        found += alarms.look(step, {**row, **(change if step in overflows else {})})
+    steps = {alarm.step for alarm in found if alarm.rule == "NaN/Inf"}
+    assert sorted(steps)[:1] == told

@@ -141,10 +141,20 @@ def _code(a: RunSnapshot, b: RunSnapshot) -> Iterator[Difference]:
     yield from _values(Importance.CIRCUMSTANCES, say("check.code"), commit_a, commit_b)
     files_a = mapping(code_a.get("files"))
     files_b = mapping(code_b.get("files"))
-    others = other_keys(files_a, files_b)
+    others = [
+        name for name in other_keys(files_a, files_b) if not _is_renamed(name, files_a, files_b)
+    ]
     if others:
         said = say("check.files", names=listed(others))
         yield Difference(Importance.CIRCUMSTANCES, say("check.code"), said)
+
+
+def _is_renamed(name: str, a: Mapping[str, Any], b: Mapping[str, Any]) -> bool:
+    """Return whether one side alone has a file, and the other has its content in a file that is alone too."""
+    own, others = (a, b) if name in a else (b, a)
+    return name not in others and any(
+        own[name] == content for other, content in others.items() if other not in own
+    )
 
 
 def _command(snapshot: RunSnapshot) -> list[str]:

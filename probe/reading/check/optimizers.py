@@ -95,7 +95,7 @@ def _parameters(
     names_a = [renamed.get(name, name) for name in _parameter_names(x)]
     names_b = _parameter_names(y)
     for side, mine, theirs in (("A", names_a, names_b), ("B", names_b, names_a)):
-        alone = [name for name in mine if name not in theirs]
+        alone = [name for name in dict.fromkeys(mine) if name not in theirs]
         if alone:
             yield _difference_of_one(kind, say("check.updates", only=only(alone, side)))
     if names_a != names_b and sorted(names_a) == sorted(names_b):

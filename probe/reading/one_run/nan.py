@@ -61,6 +61,8 @@ NEAR = 0.9
 LARGEST = {"Float16": 65504.0, "HiFloat8": 32768.0, "Float8E4M3FN": 448.0}
 #: the kind of a finding, the place in the call, and the sentence
 _Judged = tuple[str, str, Sentence]
+#: a reason -> the same where the ends alone tell that some elements have it
+_OF_SOME = {"why.divisor_zero": "why.divisor_has_zero"}
 _INPUTS = ("input_args", "input_kwargs", "input", "parameters")
 _OUTPUTS = ("output", "output_kwargs")
 
@@ -148,7 +150,7 @@ def _blame(value: Any, reason: Reason) -> Sentence:
         if len(ends) == 2 and reason.by_ends(float(ends[0]), float(ends[1])):
             return say(
                 "why.by_ends",
-                what=say(reason.key),
+                what=say(_OF_SOME.get(reason.key, reason.key) if low != high else reason.key),
                 place=value.place,
                 low=float(ends[0]),
                 high=float(ends[1]),

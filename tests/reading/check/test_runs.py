@@ -537,3 +537,20 @@ def test_a_folder_that_is_called_ranks_has_no_snapshot_of_its_neighbour(tmp_path
     (tmp_path / "ranks").mkdir()
     with pytest.raises(probe.UsageError):
         probe.check(tmp_path / "ranks", tmp_path / "other")
+
+
+def test_a_parameter_of_a_group_counts_once(tmp_path):
+    runs = (Experiment(tmp_path / "golden"), Experiment(tmp_path / "mine"))
+    for run, names in zip(runs, (list(arrays()), list(arrays())[:-1])):
+        number(run, "parameters", names)
+        number(run, "groups", [{"lr": 0.01, "parameters": names}])
+    golden, mine = (run.write() for run in runs)
+    assert probe.check(golden, mine).lines() == ["optimizer Adam: updates only in A: head.weight"]
+
+
+def test_a_file_with_another_name_and_the_same_content_is_no_difference(tmp_path):
+    golden = Experiment(tmp_path / "golden")
+    set_in("code", {"good.py": "01", "model.py": "02"}, "files")(golden)
+    mine = Experiment(tmp_path / "mine")
+    set_in("code", {"mine.py": "01", "model.py": "02"}, "files")(mine)
+    assert probe.check(golden.write(), mine.write()).differences == []

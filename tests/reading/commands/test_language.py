@@ -150,8 +150,8 @@ PARTS = {
             "请看这里：spike：loss：第 50 步为 9，之前 20 步最大为 1.02\n",
         ),
         (
-            "look here: NaN/Inf: loss: NaN after 1.02 in step 60 (1 more)\n",
-            "请看这里：NaN/Inf：loss：第 60 步为 NaN，之前为 1.02（另有 1 个）\n",
+            "look here: NaN/Inf: loss: NaN in step 60, after 1.02 in step 59 (1 more)\n",
+            "请看这里：NaN/Inf：loss：第 60 步为 NaN，第 59 步为 1.02（另有 1 个）\n",
         ),
     ],
 }  # fmt: skip

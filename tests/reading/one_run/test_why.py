@@ -66,7 +66,7 @@ def test_the_arrays_tell_which_elements(debug, name):
 def test_the_statistics_tell_the_ends_of_the_input(debug):
     debug.record(CALLS["division"][0], level="L1")
     said = probe.first_nan(probe.open(debug.dump_path)).sentence
-    assert said.endswith("; the divisor is 0 (input.1 is between 0 and 2)")
+    assert said.endswith("; the divisor has a 0 (input.1 is between 0 and 2)")
 
 
 def test_the_log_of_nan_check_has_the_reason(debug, caplog):

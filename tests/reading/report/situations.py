@@ -132,7 +132,9 @@ SITUATIONS = {
         lambda folder: [write_rows(folder / "run")], 0, "No fault is seen in 120 rows"
     ),
     "NaN in the monitor": Situation(
-        lambda folder: [write_rows(folder / "run", broken)], 1, "step 50: loss: NaN/Inf: Inf after"
+        lambda folder: [write_rows(folder / "run", broken)],
+        1,
+        "step 50: loss: NaN/Inf: Inf in step 50, after",
     ),
     "few rows": Situation(
         lambda folder: [write_rows(folder / "run", steps=2)], 2, "cannot be known: most rules need"

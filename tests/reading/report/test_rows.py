@@ -43,7 +43,9 @@ def test_nan_is_heavier_than_an_earlier_spike_and_the_others_are_counted(tmp_pat
     status, found, _ = report(tmp_path, write_rows(tmp_path / "run", broken), "--lang", "en")
     description = found["description"]
     assert status == 1
-    assert description["headline"]["text"].startswith("step 50: loss: NaN/Inf: Inf after")
+    assert description["headline"]["text"].startswith(
+        "step 50: loss: NaN/Inf: Inf in step 50, after"
+    )
     assert description["headline"]["others"] == len(description["trends"]) - 1 > 1
     assert f"; and {description['headline']['others']} more findings\n" in capsys.readouterr().out
 

@@ -113,11 +113,11 @@ class ComparisonResult:
         own = [
             unit
             for unit in self.units
-            if first is not None and (unit.step, unit.rank) == (first.step, first.rank)
+            if first is not None and (unit.step, unit.rank) == (first.acts_in, first.rank)
         ]
         if first is None or not own or own[0].origins.before in (Verdict.CLOSE, ""):
             return own[0].origins.before if own else ""
-        earlier = [unit for unit in self.units if (unit.step or 0) < (first.step or 0)]
+        earlier = [unit for unit in self.units if (unit.step or 0) < (first.acts_in or 0)]
         if not all(unit.counts.is_exact for unit in earlier):
             return Verdict.CLOSE
         known = {verdict for unit in earlier for verdict in unit.counts.verdicts} | {

@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
-from probe.findings.sentence import clauses, say
+from probe.findings.sentence import Sentence, clauses, say
 from probe.reading.compare.judging.verdicts import is_state
 from probe.reading.compare.origins.one_change import change_of, merged, of_lines, once
 from probe.reading.compare.origins.origin import Kind, Origin
@@ -17,6 +18,8 @@ from probe.reading.dumps.entry_name import parse
 
 _MOST = 100
 _FEW = 3
+#: the sentence about a call of one side alone, in that about an update
+_ONLY = "compare.only_call"
 _LATE = (Kind.CALLS, Kind.ARGUMENT, Kind.COMMUNICATION, Kind.OPTIMIZER)
 #: the kinds that count after a step in which kernels round in another way: its update has changed all values
 _CHANGES = frozenset((Kind.ARGUMENT, Kind.CALLS, Kind.DATA, Kind.OPTIMIZER, Kind.WIRING))
@@ -40,7 +43,7 @@ def first_origins(units: Sequence[UnitSummary]) -> tuple[list[Origin], list[Orig
                 follows = []
             told = own or follows[:1]
             changes = [_since(origin, units) for origin in told]
-            origins += _from_step_before(changes, before, of_step)
+            origins += _from_step_before(changes, before, of_step, earlier)
             later += follows
         is_quiet = (is_quiet or not before) and all(unit.counts.is_exact for unit in of_step)
         before = of_step
@@ -50,16 +53,39 @@ def first_origins(units: Sequence[UnitSummary]) -> tuple[list[Origin], list[Orig
 
 
 def _since(origin: Origin, units: Sequence[UnitSummary]) -> Origin:
-    """Return the same change in the first step that has it: a factor of zeros changes no value there."""
-    if origin.kind not in (Kind.ARGUMENT, Kind.CALLS):
-        return origin
-    wanted = (*change_of(origin), origin.rank)
+    """Return the same change in the first step that has it: a factor of zeros changes no value there.
+
+    A call between gradients and optimizer that one side lacks is named in the update, which stays the place.
+    """
+    acts_in = origin.acts_in
     soft = [found for unit in units for found in unit.origins.soft if found.step != origin.step]
-    first = next((found for found in soft if (*change_of(found), found.rank) == wanted), None)
+    if origin.kind in (Kind.ARGUMENT, Kind.CALLS):
+        wanted = (*change_of(origin), origin.rank)
+        first = next((found for found in soft if (*change_of(found), found.rank) == wanted), None)
+    else:
+        lacking = _lacking_call(origin)
+        first = next(
+            (found for found in soft if lacking and _is_call(found, origin, lacking)), None
+        )
     if first is None or first.step is None or origin.step is None or first.step > origin.step:
         return origin
-    first.said = clauses(first.said, say("compare.acts_in", step=origin.step))
+    if origin.kind == Kind.OPTIMIZER:
+        first = replace(origin, site=origin.site._replace(step=first.step))
+    first.later = acts_in
+    first.said = clauses(first.said, say("compare.acts_in", step=acts_in))
     return first
+
+
+def _lacking_call(origin: Origin) -> str:
+    """Return the call of one side alone that has changed the gradients of an update; "" where none is known."""
+    cause = origin.said.facts.get("cause")
+    is_known = isinstance(cause, Sentence) and cause.key == _ONLY
+    return str(cause.facts["name"]) if is_known and isinstance(cause, Sentence) else ""
+
+
+def _is_call(found: Origin, origin: Origin, name: str) -> bool:
+    """Return whether a change is a call of one side alone, in the rank of an origin."""
+    return (found.kind, found.name, found.rank) == (Kind.CALLS, name, origin.rank)
 
 
 def _of_ranks(units: Sequence[UnitSummary], is_quiet: bool) -> tuple[list[Origin], list[Origin]]:
@@ -97,7 +123,10 @@ def _was_sent(unit: UnitSummary, origin: Origin, others: Sequence[UnitSummary]) 
 
 
 def _from_step_before(
-    origins: list[Origin], before: Sequence[UnitSummary], units: Sequence[UnitSummary]
+    origins: list[Origin],
+    before: Sequence[UnitSummary],
+    units: Sequence[UnitSummary],
+    earlier: Sequence[UnitSummary],
 ) -> list[Origin]:
     """Say of parameters that differ after a step without differences that the optimizer made them differ."""
     if not before:
@@ -117,6 +146,7 @@ def _from_step_before(
     is_outside = not count and any(found.kind == Kind.OPTIMIZER for found in late)
     kinds = (Kind.PARAMETER, Kind.OUTSIDE) if is_outside else (Kind.PARAMETER,)
     step = before[0].step
+    cause: Origin | None = None
     for origin in origins:
         if origin.kind not in kinds:
             made.append(origin)
@@ -125,10 +155,14 @@ def _from_step_before(
         # an optimizer of another class changes all parameters, and its results would differ
         causes = [found for found in late if found.kind != Kind.OPTIMIZER or not is_written]
         if causes:
-            if causes[0] not in made:
+            if cause is None:
                 follows = say("compare.parameters_follow", step=origin.step, finding=origin.said)
-                causes[0].said = clauses(causes[0].said, follows)
-        elif has_gap:
+                cause = _first_of(causes[0], earlier)
+                cause.later = origin.step
+                cause.said = clauses(cause.said, follows)
+                made.append(cause)
+            continue
+        if has_gap:
             unseen = {"step": step, "next": origin.step}
             origin.said = say("compare.after_gap", finding=origin.said, **unseen)
             origin.is_uncompared = True
@@ -138,8 +172,15 @@ def _from_step_before(
             origin.kind = Kind.OPTIMIZER
             key = "compare.optimizer_state" if has_update else "compare.optimizer"
             origin.said = clauses(say(key, step=step, next=origin.step), origin.said)
-        made.append(causes[0] if causes else origin)
+        made.append(origin)
     return made
+
+
+def _first_of(change: Origin, units: Sequence[UnitSummary]) -> Origin:
+    """Return the same change in the first step that has it."""
+    wanted = (*change_of(change), change.rank)
+    soft = (found for unit in units for found in unit.origins.soft)
+    return next((found for found in soft if (*change_of(found), found.rank) == wanted), change)
 
 
 def _is_gap(step: int | None, later: int | None) -> bool:

@@ -73,6 +73,7 @@ class Origin(Finding):
     why: str = ""  # the rule by which it was found
     is_harmless: bool = False  # it is a change that is proved to change no value
     is_uncompared: bool = False  # it was made in steps that are not compared
+    later: int | None = None  # the first step in which a value differs by it; None for its own step
     given: tuple[
         Hashable, ...
     ] = ()  # the content in A and B of a value that no recorded call made, where it is known
@@ -97,6 +98,12 @@ class Origin(Finding):
     source = property(
         lambda self: self.code.frame and self.code.frame.source, doc="The text of the line."
     )
+
+    @property
+    def acts_in(self) -> int | None:
+        """The first step in which a value differs by it."""
+        step: int | None = self.step
+        return step if self.later is None else self.later
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields for JSON."""
