@@ -528,8 +528,8 @@ class Settings:
             validators.choice("log", "dump", "again", "raise"),
             Wording(
                 (
-                    'task "monitor", or with rolling: an alarm is logged ("log"), starts a dump too ("dump"), has its step '
-                    'made again ("again"), or ends the training ("raise").'
+                    'task "monitor", or with rolling: an alarm is logged ("log"), starts a dump too ("dump"), has '
+                    'its step made again ("again"), or ends the training ("raise").'
                 ),
                 (
                     '任务 "monitor"，或与 rolling 一起：告警只写日志（"log"），或另外开始 dump（"dump"），'
@@ -577,7 +577,10 @@ class Settings:
         metadata=_row(
             validators.count,
             Wording(
-                'task "monitor", or with rolling: number of alarms that start a dump, or have their step made again; 0: no limit.',
+                (
+                    'task "monitor", or with rolling: number of alarms that start a dump, or have their step made '
+                    "again; 0: no limit."
+                ),
                 '任务 "monitor"，或与 rolling 一起：多少次告警会开始 dump 或重做该步；0：不限。',
             ),
             *ROLLING_TASKS,
