@@ -178,7 +178,9 @@ class Monitor:
             self.watch.install(models)
         if self.held is not None:
             self.held.install()
-        if self.rolling is not None and not is_dumped:
+        if self.rolling is not None and is_dumped:
+            self.rolling.skip(step)
+        elif self.rolling is not None:
             self.rolling.begin(step, models)
 
     def pause(self) -> None:

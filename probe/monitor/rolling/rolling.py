@@ -62,6 +62,7 @@ class Rolling:
         self._is_census = False
         self._is_installed = False
         self._keys: set[str] = set()  # of all calls that can be chosen
+        self._owed: dict[str, set[int]] = {}  # the shares of steps that were left out
         self._began = 0.0  # of the step, in seconds
         self._own = 0.0  # seconds in ``begin`` and ``end_step``
         self._step = 0
@@ -91,11 +92,19 @@ class Rolling:
             self._capture.choose(None)
             self._counted.begin_step({}, is_census=True)
             self._recorder = self._new_recorder()
-        elif wanted := {} if self._rounds.is_bare(step) else self._rounds.of(step):
+        elif wanted := self._wanted(step):
             callers = (self._counted.callers.get(key, ()) for key in wanted)
             self._capture.choose(set(wanted).union(*callers))
             self._counted.begin_step(wanted, is_census=False)
             self._recorder = self._new_recorder()
+
+    def _wanted(self, step: int) -> Mapping[str, set[int]]:
+        """Return the numbers of the calls to record, by their keys; none in a step that is measured as a bare one."""
+        if self._rounds.is_bare(step):
+            return {}
+        owed = self._owed
+        self._owed = {}
+        return _joined(self._rounds.of(step), owed) if owed else self._rounds.of(step)
 
     def _new_recorder(self) -> StepRecorder:
         sink = NoEntries(self._errors)
@@ -115,6 +124,10 @@ class Rolling:
         if is_new or step % _LOOK == 0:
             self._capture.watch(models)
         return is_new
+
+    def skip(self, step: int) -> None:
+        """Leave out a step that a dump records: the next one records its share too."""
+        self._owed = _joined(self._owed, self._rounds.of(step))
 
     def pause(self) -> None:
         """Record nothing but gradients of a backward that may follow."""
@@ -170,3 +183,13 @@ class Rolling:
         self._capture.detach()
         self._recorder = None
         self._is_open = False
+
+
+def _joined(left: Mapping[str, set[int]], right: Mapping[str, set[int]]) -> dict[str, set[int]]:
+    """Return the numbers of calls of both, by their keys.
+
+    >>> _joined({"Functional.relu": {1}}, {"Functional.relu": {2}, "Tensor.add": {0}})
+    {'Functional.relu': {1, 2}, 'Tensor.add': {0}}
+    """
+    keys = dict.fromkeys((*left, *right))
+    return {key: left.get(key, set()) | right.get(key, set()) for key in keys}
