@@ -106,9 +106,10 @@ def _compare(
         )
         summary.origins = _find_origins(summary.counts, comparing, settled)
         if not isinstance(b.folder.source, DumpSource):
-            from probe.reading.compare.layouts.blame import name_ranks
+            from probe.reading.compare.layouts.blame import with_ranks
 
-            name_ranks([*summary.origins.first, *summary.origins.later], comparing)
+            told = [*summary.origins.first, *summary.origins.later]
+            summary.origins = summary.origins.changed(with_ranks(told, comparing))
         for path, form in options.rows:
             from probe.reading.compare.answer.export import write_unit
 
@@ -398,9 +399,14 @@ def _origins(describer: Describer, findings: list[Finding]) -> tuple[Origin, ...
     parameters = [origin for origin in origins if origin.kind == Kind.PARAMETER]
     if len(parameters) > 3:
         first = parameters[0]
-        first.more = [f"{origin.name}.{origin.place}" for origin in parameters[1:_MOST_NAMES]]
-        first.said = say("compare.parameters", count=len(parameters), finding=first.said)
-        origins = [origin for origin in origins if origin.kind != Kind.PARAMETER or origin is first]
+        said = say("compare.parameters", count=len(parameters), finding=first.said)
+        more = [f"{origin.name}.{origin.place}" for origin in parameters[1:_MOST_NAMES]]
+        for_all = replace(first, said=said, more=more)
+        origins = [
+            for_all if origin is first else origin
+            for origin in origins
+            if origin.kind != Kind.PARAMETER or origin is first
+        ]
     return tuple(origins[:_MOST_ORIGINS])
 
 

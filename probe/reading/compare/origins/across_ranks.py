@@ -3,15 +3,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any
 
 from probe.findings.sentence import clauses, say
 from probe.reading.compare.judging.verdicts import is_state
 from probe.reading.compare.origins.one_change import change_of, merged, of_lines, once
 from probe.reading.compare.origins.origin import Kind, Origin
-from probe.reading.compare.origins.unit_summary import (
-    UnitSummary,
-)
+from probe.reading.compare.origins.unit_summary import UnitSummary
 from probe.reading.dumps.call_kinds import is_collective
 from probe.reading.dumps.entry_name import parse
 
@@ -22,8 +22,28 @@ _LATE = (Kind.CALLS, Kind.ARGUMENT, Kind.COMMUNICATION, Kind.OPTIMIZER)
 _CHANGES = frozenset((Kind.ARGUMENT, Kind.CALLS, Kind.DATA, Kind.OPTIMIZER, Kind.WIRING))
 
 
+class _Told:
+    """The newest form of each origin: a step that comes later may tell more about it."""
+
+    def __init__(self) -> None:
+        self._newest: dict[Origin, Origin] = {}
+
+    def newest(self, origin: Origin) -> Origin:
+        """Return an origin with all that is known about it by now."""
+        return self._newest.get(origin, origin)
+
+    def all_newest(self, origins: Iterable[Origin]) -> list[Origin]:
+        """Return origins with all that is known about them by now."""
+        return [self.newest(origin) for origin in origins]
+
+    def change(self, origin: Origin, **fields: Any) -> None:
+        """Take over what a later step tells about an origin."""
+        self._newest[origin] = replace(self.newest(origin), **fields)
+
+
 def first_origins(units: Sequence[UnitSummary]) -> tuple[list[Origin], list[Origin]]:
     """Return the origins of all steps and ranks in order, and those that may follow from them."""
+    told = _Told()
     origins: list[Origin] = []
     later: list[Origin] = []
     before: list[UnitSummary] = []
@@ -38,18 +58,18 @@ def first_origins(units: Sequence[UnitSummary]) -> tuple[list[Origin], list[Orig
             if any(unit.step != step and unit.counts.kernels for unit in earlier):
                 own = [origin for origin in own if origin.kind in _CHANGES]
                 follows = []
-            told = own or follows[:1]
-            changes = [_since(origin, units) for origin in told]
-            origins += _from_step_before(changes, before, of_step)
+            first = [_since(origin, units, told) for origin in own or follows[:1]]
+            origins += _from_step_before(first, before, of_step, told)
             later += follows
         is_quiet = (is_quiet or not before) and all(unit.counts.is_exact for unit in of_step)
         before = of_step
     # calls of the same statement are the same change
-    same, rest = of_lines(origins, later)
+    origins = told.all_newest(origins)
+    same, rest = of_lines(origins, told.all_newest(later))
     return merged([*origins, *same])[:_MOST], once(rest)[:_MOST]
 
 
-def _since(origin: Origin, units: Sequence[UnitSummary]) -> Origin:
+def _since(origin: Origin, units: Sequence[UnitSummary], told: _Told) -> Origin:
     """Return the same change in the first step that has it: a factor of zeros changes no value there."""
     if origin.kind not in (Kind.ARGUMENT, Kind.CALLS):
         return origin
@@ -58,7 +78,8 @@ def _since(origin: Origin, units: Sequence[UnitSummary]) -> Origin:
     first = next((found for found in soft if (*change_of(found), found.rank) == wanted), None)
     if first is None or first.step is None or origin.step is None or first.step > origin.step:
         return origin
-    first.said = clauses(first.said, say("compare.acts_in", step=origin.step))
+    said = told.newest(first).said
+    told.change(first, said=clauses(said, say("compare.acts_in", step=origin.step)))
     return first
 
 
@@ -97,9 +118,15 @@ def _was_sent(unit: UnitSummary, origin: Origin, others: Sequence[UnitSummary]) 
 
 
 def _from_step_before(
-    origins: list[Origin], before: Sequence[UnitSummary], units: Sequence[UnitSummary]
+    origins: list[Origin],
+    before: Sequence[UnitSummary],
+    units: Sequence[UnitSummary],
+    told: _Told,
 ) -> list[Origin]:
-    """Say of parameters that differ after a step without differences that the optimizer made them differ."""
+    """Return origins; a change of the step before stands for parameters that it made differ.
+
+    Of other parameters that differ after a step without differences it is told that the optimizer made them differ.
+    """
     if not before:
         return origins
     has_gap = _is_gap(before[0].step, units[0].step)
@@ -125,20 +152,23 @@ def _from_step_before(
         # an optimizer of another class changes all parameters, and its results would differ
         causes = [found for found in late if found.kind != Kind.OPTIMIZER or not is_written]
         if causes:
-            if causes[0] not in made:
+            cause = causes[0]
+            if cause not in made:
                 follows = say("compare.parameters_follow", step=origin.step, finding=origin.said)
-                causes[0].said = clauses(causes[0].said, follows)
-        elif has_gap:
-            unseen = {"step": step, "next": origin.step}
-            origin.said = say("compare.after_gap", finding=origin.said, **unseen)
-            origin.is_uncompared = True
+                told.change(cause, said=clauses(told.newest(cause).said, follows))
+            made.append(cause)
+            continue
+        if has_gap:
+            said = say("compare.after_gap", finding=origin.said, step=step, next=origin.step)
+            told.change(origin, said=said, is_uncompared=True)
         elif is_written:
-            origin.said = say("compare.changed_after_update", step=step, finding=origin.said)
+            said = say("compare.changed_after_update", step=step, finding=origin.said)
+            told.change(origin, said=said)
         else:
-            origin.kind = Kind.OPTIMIZER
             key = "compare.optimizer_state" if has_update else "compare.optimizer"
-            origin.said = clauses(say(key, step=step, next=origin.step), origin.said)
-        made.append(causes[0] if causes else origin)
+            said = clauses(say(key, step=step, next=origin.step), origin.said)
+            told.change(origin, kind=Kind.OPTIMIZER, said=said)
+        made.append(origin)
     return made
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from probe.findings.sentence import Sentence, clauses, say
 from probe.reading.compare.origins.origin import Kind, Origin
@@ -69,12 +70,18 @@ def _calls(origin: Origin) -> list[tuple[str, str]]:
 
 def merged(origins: Iterable[Origin]) -> list[Origin]:
     """Return the origins, of which one stands for all ranks and for all calls of its line."""
-    found: dict[tuple[Hashable, ...], Origin] = {}
+    found: dict[tuple[Hashable, ...], list[Origin]] = {}
     for origin in origins:
-        first = found.setdefault((*change_of(origin), origin.step), origin)
-        if first is not origin and origin.rank not in (first.rank, *first.ranks):
-            first.ranks.append(origin.rank)
-    return _lines_once(found.values())
+        found.setdefault((*change_of(origin), origin.step), []).append(origin)
+    return _lines_once([_of_all_ranks(same) for same in found.values()])
+
+
+def _of_all_ranks(same: Sequence[Origin]) -> Origin:
+    """Return the first of some origins, with the ranks of all."""
+    first = same[0]
+    further = [origin.rank for origin in same[1:] if origin is not first]
+    ranks = dict.fromkeys([*first.ranks, *(rank for rank in further if rank != first.rank)])
+    return replace(first, ranks=list(ranks))
 
 
 def _sides(origin: Origin) -> Iterator[tuple[str, str, Frame | None]]:
@@ -162,24 +169,37 @@ def _layer_of(cell: str | None) -> str:
 
 def _lines_once(origins: Iterable[Origin]) -> list[Origin]:
     """Sum up the same change of one line of code: a line in a loop runs for each layer or parameter."""
-    counts: Counter[tuple[int, str]] = Counter()
-    kept: list[Origin] = []
-    #: for each that is kept the calls that it stands for, which have other names on the two sides
-    calls: list[set[tuple[str, str]]] = []
+    lines: dict[Origin, _Line] = {}
     for origin, first in _firsts(origins, _line_keys):
-        if first is origin:
-            kept.append(origin)
-            calls.append(set(_calls(origin)))
-            continue
-        place = kept.index(first)
-        if calls[place].isdisjoint(_calls(origin)):
-            first.more.append(origin.name)
-            key = "compare.more_lines" if _stands_elsewhere(origin, first) else "compare.more_calls"
-            counts[place, key] += 1
-        calls[place].update(_calls(origin))
-    for (place, key), count in counts.items():
-        kept[place].said = clauses(kept[place].said, say(key, count=count))
-    return kept
+        lines.setdefault(first, _Line(first)).add(origin)
+    return [line.origin() for line in lines.values()]
+
+
+class _Line:
+    """The changes of one line of code, for all of which the first stands."""
+
+    def __init__(self, first: Origin) -> None:
+        self._first = first
+        #: the calls of all, which have other names on the two sides
+        self._calls: set[tuple[str, str]] = set()
+        self._more: list[str] = []
+        self._counts: Counter[str] = Counter()  # key of a sentence -> the changes that it counts
+
+    def add(self, origin: Origin) -> None:
+        """Add a change, which may be the first."""
+        calls = _calls(origin)
+        if origin is not self._first and self._calls.isdisjoint(calls):
+            is_elsewhere = _stands_elsewhere(origin, self._first)
+            self._counts["compare.more_lines" if is_elsewhere else "compare.more_calls"] += 1
+            self._more.append(origin.name)
+        self._calls.update(calls)
+
+    def origin(self) -> Origin:
+        """Return the first change with the names and the number of the others."""
+        said = self._first.said
+        for key, count in self._counts.items():
+            said = clauses(said, say(key, count=count))
+        return replace(self._first, said=said, more=[*self._first.more, *self._more])
 
 
 def _stands_elsewhere(origin: Origin, first: Origin) -> bool:
