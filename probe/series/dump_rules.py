@@ -47,8 +47,8 @@ def series_hits(
     absent = (step for step in steps if step > min(series) and step not in series)
     gap = next(absent, None) if rules and limits["missing"] and len(steps) >= LEAST_STEPS else None
     if gap is not None:
-        said = say("trend.missing", last=history.last_step, step=gap)
-        found.append(Alarm("missing", name, gap, said))
+        facts = {"last": history.last_step, "step": gap}
+        found.append(Alarm("missing", name, gap, say("trend.missing", **facts)))
     return found
 
 
