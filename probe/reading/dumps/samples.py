@@ -14,7 +14,7 @@ from probe.reading.dumps.entry_name import GRADIENT, parse
 from probe.reading.dumps.folders import DumpFolder
 from probe.reading.dumps.names import Names
 from probe.reading.dumps.updates import is_update, series as series_of
-from probe.reading.dumps.values import SHOWN, Record, element_count, real, tensors
+from probe.reading.dumps.values import SHOWN, Record, element_count, greatest, real, tensors
 from probe.reading.dumps.work import HERE, Workers, run_units
 from probe.series.dump_rules import Points, Trend
 from probe.series.looks import Point
@@ -76,11 +76,13 @@ def point(record: Record) -> Point:
     """
     count = element_count(record.get("shape")) or 0
     zeros = real(record.get("zero_count"))
-    high = real(record.get("Max")) or 0.0
-    low = real(record.get("Min")) or 0.0
     largest = _LARGEST.get(str(record.get("dtype")).rpartition(".")[2])
-    share = None if zeros is None or not count else zeros / count
-    return Point(count, share, max(abs(high), abs(low)) / largest if largest else 0.0, high)
+    return Point(
+        size=count,
+        zeros=None if zeros is None or not count else zeros / count,
+        peak=greatest(record) / largest if largest else 0.0,
+        highest=real(record.get("Max")) or 0.0,
+    )
 
 
 def _in_step(dump: Dump) -> dict[str, str]:

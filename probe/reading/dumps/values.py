@@ -238,6 +238,15 @@ def array_name(record: Record) -> str:
     return name if type(name) is str and os.path.basename(name) == name else ""
 
 
+def greatest(record: Record) -> float:
+    """Return the greatest element of a tensor, without its sign; 0.0 where it is not known.
+
+    >>> greatest({"Max": 1.0, "Min": -2.5}), greatest({})
+    (2.5, 0.0)
+    """
+    return max(abs(real(record.get(key)) or 0.0) for key in ("Max", "Min"))
+
+
 def has_nonfinite(record: Record) -> bool:
     """Return whether a record says that its tensor holds NaN or Inf.
 

@@ -17,7 +17,7 @@ from probe.reading.dumps.document import paused_gc
 from probe.reading.dumps.dump import Call, Dump, Tensor
 from probe.reading.dumps.flow import Flow
 from probe.reading.dumps.folders import DumpFolder
-from probe.reading.dumps.values import Record, has_nonfinite, is_tensor, leaves, real
+from probe.reading.dumps.values import Record, greatest, has_nonfinite, is_tensor, leaves
 from probe.reading.one_run.health.run_look import look_into as look_into_step
 from probe.reading.one_run.nan import LARGEST, NEAR, Found, look_into
 from probe.reading.one_run.rank_digest import digest_of
@@ -88,8 +88,7 @@ def _tensor_state(record: Record) -> int:
     largest = LARGEST.get(str(record.get("dtype")))
     if not largest:
         return kinds.OK
-    most = max(abs(real(record.get(key)) or 0.0) for key in ("Max", "Min"))
-    return kinds.NEAR if most > NEAR * largest else kinds.OK
+    return kinds.NEAR if greatest(record) > NEAR * largest else kinds.OK
 
 
 def pair_part(
