@@ -11,7 +11,7 @@ from probe.findings.system import reason_of
 from probe.reading.check.snapshot import RunSnapshot, Snapshots
 from probe.reading.compare.answer.unit import compare_unit
 from probe.reading.compare.judging.judged_pairs import JudgedPairs, Options
-from probe.reading.compare.judging.verdicts import HARD, Slot
+from probe.reading.compare.judging.verdicts import Slot
 from probe.reading.compare.pairing.partners import NONE, Pair
 from probe.reading.dumps.document import paused_gc
 from probe.reading.dumps.dump import Call, Dump, Tensor
@@ -167,7 +167,7 @@ def _pair_state(pair: Pair, slots: list[Slot]) -> int:
         return kinds.ONLY_A
     if pair.a == NONE:
         return kinds.ONLY_B
-    hard = [slot for slot in slots if slot.verdict in HARD]
+    hard = [slot for slot in slots if slot.is_hard]
     given = [slot.distance.rel_l2 or 0.0 for slot in hard if slot.is_input]
     made = [slot.distance.rel_l2 or 0.0 for slot in hard if not slot.is_input]
     if made and max(made) > _GROWN * max(max(given, default=0.0), _FLOOR):
@@ -214,7 +214,7 @@ def _differing(comparing: JudgedPairs) -> Iterator[_Differing]:
         elif not slots and pair.a == NONE:
             row += len(list(_tensors(comparing.b, flow_b, pair.b)))
         for slot in slots:
-            if slot.verdict in HARD and slot.distance.exact:
+            if slot.is_hard and slot.distance.exact:
                 yield _Differing(slot.distance.rel_l2 or 0.0, row, pair, slot.place)
             row += 1
 

@@ -174,7 +174,7 @@ def _count(comparing: JudgedPairs) -> UnitCounts:
         found = [slot.verdict for slot in slots]
         verdicts += found
         if not HARD.isdisjoint(found):
-            off = [slot.distance.rel_l2 or 0.0 for slot in slots if slot.verdict in HARD]
+            off = [slot.distance.rel_l2 or 0.0 for slot in slots if slot.is_hard]
             place = (
                 flow_b.names[pair.b] if flow_b.parts[pair.b].kind != API else flow_b.cells[pair.b]
             )
@@ -204,7 +204,7 @@ class _Settled(NamedTuple):
 
 def _settle_forms(judged: JudgedPairs) -> _Settled:
     """Find the regions that compute one thing in another form; their pairs are taken apart, or made anew."""
-    off = (slot.verdict in HARD for slots in judged.slots for slot in slots)
+    off = (slot.is_hard for slots in judged.slots for slot in slots)
     if judged.alignment.vocabulary.is_foreign or not any(off):
         return _Settled()
     found = Reformulations(judged)
@@ -390,7 +390,7 @@ def _parameters(judged: JudgedPairs) -> tuple[int, int]:
         for slot in slots
         if slot.is_input and slot.place.startswith("parameters.")
     ]
-    return len(found), sum(slot.verdict in HARD or slot.verdict in FAINT for slot in found)
+    return len(found), sum(slot.is_hard or slot.is_faint for slot in found)
 
 
 def _origins(describer: Describer, findings: list[Finding]) -> tuple[Origin, ...]:
@@ -426,7 +426,7 @@ def _collectives(graph: Graph, findings: list[Finding]) -> list[Collective]:
             ",".join(map(str, ranks)) if isinstance(ranks, list) else "world"
         )  # where the entry does not say
         counts[group, parts.key] += 1
-        inputs_off = any(slot.verdict in HARD for slot in graph.slots[node] if slot.is_input)
+        inputs_off = any(slot.is_hard for slot in graph.inputs(node))
         sent = inputs_off or graph.tainted[node] or graph.soft[node] != NONE
         found.append(
             Collective(

@@ -16,7 +16,6 @@ from probe.reading.compare.dataflow.reformulation import Form, Reformulations
 from probe.reading.compare.dataflow.region_gradients import Places, RegionGradients, maker_of
 from probe.reading.compare.dataflow.roots import acts
 from probe.reading.compare.dataflow.structure import moves_elements
-from probe.reading.compare.judging.verdicts import HARD
 from probe.reading.dumps.flow import tells
 from probe.reading.dumps.values import Record, is_tensor
 
@@ -71,7 +70,7 @@ class FormsBeforeFault:
         """Return whether a call and its partner are given two outputs of one call: they were exchanged."""
         graph = self._found.graph
         node = graph.at[0][a]
-        given = [slot for slot in graph.slots[node] if slot.is_input and slot.verdict in HARD]
+        given = [slot for slot in graph.inputs(node) if slot.is_hard]
         return any(graph.uses_other_output(node, slot.place) for slot in given)
 
     def _above(self, side: int, place: int) -> Places:

@@ -85,7 +85,7 @@ class LeavingValues:
         """
         graph = self._graph
         if not users:
-            return [slot for slot in graph.slots[node] if not slot.is_input]
+            return graph.outputs(node)
         slots: list[Slot] = []
         for user in users:
             known = graph.at[side][user]
@@ -118,7 +118,7 @@ class LeavingValues:
         return None if frame is None else (frame.file, frame.line)
 
     def _is_off(self, node: int) -> bool:
-        made = [slot.verdict for slot in self._graph.slots[node] if not slot.is_input]
+        made = [slot.verdict for slot in self._graph.outputs(node)]
         return self._graph.is_alone(node) or not HARD.isdisjoint(made)
 
     def _given(self, side: int, node: int, user: int, maker: int) -> list[Slot]:

@@ -225,6 +225,18 @@ class Nodes:
         """Return the verdict on a place; None where there is none."""
         return next((slot for slot in self.slots[node] if slot.place == place), None)
 
+    def inputs(self, node: int) -> list[Slot]:
+        """Return the places that a call was given."""
+        return [slot for slot in self.slots[node] if slot.is_input]
+
+    def outputs(self, node: int) -> list[Slot]:
+        """Return the places that a call made."""
+        return [slot for slot in self.slots[node] if not slot.is_input]
+
+    def hard(self, node: int) -> list[Slot]:
+        """Return the places of a call that differ beyond the tolerance."""
+        return [slot for slot in self.slots[node] if slot.is_hard]
+
 
 def _users_by_content(flow: Flow) -> dict[Hashable, list[int]]:
     found: dict[Hashable, list[int]] = {}

@@ -13,7 +13,7 @@ from probe.reading.compare.distances.tolerance import of_dtype
 from probe.reading.compare.judging.verdicts import HARD, Slot
 from probe.reading.compare.pairing.partners import Pair, Partners
 from probe.reading.dumps.entry_name import API, FORWARD
-from probe.reading.dumps.values import Record, grouped, is_tensor, tensors_in
+from probe.reading.dumps.values import Record, grouped, tensors_in
 
 #: so many calls are compared with each other
 _MOST = 32
@@ -44,7 +44,7 @@ def exchanged_calls(
 
 def _look_equal(slots: Sequence[Slot]) -> bool:
     """Return whether the inputs of two calls have the same statistics, and no checksums to tell them apart."""
-    inputs = [slot for slot in slots if slot.is_input and is_tensor(slot.a) and is_tensor(slot.b)]
+    inputs = [slot for slot in slots if slot.is_input and slot.are_tensors]
     if any("md5" in slot.a for slot in inputs):
         return False
     return _are_near([slot.a for slot in inputs], [slot.b for slot in inputs])

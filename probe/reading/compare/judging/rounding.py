@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 
 from probe.reading.compare.distances.distance import Distance
 from probe.reading.compare.distances.tolerance import of_dtype
-from probe.reading.compare.judging.verdicts import HARD, Slot, Verdict
+from probe.reading.compare.judging.verdicts import Slot, Verdict
 from probe.reading.dumps.entry_name import API, BACKWARD, EntryName
 from probe.reading.dumps.flow import content_key
-from probe.reading.dumps.values import Record, element_count, is_tensor, real
+from probe.reading.dumps.values import Record, element_count, real
 
 #: a result that is so much smaller than a term has cancelled
 _SMALL = 1e-3
@@ -57,7 +57,7 @@ class Rounding:
         """Return the places of a call: rounding stays it, and so is an output no farther apart than what went in."""
         after = [self._known_rounding(slot) for slot in slots]
         inputs = [slot for slot in after if slot.is_input]
-        if any(slot.verdict in HARD for slot in inputs):
+        if any(slot.is_hard for slot in inputs):
             return after
         near = [_content(slot) for slot in inputs if slot.verdict == Verdict.NEAR_ZERO]
         given = [self._known[content] for content in near if content in self._known]
@@ -93,9 +93,9 @@ class Rounding:
     def _without_carried(self, slots: list[Slot]) -> list[Slot]:
         """Return the places of a sum whose inputs agree but for noise: outputs that cancel hold the inputs' noise."""
         inputs = [slot for slot in slots if slot.is_input]
-        if any(slot.verdict in HARD for slot in inputs):
+        if any(slot.is_hard for slot in inputs):
             return slots
-        tensors = [slot for slot in inputs if is_tensor(slot.a) and is_tensor(slot.b)]
+        tensors = [slot for slot in inputs if slot.are_tensors]
         most = max(map(_size, tensors), default=0.0)
         if not any(map(_gap, tensors)) or not most < _HUGE:
             return slots

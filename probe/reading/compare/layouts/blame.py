@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from probe.errors import UsageError
 from probe.findings.sentence import NOTHING, Sentence, clauses, say
-from probe.reading.compare.judging.verdicts import HARD, Slot
+from probe.reading.compare.judging.verdicts import Slot
 from probe.reading.compare.layouts.apart import Share, ranks_apart
 from probe.reading.compare.layouts.fault import fault
 from probe.reading.compare.layouts.layout_pair import LayoutPair, LayoutSource
@@ -130,7 +130,7 @@ def _site(origin: Origin, judged: JudgedPairs) -> _Site:
     for slot in slots:
         if slot.place == origin.place:
             return _Site((name_a, name_b), slot)
-    first_hard = next((slot for slot in slots if slot.verdict in HARD), None)
+    first_hard = next((slot for slot in slots if slot.is_hard), None)
     return _Site((name_a, name_b), first_hard)
 
 

@@ -18,7 +18,7 @@ from probe.reading.dumps.dump import Dump
 from probe.reading.dumps.entry_name import FORWARD, parse
 from probe.reading.dumps.flow import content_key, is_constant
 from probe.reading.dumps.folders import DumpFolder
-from probe.reading.dumps.values import is_tensor, tensors_in
+from probe.reading.dumps.values import tensors_in
 
 WHY = "the two sides take it from two calls of the step before"
 CONSTANT = "a constant differs"
@@ -32,7 +32,7 @@ _COMMON = 8
 
 def given(slot: Slot | None) -> tuple[Any, ...]:
     """Return the content of a value in A and in B; a constant tells nothing of who made it."""
-    if slot is None or not is_tensor(slot.a) or not is_tensor(slot.b):
+    if slot is None or not slot.are_tensors:
         return ()
     sides = (slot.a, slot.b)
     return tuple(None if is_constant(side) else content_key(side) for side in sides)
@@ -40,7 +40,7 @@ def given(slot: Slot | None) -> tuple[Any, ...]:
 
 def contents(slot: Slot | None) -> tuple[Any, ...]:
     """Return the content of a value in A and in B."""
-    if slot is None or not is_tensor(slot.a) or not is_tensor(slot.b):
+    if slot is None or not slot.are_tensors:
         return ()
     return content_key(slot.a), content_key(slot.b)
 

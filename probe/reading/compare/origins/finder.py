@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from probe.reading.compare.dataflow.graph import Graph
-from probe.reading.compare.judging.verdicts import FAINT, HARD, Slot, Verdict, is_permuted
+from probe.reading.compare.judging.verdicts import FAINT, Slot, Verdict, is_permuted
 from probe.reading.compare.origins import gradient_end, own_parameters, table, updates
 from probe.reading.compare.origins.batch import Batch
 from probe.reading.compare.origins.exact_evidence import changed_calls, inserted_calls
@@ -73,7 +73,7 @@ class OriginFinder:
         if not nodes:
             return []
         node = calls[0] if calls else nodes[-1]
-        hard = [slot.place for slot in graph.slots[node] if slot.verdict in HARD]
+        hard = [slot.place for slot in graph.hard(node)]
         is_backward = graph.parts(node).direction == BACKWARD
         kind = Kind.GRADIENT if is_backward else Kind.COMPUTATION
         plainly = Finding(kind, node, hard[-1] if hard else "", why=_PLAINLY)
@@ -107,7 +107,7 @@ class OriginFinder:
                 break
             if not graph.off[node] or not graph.tainted[node] or graph.is_container(node):
                 continue
-            hard = [slot for slot in graph.slots[node] if slot.verdict in HARD]
+            hard = graph.hard(node)
             inputs = [slot.place for slot in hard if slot.is_input]
             outside = next((place for place in inputs if graph.is_outside(node, place)), None)
             if graph.is_update(node):
@@ -134,7 +134,7 @@ class OriginFinder:
 
     def _classified(self, node: int) -> Iterator[Finding]:
         graph = self._graph
-        hard = [slot for slot in graph.slots[node] if slot.verdict in HARD]
+        hard = graph.hard(node)
         inputs = [slot for slot in hard if slot.is_input]
         if graph.parts(node).direction == BACKWARD:
             yield from self._gradient(node, hard)
@@ -162,7 +162,7 @@ class OriginFinder:
         """Yield the origin of outputs that differ though the inputs agree."""
         graph = self._graph
         parts = graph.parts(node)
-        given = [slot.verdict for slot in graph.slots[node] if slot.is_input]
+        given = [slot.verdict for slot in graph.inputs(node)]
         facts = table.CallFacts(
             carried=bool(outputs) and self._is_carried(node, outputs),
             argument=Verdict.ARGUMENT in given,
@@ -225,7 +225,7 @@ class OriginFinder:
         """Return whether the differences of the inputs, though within tolerance, explain those of the outputs."""
         if any(slot.is_input for slot in outputs):
             return False
-        inputs = [slot for slot in self._graph.slots[node] if slot.is_input]
+        inputs = self._graph.inputs(node)
         given = max(map(_apart, inputs), default=0.0)
         return all(_apart(slot) <= _GROWN * given for slot in outputs)
 
@@ -307,7 +307,7 @@ class OriginFinder:
 
     def _soft_input(self, node: int) -> Finding | None:
         graph = self._graph
-        inputs = [slot for slot in graph.slots[node] if slot.is_input]
+        inputs = graph.inputs(node)
         for slot in inputs:
             if is_permuted(slot) and graph.is_unmade(node, slot.place):
                 # a value that no recorded call made, whose bits differ and whose numbers do not
@@ -327,7 +327,7 @@ class OriginFinder:
         wirings = graph.wirings(node)
         if not wirings:
             slots = graph.slots[node]
-            tensors = [slot.place for slot in slots if is_tensor(slot.a) and is_tensor(slot.b)]
+            tensors = [slot.place for slot in slots if slot.are_tensors]
             return Finding(Kind.ARGUMENT, node, tensors[0] if tensors else "")
         alone = graph.alone_producers(node, wirings[0])
         if alone:
@@ -349,7 +349,7 @@ class OriginFinder:
         is_outside = finding.why == table.OTHER_OUTSIDE.why
         if finding.kind in (Kind.DATA, Kind.OUTSIDE) or is_outside:
             slot = self._graph.slot(finding.node, finding.place)
-            if slot is not None and is_tensor(slot.a) and is_tensor(slot.b):
+            if slot is not None and slot.are_tensors:
                 contents = (content_key(slot.a), content_key(slot.b))
                 # two values that were exchanged are one
                 return finding.kind, frozenset(contents) if is_outside else contents
