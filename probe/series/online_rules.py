@@ -21,8 +21,7 @@ class OnlineRules:
     """Looks at the numbers of each step, beside the last of each series. A rule without threshold does not look."""
 
     def __init__(self, thresholds: Mapping[str, float | None] | None = None) -> None:
-        limits = {**{name: rule.threshold for name, rule in ONLINE.items()}, **(thresholds or {})}
-        self._limits = {name: limit for name, limit in limits.items() if limit is not None}
+        self._limits = _limits(thresholds or {})
         self._series: dict[str, History] = {}
         self._calls = CallRules(self._limits)
         self._is_of_call: dict[str, bool] = {}  # by the names of series
@@ -37,10 +36,9 @@ class OnlineRules:
         self._entered: dict[str, History] = {}  # gradients that enter an optimizer
         self._states: dict[str, History] = {}
         self._updates: dict[str, History] = {}
-        self._missing = MissingGradients(self._limits.get("missing", 0.0), self._gradients)
-        self._reset = FallenStates(self._limits.get("reset", 0.0), self._states)
-        entered = self._entered
-        self._scaled = ScaledGradients(self._limits.get("scaled", 0.0), self._gradients, entered)
+        self._missing = MissingGradients(self._limit("missing"), self._gradients)
+        self._reset = FallenStates(self._limit("reset"), self._states)
+        self._scaled = ScaledGradients(self._limit("scaled"), self._gradients, self._entered)
 
     def feed(self, step: int, values: Mapping[str, float]) -> list[Alarm]:
         """Take the numbers of a step; return the rules that hold from this step on."""
@@ -48,7 +46,9 @@ class OnlineRules:
         if not of_calls:
             return self._of_others(step, values)
         others = {name: value for name, value in values.items() if name not in of_calls}
-        return [*self._of_others(step, others), *self._calls.feed(step, of_calls)]
+        found = self._of_others(step, others)
+        found += self._calls.feed(step, of_calls)
+        return found
 
     def _of_others(self, step: int, values: Mapping[str, float]) -> list[Alarm]:
         """Return what the rules say about the series that no call has."""
@@ -67,7 +67,7 @@ class OnlineRules:
         """Return what the rules say about each series alone."""
         found: list[Alarm] = []
         step = now.step
-        vanishing = self._limits.get("vanishing", 0.0) * now.learnt
+        vanishing = self._limit("vanishing") * now.learnt
         for name, value in values.items():
             series = self._series.get(name)
             if series is None:
@@ -82,11 +82,8 @@ class OnlineRules:
             rules = self._rules.get(name)
             if rules is None:
                 continue
-            here = now
-            if series.kinds == "update":
-                # one that the rounding of its parameter takes is noise too
-                lost = _LOST * values.get(f"{name[: -len('update')]}param", 0.0)
-                here = now._replace(floor=max(now.floor, lost))
+            is_update = series.kinds == "update"
+            here = _beside_parameter(now, name, values) if is_update else now
             found += holding(name, series, rules, value, here)
             if series.active:  # a rule that held a moment ago is not over
                 active = series.active.items()
@@ -116,6 +113,10 @@ class OnlineRules:
             self._rules[name] = self._of_kind[kind]
         return series
 
+    def _limit(self, rule: str) -> float:
+        """Return the threshold of a rule; 0.0 where it does not look."""
+        return self._limits.get(rule, 0.0)
+
     def _floor(self, values: Mapping[str, float]) -> float:
         """Return the largest update that may be rounding; 0.0 where no known series of updates has a value."""
         if self._updates.keys().isdisjoint(values):
@@ -126,7 +127,9 @@ class OnlineRules:
     def _of_calls(self, values: Mapping[str, float]) -> dict[str, float]:
         """Return the numbers of calls among these."""
         known = self._is_of_call
-        known.update((name, kind_of(name) == "call") for name in values if name not in known)
+        for name in values:
+            if name not in known:
+                known[name] = kind_of(name) == "call"
         return {name: value for name, value in values.items() if known[name]}
 
     def _learnt(self) -> float:
@@ -135,3 +138,17 @@ class OnlineRules:
         if loss is None or loss.first <= 0 or loss.median <= 0:
             return 1.0
         return min(1.0, loss.median / loss.first)
+
+
+def _limits(thresholds: Mapping[str, float | None]) -> dict[str, float]:
+    """Return the thresholds of the rules that look: these, and the defaults of others."""
+    limits: dict[str, float | None] = {name: rule.threshold for name, rule in ONLINE.items()}
+    limits.update(thresholds)
+    return {name: limit for name, limit in limits.items() if limit is not None}
+
+
+def _beside_parameter(now: Now, name: str, values: Mapping[str, float]) -> Now:
+    """Return the circumstances of an update: one that the rounding of its parameter takes is noise too."""
+    parameter = f"{name[: -len('update')]}param"
+    lost = _LOST * values.get(parameter, 0.0)
+    return now._replace(floor=max(now.floor, lost))

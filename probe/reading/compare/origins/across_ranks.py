@@ -59,7 +59,7 @@ def first_origins(units: Sequence[UnitSummary]) -> tuple[list[Origin], list[Orig
                 own = [origin for origin in own if origin.kind in _CHANGES]
                 follows = []
             first = [_since(origin, units, told) for origin in own or follows[:1]]
-            origins += _from_step_before(first, before, of_step, told)
+            origins += _Handover(before, of_step, told).explained(first) if before else first
             later += follows
         is_quiet = (is_quiet or not before) and all(unit.counts.is_exact for unit in of_step)
         before = of_step
@@ -74,9 +74,12 @@ def _since(origin: Origin, units: Sequence[UnitSummary], told: _Told) -> Origin:
     if origin.kind not in (Kind.ARGUMENT, Kind.CALLS):
         return origin
     wanted = (*change_of(origin), origin.rank)
-    soft = [found for unit in units for found in unit.origins.soft if found.step != origin.step]
-    first = next((found for found in soft if (*change_of(found), found.rank) == wanted), None)
-    if first is None or first.step is None or origin.step is None or first.step > origin.step:
+    soft = (found for unit in units for found in unit.origins.soft)
+    others = (found for found in soft if found.step != origin.step)
+    first = next((found for found in others if (*change_of(found), found.rank) == wanted), None)
+    if first is None or first.step is None or origin.step is None:
+        return origin
+    if first.step > origin.step:
         return origin
     said = told.newest(first).said
     told.change(first, said=clauses(said, say("compare.acts_in", step=origin.step)))
@@ -84,7 +87,7 @@ def _since(origin: Origin, units: Sequence[UnitSummary], told: _Told) -> Origin:
 
 
 def _of_ranks(units: Sequence[UnitSummary], is_quiet: bool) -> tuple[list[Origin], list[Origin]]:
-    """Take out of the origins of one step those that another rank has sent."""
+    """Return the origins of one step, and those that another rank has sent or that may follow."""
     own: list[Origin] = []
     follows: list[Origin] = []
     for unit in units:
@@ -117,59 +120,79 @@ def _was_sent(unit: UnitSummary, origin: Origin, others: Sequence[UnitSummary]) 
     return False
 
 
-def _from_step_before(
-    origins: list[Origin],
-    before: Sequence[UnitSummary],
-    units: Sequence[UnitSummary],
-    told: _Told,
-) -> list[Origin]:
-    """Return origins; a change of the step before stands for parameters that it made differ.
+class _Handover:
+    """The values that one step leaves to the next, on all ranks: the parameters, after the update."""
 
-    Of other parameters that differ after a step without differences it is told that the optimizer made them differ.
-    """
-    if not before:
-        return origins
-    has_gap = _is_gap(before[0].step, units[0].step)
-    made = []
-    count = sum(unit.origins.parameters[0] for unit in units)
-    differing = sum(unit.origins.parameters[1] for unit in units)
-    has_update = all(unit.origins.updates for unit in before)
-    settled = all(unit.origins.settled for unit in before)
-    # the optimizer would change all
-    is_single = 0 < differing <= _FEW * len(units) and count > 2 * differing
-    soft = [found for unit in before for found in unit.origins.soft]
-    # harmless-looking differences that may change gradients after they were recorded
-    late = [found for found in soft if found.site.after_backward and found.kind in _LATE]
-    # without Cells a parameter is a value from outside
-    is_outside = not count and any(found.kind == Kind.OPTIMIZER for found in late)
-    kinds = (Kind.PARAMETER, Kind.OUTSIDE) if is_outside else (Kind.PARAMETER,)
-    step = before[0].step
-    for origin in origins:
-        if origin.kind not in kinds:
-            made.append(origin)
-            continue
-        is_written = settled or is_single or is_state(origin.place)
-        # an optimizer of another class changes all parameters, and its results would differ
-        causes = [found for found in late if found.kind != Kind.OPTIMIZER or not is_written]
-        if causes:
-            cause = causes[0]
-            if cause not in made:
+    def __init__(
+        self, before: Sequence[UnitSummary], units: Sequence[UnitSummary], told: _Told
+    ) -> None:
+        self._told = told
+        self._step = before[0].step
+        self._has_gap = _is_gap(self._step, units[0].step)
+        self._has_update = all(unit.origins.updates for unit in before)
+        self._is_settled = all(unit.origins.settled for unit in before)
+        counts = [unit.origins.parameters for unit in units]
+        count = sum(every for every, _ in counts)
+        differing = sum(off for _, off in counts)
+        # the optimizer would change all
+        is_few = 0 < differing <= _FEW * len(units)
+        self._is_single = is_few and count > 2 * differing
+        soft = [found for unit in before for found in unit.origins.soft]
+        #: harmless-looking differences that may change gradients after they were recorded
+        self._late = [it for it in soft if it.site.after_backward and it.kind in _LATE]
+        # without Cells a parameter is a value from outside
+        has_other_optimizer = any(found.kind == Kind.OPTIMIZER for found in self._late)
+        self._is_outside = not count and has_other_optimizer
+
+    def explained(self, origins: Iterable[Origin]) -> list[Origin]:
+        """Return origins; a change of the step before stands for parameters that it made differ.
+
+        Of other parameters that differ after a step without differences it is told that the optimizer made them differ.
+        """
+        made: list[Origin] = []
+        for origin in origins:
+            if not self._is_handed_over(origin):
+                made.append(origin)
+                continue
+            cause = self._cause(origin)
+            if cause is None:
+                self._tell(origin)
+            elif cause not in made:
                 follows = say("compare.parameters_follow", step=origin.step, finding=origin.said)
-                told.change(cause, said=clauses(told.newest(cause).said, follows))
-            made.append(cause)
-            continue
-        if has_gap:
+                said = clauses(self._told.newest(cause).said, follows)
+                self._told.change(cause, said=said)
+            made.append(cause or origin)
+        return made
+
+    def _is_handed_over(self, origin: Origin) -> bool:
+        is_outside = self._is_outside and origin.kind == Kind.OUTSIDE
+        return is_outside or origin.kind == Kind.PARAMETER
+
+    def _is_written(self, origin: Origin) -> bool:
+        """Return whether something else than the update has changed a parameter."""
+        return self._is_settled or self._is_single or is_state(origin.place)
+
+    def _cause(self, origin: Origin) -> Origin | None:
+        """Return the change of the step before that made a parameter differ."""
+        is_written = self._is_written(origin)
+        # an optimizer of another class changes all parameters, and its results would differ
+        causes = (it for it in self._late if it.kind != Kind.OPTIMIZER or not is_written)
+        return next(causes, None)
+
+    def _tell(self, origin: Origin) -> None:
+        """Tell of a parameter without such a change how it came to differ."""
+        step = self._step
+        if self._has_gap:
             said = say("compare.after_gap", finding=origin.said, step=step, next=origin.step)
-            told.change(origin, said=said, is_uncompared=True)
-        elif is_written:
+            self._told.change(origin, said=said, is_uncompared=True)
+        elif self._is_written(origin):
             said = say("compare.changed_after_update", step=step, finding=origin.said)
-            told.change(origin, said=said)
+            self._told.change(origin, said=said)
         else:
-            key = "compare.optimizer_state" if has_update else "compare.optimizer"
-            said = clauses(say(key, step=step, next=origin.step), origin.said)
-            told.change(origin, kind=Kind.OPTIMIZER, said=said)
-        made.append(origin)
-    return made
+            key = "compare.optimizer_state" if self._has_update else "compare.optimizer"
+            made = say(key, step=step, next=origin.step)
+            said = clauses(made, origin.said)
+            self._told.change(origin, kind=Kind.OPTIMIZER, said=said)
 
 
 def _is_gap(step: int | None, later: int | None) -> bool:
