@@ -239,17 +239,39 @@ class OriginFinder:
         if is_replaced and is_tensor(slot.a) != is_tensor(slot.b):
             yield Finding(Kind.CALLS, node, why=table.MADE_ALONE.why)
             return
+        is_unmade = graph.producer_nodes(node, slot.place) == (NONE, NONE)
+        moving = self._moving(node, slot.place) if is_unmade else None
+        parameter = moving or self._parameter(node, slot)
+        facts = self._input_facts(node, slot)._replace(
+            is_parameter=parameter is not None and is_unmade,
+            is_state=moving is not None,
+        )
+        rule = table.first_rule(table.INPUT_RULES, facts)
+        if rule is table.MADE_ALONE:
+            alone = graph.alone_producers(node, slot.place)
+            yield Finding(Kind.CALLS, alone[0], why=rule.why, source=node)
+        elif rule is table.OTHER_CALL:
+            yield Finding(Kind.CALLS, node, why=rule.why)
+        elif rule.kind == Kind.PARAMETER:
+            yield Finding(Kind.PARAMETER, node, slot.place, parameter, why=rule.why)
+        elif rule is table.OTHER_PARAMETER:
+            yield Finding(Kind.WIRING, node, slot.place, why=rule.why)
+        elif rule.kind == Kind.WIRING:
+            yield Finding(Kind.WIRING, *graph.outermost(node, slot.place), why=rule.why)
+        else:
+            yield from self._by_rule(rule, node, slot.place)
+
+    def _input_facts(self, node: int, slot: Slot) -> table.InputFacts:
+        """Return the facts about an input, but for those that tell whether it is a parameter."""
+        graph = self._graph
+        is_replaced = graph.pairs[node].how == REPLACED
         maker_a, maker_b = graph.producer_nodes(node, slot.place)
         alone = graph.alone_producers(node, slot.place)
         same = maker_a == maker_b and maker_a != NONE
         is_unmade = maker_a == NONE and maker_b == NONE
-        moving = self._moving(node, slot.place) if is_unmade else None
-        parameter = moving or self._parameter(node, slot)
         is_one_sided = slot.verdict == Verdict.ONE_SIDE
-        facts = table.InputFacts(
+        return table.InputFacts(
             of_container=slot.place.startswith(PARAMETERS) and graph.is_container(node),
-            is_parameter=parameter is not None and is_unmade,
-            is_state=moving is not None,
             made_alone=bool(alone) and not same,
             of_other_call=is_replaced
             and (is_one_sided or maker_a != maker_b or self._others.are_two(node, slot)),
@@ -263,19 +285,6 @@ class OriginFinder:
             other_parameter=not is_replaced and self._others.parameter(node, slot) is not None,
             other_outside=is_unmade and self._others.exchange(node, slot) is not None,
         )
-        rule = table.first_rule(table.INPUT_RULES, facts)
-        if rule is table.MADE_ALONE:
-            yield Finding(Kind.CALLS, alone[0], why=rule.why, source=node)
-        elif rule is table.OTHER_CALL:
-            yield Finding(Kind.CALLS, node, why=rule.why)
-        elif rule.kind == Kind.PARAMETER:
-            yield Finding(Kind.PARAMETER, node, slot.place, parameter, why=rule.why)
-        elif rule is table.OTHER_PARAMETER:
-            yield Finding(Kind.WIRING, node, slot.place, why=rule.why)
-        elif rule.kind == Kind.WIRING:
-            yield Finding(Kind.WIRING, *graph.outermost(node, slot.place), why=rule.why)
-        else:
-            yield from self._by_rule(rule, node, slot.place)
 
     def _parameter(self, node: int, slot: Slot) -> tuple[str, str] | None:
         """Return (Cell entry, parameter) of a value that is a parameter; None where it is none."""
