@@ -57,9 +57,9 @@ class CodeLine(NamedTuple):
     frames: tuple[Frame | None, Frame | None] = (None, None)  # that in A and in B
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Origin(Finding):
-    """A place where a difference begins. Who knows more about it makes a new one; two are never equal."""
+    """A place where a difference begins. Who knows more about it makes a new one."""
 
     kind: str  # a ``Kind``
     site: Site  # the place
@@ -95,6 +95,9 @@ class Origin(Finding):
     source = property(
         lambda self: self.code.frame and self.code.frame.source, doc="The text of the line."
     )
+
+    def __hash__(self) -> int:
+        return hash((self.kind, self.site))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields for JSON."""
