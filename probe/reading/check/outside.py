@@ -24,7 +24,7 @@ from probe.reading.dumps.text import number, shape as shape_text
 from probe.reading.dumps.updates import is_update
 from probe.reading.dumps.values import (
     Record,
-    element_count,
+    count_of,
     greatest,
     is_tensor,
     leaves,
@@ -169,7 +169,7 @@ class _CallPair:
         for link, _ in self.outside:
             record = link.record
             content = content_key(record)
-            size = element_count(record.get("shape"))
+            size = count_of(record)
             is_told = record.get("md5") or is_constant(record) or content in known
             if not is_told and (size is None or size > 1):
                 found[content or link.place] = say(

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from probe.reading.dumps.entry_name import CELL, FORWARD, EntryName
-from probe.reading.dumps.values import element_count, is_tensor, plain, real
+from probe.reading.dumps.values import count_of, is_tensor, part_of, plain, real
 
 #: how places begin that hold a gradient, a result, a number, a state
 GRADIENTS = "input.0."
@@ -40,13 +40,13 @@ def parameter_names(entry: Any) -> list[str]:
 
 def _given(entry: Any) -> dict[str, Any]:
     """Return the keyword arguments of an entry; {} where it has none."""
-    given = entry.get("input_kwargs") if type(entry) is dict else None
+    given = part_of(entry, "input_kwargs")
     return given if type(given) is dict else {}
 
 
 def gradients(entry: Any) -> list[Any]:
     """Return the records of the gradients that entered an update."""
-    given = entry.get("input_args") if type(entry) is dict else None
+    given = part_of(entry, "input_args")
     first = given[0] if type(given) is list and given else None
     if type(first) is dict:
         return list(first.values())
@@ -70,7 +70,7 @@ def number(value: Any) -> float | None:
     """
     if not is_tensor(value):
         return real(plain(value))
-    has_one = element_count(value.get("shape")) == 1
+    has_one = count_of(value) == 1
     return real(value.get("Max")) if has_one else None
 
 

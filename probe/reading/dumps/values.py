@@ -193,6 +193,16 @@ def further(record: Record) -> dict[str, Any]:
     }
 
 
+def count_of(record: Record) -> int | None:
+    """Return how many elements the tensor of a record has; None where that is not known."""
+    return element_count(record.get("shape"))
+
+
+def part_of(entry: Any, key: str) -> Any:
+    """Return a part of an entry, such as "input_args"; None where it lacks that, or is no entry."""
+    return entry.get(key) if isinstance(entry, dict) else None
+
+
 def element_count(shape: Any) -> int | None:
     """Return how many elements a tensor of this shape has; None where that is no shape.
 

@@ -40,7 +40,7 @@ from probe.reading.dumps.document import paused_gc
 from probe.reading.dumps.dump import Dump
 from probe.reading.dumps.entry_name import API, BACKWARD, cell_label
 from probe.reading.dumps.folders import DumpFolder, DumpSource
-from probe.reading.dumps.values import is_tensor
+from probe.reading.dumps.values import is_tensor, part_of
 from probe.store import file_names
 
 _MOST_ORIGINS = 50
@@ -421,7 +421,7 @@ def _collectives(graph: Graph, findings: list[Finding]) -> list[Collective]:
         if parts.direction == BACKWARD or not is_collective(parts) or graph.is_container(node):
             continue
         entry = graph.dump(node).data[flow.names[place]]
-        ranks = entry.get("group_ranks") if isinstance(entry, dict) else None
+        ranks = part_of(entry, "group_ranks")
         group = (
             ",".join(map(str, ranks)) if isinstance(ranks, list) else "world"
         )  # where the entry does not say

@@ -15,7 +15,7 @@ from probe.reading.compare.judging.verdicts import HARD, Slot
 from probe.reading.compare.pairing.partners import NONE
 from probe.reading.dumps.entry_name import BACKWARD
 from probe.reading.dumps.flow import user_frame
-from probe.reading.dumps.values import Record, element_count, is_tensor, tensors_in
+from probe.reading.dumps.values import Record, count_of, is_tensor, tensors_in
 
 
 class _End(NamedTuple):
@@ -164,4 +164,4 @@ class LeavingValues:
 
 
 def _leaving(record: Record, apart: float) -> Leaving:
-    return Leaving(apart, element_count(record.get("shape")) or 1)
+    return Leaving(apart, count_of(record) or 1)

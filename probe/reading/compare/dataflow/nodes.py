@@ -14,7 +14,7 @@ from probe.reading.compare.pairing.partners import NONE
 from probe.reading.dumps.entry_name import CELL, EntryName
 from probe.reading.dumps.flow import Flow, Link, content_key, is_constant
 from probe.reading.dumps.updates import is_update
-from probe.reading.dumps.values import is_tensor, leaves, tensors_in
+from probe.reading.dumps.values import is_tensor, leaves, part_of, tensors_in
 
 
 class Nodes:
@@ -176,7 +176,7 @@ class Nodes:
             return set()
         wanted = content_key(link.record)
         entry = self.alignment.entry(side, link.producer)
-        outputs = entry.get("output") if isinstance(entry, dict) else None
+        outputs = part_of(entry, "output")
         return {
             name
             for name, leaf in leaves(outputs)
@@ -186,7 +186,7 @@ class Nodes:
     def state_of(self, node: int, cell: str) -> list[str]:
         """Return the parameters of a Cell that its forward changes, in order."""
         entry = self.dump(node).data.get(cell)
-        names = entry.get("parameters") if isinstance(entry, dict) else None
+        names = part_of(entry, "parameters")
         return list(filter(is_state, names)) if isinstance(names, dict) else []
 
     def outermost(self, node: int, place: str) -> tuple[int, str]:
