@@ -70,7 +70,7 @@ class Sentence:
 
     def to_dict(self) -> dict[str, Any]:
         """Return key and facts as values of JSON; sentences in it are such objects too."""
-        return {"key": self.key, "facts": {name: _plain(fact) for name, fact in self.facts.items()}}
+        return {"key": self.key, "facts": as_json(self.facts)}
 
     @classmethod
     def from_dict(cls, given: Any) -> Sentence:
@@ -115,6 +115,21 @@ def clauses(*parts: Sentence) -> Sentence:
     return known[0] if len(known) == 1 else say("clauses", parts=known) if known else NOTHING
 
 
+def as_json(value: Any) -> Any:
+    """Return a value as JSON has it, which has no NaN/Inf: these are texts. A sentence is its key and its facts.
+
+    >>> as_json({"loss": float("nan"), "steps": (1, 2.5), "said": NOTHING})
+    {'loss': 'nan', 'steps': [1, 2.5], 'said': {'key': '', 'facts': {}}}
+    """
+    if isinstance(value, Sentence):
+        return value.to_dict()
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, Mapping):
+        return {key: as_json(item) for key, item in value.items()}
+    return [as_json(item) for item in value] if isinstance(value, (list, tuple)) else value
+
+
 def locale_language(variables: Mapping[str, str] = os.environ) -> str:
     """Return the language of the locale: "zh" where it is Chinese, else "en".
 
@@ -150,14 +165,6 @@ def _shown(fact: Any, language: str) -> Any:
     if isinstance(fact, Sentence):
         return fact.text(language)
     return say("list", parts=fact).text(language) if isinstance(fact, (list, tuple)) else fact
-
-
-def _plain(fact: Any) -> Any:
-    if isinstance(fact, Sentence):
-        return fact.to_dict()
-    if isinstance(fact, float) and not math.isfinite(fact):  # JSON has no such number
-        return str(fact)
-    return [_plain(part) for part in fact] if isinstance(fact, (list, tuple)) else fact
 
 
 def _read(fact: Any) -> Any:

@@ -27,10 +27,9 @@ from probe.reading.compare.distances.distance import distance
 from probe.reading.compare.distances.tolerance import of_dtype
 from probe.reading.compare.distances.tolerances import Tolerances
 from probe.reading.compare.judging.judge import Judge
-from probe.reading.compare.judging.verdicts import HARD, Slot
+from probe.reading.compare.judging.verdicts import Slot
 from probe.reading.dumps.entry_name import parse
 from probe.reading.dumps.folders import DumpFolder
-from probe.reading.dumps.values import is_tensor
 from probe.recording.measurement_queue import MeasurementQueue
 from probe.store import file_names
 from probe.store.arrays import DumpWriter
@@ -109,9 +108,9 @@ def is_part(own: str, golden: str) -> bool:
 
 
 def _is_change(slot: Slot) -> bool:
-    if slot.verdict in HARD or slot.verdict == "argument":
+    if slot.is_hard or slot.verdict == "argument":
         return True
-    both = is_tensor(slot.a) and is_tensor(slot.b)
+    both = slot.are_tensors
     return both and any(slot.a.get(key) != slot.b.get(key) for key in ("dtype", "shape"))
 
 

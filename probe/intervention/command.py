@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import signal
 import sys
 from collections.abc import Callable, Sequence
@@ -14,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from probe.errors import UsageError
-from probe.findings.sentence import NOTHING, say
+from probe.findings.sentence import NOTHING, as_json, say
 from probe.findings.system import foreign
 from probe.findings.wording import Wording
 from probe.intervention import SHORT
@@ -60,10 +59,10 @@ def main(words: Sequence[str]) -> int:
 
     def change() -> int:
         answer, status, text = run(given, runs)
-        as_json = json.dumps(_plain(answer), indent=1)
-        print(as_json if given.json == "-" else text)
+        written = json.dumps(as_json(answer), indent=1)
+        print(written if given.json == "-" else text)
         if given.json not in (None, "-"):
-            Path(given.json).write_text(as_json, encoding="utf-8")
+            Path(given.json).write_text(written, encoding="utf-8")
         return status
 
     return ended(change, 2, language)
@@ -112,15 +111,6 @@ def _add_common(parser: OneLineParser, name: str) -> None:
         LANGUAGE,
     )
     add_options(parser, common, parser.language)
-
-
-def _plain(value: Any) -> Any:
-    """Return an answer as JSON has it, which has no NaN/Inf."""
-    if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_plain(item) for item in value]
-    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _try(parser: OneLineParser) -> Callable[[argparse.Namespace, Runs], Answer]:

@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from probe.findings.sentence import Finding, Sentence
 from probe.series.looks import History, Look, Now
+from probe.series.rules import Condition
 
 
 class Chosen(NamedTuple):
@@ -18,6 +19,18 @@ class Chosen(NamedTuple):
     warm_up: int  # the number of values before it looks
     threshold: float
     look: Look
+
+
+def chosen(
+    conditions: Iterable[tuple[str, Condition]], limits: Mapping[str, float]
+) -> list[Chosen]:
+    """Return the rules that look at one series; those that look at several together are left out."""
+    looking = ((rule, condition, condition.look_of_series()) for rule, condition in conditions)
+    return [
+        Chosen(rule, condition.warm_up, limits[rule], look)
+        for rule, condition, look in looking
+        if look is not None
+    ]
 
 
 @dataclass(frozen=True)

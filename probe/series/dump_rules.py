@@ -8,14 +8,15 @@ import statistics
 from collections.abc import Iterator, Mapping, Sequence
 
 from probe.findings.sentence import say
-from probe.series.alarm import Alarm, Chosen, holding
-from probe.series.looks import LEAST_STEPS, History, Now, Point, is_far, missing
+from probe.series.alarm import Alarm, chosen, holding
+from probe.series.looks import LEAST_STEPS, History, Now, Point, is_far
 from probe.series.rules import IN_DUMPS
 from probe.series.series_name import kinds_of_tensor, layer_kind
 from probe.store.file_names import Rank
 
 Trend = dict[str, dict[Rank, dict[int, float]]]  # tensor -> rank -> step -> number
 Points = dict[str, dict[Rank, dict[int, Point]]]  # tensor -> rank -> step -> further numbers
+_APART = "one layer apart"
 
 
 def series_hits(
@@ -29,11 +30,13 @@ def series_hits(
     kinds = kinds_of_tensor(name)
     found = list[Alarm]()
     history = History(kinds, keep=None, warm=1)
-    rules: list[Chosen] = [
-        Chosen(rule, condition.warm_up, limits[rule], condition.look)
-        for rule, condition in sorted(IN_DUMPS.items(), key=lambda item: item[1].least)
-        if condition.look and condition.kinds & kinds and len(steps) >= condition.least
-    ]
+    conditions = sorted(IN_DUMPS.items(), key=lambda item: item[1].least)
+    fitting = (
+        (rule, condition)
+        for rule, condition in conditions
+        if condition.kinds & kinds and len(steps) >= condition.least
+    )
+    rules = chosen(fitting, limits)
     for step, value in series.items() if rules else ():
         now = Now(step, point=points.get(step, Point()))
         hits = list(holding(name, history, rules, value, now))
@@ -44,9 +47,8 @@ def series_hits(
     absent = (step for step in steps if step > min(series) and step not in series)
     gap = next(absent, None) if rules and limits["missing"] and len(steps) >= LEAST_STEPS else None
     if gap is not None:
-        found.append(
-            Alarm("missing", name, gap, missing("trend.missing", 0, history, 1, 1, Now(gap)))
-        )
+        facts = {"last": history.last_step, "step": gap}
+        found.append(Alarm("missing", name, gap, say("trend.missing", **facts)))
     return found
 
 
@@ -58,20 +60,27 @@ def layer_hits(trend: Trend, limits: Mapping[str, float]) -> Iterator[tuple[str,
         for rank in by_rank if kind else ():
             kinds.setdefault((kind, rank), []).append(name)
     for (_, rank), names in kinds.items():
-        said: set[str] = set()
-        for step in sorted({step for name in names for step in trend[name][rank]}):
-            logs = {
-                name: math.log(value)
-                for name in names
-                if 0 < (value := trend[name][rank].get(step, 0)) < math.inf
-            }
-            for name, own in logs.items() if len(logs) >= LEAST_STEPS else ():
-                others = [value for other, value in logs.items() if other != name]
-                if name not in said and is_far(own, others, limits["one layer apart"]):
-                    said.add(name)
-                    numbers = {
-                        "value": math.exp(own),
-                        "before": math.exp(statistics.median(others)),
-                    }
-                    sentence = say("trend.layer", step=step, count=len(others), **numbers)
-                    yield name, rank, Alarm("one layer apart", name, step, sentence)
+        series = {name: trend[name][rank] for name in names}
+        for alarm in _layers_apart(series, limits[_APART]):
+            yield alarm.series, rank, alarm
+
+
+def _layers_apart(series: Mapping[str, Mapping[int, float]], limit: float) -> Iterator[Alarm]:
+    """Yield the layers of one kind that are far from the others, each in its first such step."""
+    told: set[str] = set()
+    for step in sorted(set().union(*series.values())):
+        values = {name: of_steps.get(step, 0.0) for name, of_steps in series.items()}
+        logs = {name: math.log(value) for name, value in values.items() if 0 < value < math.inf}
+        for name, own in logs.items() if len(logs) >= LEAST_STEPS else ():
+            others = [value for other, value in logs.items() if other != name]
+            if name in told or not is_far(own, others, limit):
+                continue
+            told.add(name)
+            said = say(
+                "trend.layer",
+                step=step,
+                count=len(others),
+                value=math.exp(own),
+                before=math.exp(statistics.median(others)),
+            )
+            yield Alarm(_APART, name, step, said)

@@ -1,8 +1,8 @@
 # Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """The functions of the rules: each looks at one value of a series, and at the values before.
 
-The table binds their first arguments: the key of the sentence, and the conditions that differ between dumps, which have
-few steps, and the monitor, which has all.
+The table binds their first arguments: the key of the sentence, and limits that differ between rules. Functions for
+dumps alone, which have few steps, are in ``dump_looks``. Rules that keep numbers of their own are in ``own_looks``.
 """
 
 from __future__ import annotations
@@ -37,9 +37,8 @@ class Now(NamedTuple):
     """The circumstances of a step."""
 
     step: int
-    learnt: float = (
-        1.0  # the part of the first loss that is left: where all is learnt, gradients are small
-    )
+    #: the part of the first loss that is left: where all is learnt, gradients are small
+    learnt: float = 1.0
     floor: float = 0.0  # smaller updates are rounding
     point: Point = Point()  # further numbers of the tensor, in a dump
 
@@ -48,9 +47,16 @@ class History:
     """The last values of one series of one kind, of a dump several."""
 
     __slots__ = (
-        "active", "count", "first", "highest", "kinds", "last", "last_step", "lowest", "past", "recent", "streak",
+        "active",
+        "count",
+        "first",
+        "highest",
+        "kinds",
+        "last",
+        "last_step",
+        "recent",
         "warm",
-    )  # fmt: skip
+    )
 
     def __init__(
         self, kinds: str | frozenset[str], keep: int | None = WINDOW, warm: int = WINDOW
@@ -58,18 +64,13 @@ class History:
         self.kinds = kinds
         self.warm = warm
         self.count = 0
-        self.streak = 0
-        self.past: deque[float] = deque(maxlen=3 * WINDOW)  # for ``stuck``
         self.recent: deque[float] = deque(maxlen=keep)  # None keeps all
         self.first = math.nan  # the median of the first ``warm`` values
         self.last = math.nan
-        # the highest of the values before the last five
-        self.lowest = math.inf
-        self.highest = 0.0
+        self.highest = 0.0  # the highest of the values before the last five
         self.last_step = -1
-        self.active: dict[
-            str, float
-        ] = {}  # key of a sentence -> the last step in which its rule held
+        #: key of a sentence -> the last step in which its rule held
+        self.active: dict[str, float] = {}
 
     @property
     def median(self) -> float:
@@ -138,52 +139,37 @@ def not_a_number(key: str, history: History, value: float, limit: float, now: No
     return say(key, value=str(value), word=word, after=after, step=now.step)
 
 
-def spike(
-    key: str, is_each: bool, history: History, value: float, limit: float, now: Now
-) -> Sentence:
-    """A value far above those before; where each step is known also by a factor, and above the highest."""
-    highest = max(history.recent) if is_each else 0.0
-    is_loss = history.kinds == "loss"  # of single samples no spike where others before were as hard
-    if (
-        value <= 0
-        or value <= highest
-        or (is_loss and value <= history.highest and is_rough(history.recent))
-    ):
+def spike(key: str, history: History, value: float, limit: float, now: Now) -> Sentence:
+    """A value above the highest, and by a factor and a robust z above those before."""
+    highest = max(history.recent)
+    if value <= 0 or value <= highest:
         return NOTHING
-    if is_loss:
+    if history.kinds == "loss":
+        if _is_usual_loss(history, value):
+            return NOTHING
         if value > max(2 * limit * highest, 0.5 * history.first):  # of a loss near zero z is small
             before = say("alarm.at_most", value=highest, count=len(history.recent))
             return say(key, value=value, before=before, step=now.step)
-        if value < _SMALL * history.first:
-            return NOTHING
     last = list(history.recent)[-WINDOW:]
     logs = logarithms(last)
-    z, least = (_Z, LEAST_STEPS) if is_each else (limit, LEAST_STEPS - 1)
-    if len(logs) < least or (is_each and value < limit * math.exp(statistics.median(logs))):
-        return NOTHING
-    if not is_far(math.log(value), logs, z):
+    if len(logs) < LEAST_STEPS:
         return NOTHING
     middle = math.exp(statistics.median(logs))
-    about = say("alarm.about", value=middle, count=len(last)) if is_each else middle
-    return say(key, value=value, before=about, step=now.step)
+    if value < limit * middle or not is_far(math.log(value), logs, _Z):
+        return NOTHING
+    before = say("alarm.about", value=middle, count=len(last))
+    return say(key, value=value, before=before, step=now.step)
+
+
+def _is_usual_loss(history: History, value: float) -> bool:
+    """Return whether a loss above those before is small, or that of single samples, of which others were as hard."""
+    is_hard = value <= history.highest and is_rough(history.recent)
+    return is_hard or value < _SMALL * history.first
 
 
 def gradient_spike(key: str, history: History, value: float, limit: float, now: Now) -> Sentence:
     """A spike above twice the highest value before."""
-    return spike(key, True, history, value, limit, now) if value > 2 * history.highest else NOTHING
-
-
-def rising(key: str, history: History, value: float, limit: float, now: Now) -> Sentence:
-    """A loss whose median left its lowest."""
-    if len(history.recent) < 10 or not math.isfinite(value):
-        return NOTHING
-    middle = statistics.median([*list(history.recent)[-9:], value])
-    lowest = history.lowest
-    history.lowest = min(lowest, middle)
-    least = history.first if is_rough(history.recent) else 0.5 * history.first
-    if not 0 < limit * lowest < middle or not middle > least:
-        return NOTHING
-    return say(key, value=middle, lowest=lowest, step=now.step)
+    return spike(key, history, value, limit, now) if value > 2 * history.highest else NOTHING
 
 
 def growing(
@@ -199,35 +185,31 @@ def growing(
     return say(key, left=first, right=value, count=LEAST_STEPS, step=now.step)
 
 
-def vanishing(
-    key: str, is_each: bool, history: History, value: float, limit: float, now: Now
-) -> Sentence:
-    """Five gradients far below the first ones; in a dump, which has few steps, one that is small on average."""
-    bound = limit * now.learnt * history.first if is_each else limit
-    if not is_each:
-        value = value / math.sqrt(now.point.size) if now.point.size else 0.0
+def vanishing(key: str, history: History, value: float, limit: float, now: Now) -> Sentence:
+    """Five gradients far below the first ones."""
+    bound = limit * now.learnt * history.first
     if not 0 < value < bound:
         return NOTHING
-    if is_each and not all(0 < item < bound for item in history.ending(LEAST_STEPS, value)):
+    if not all(0 < item < bound for item in history.ending(LEAST_STEPS, value)):
         return NOTHING
     return say(key, value=value, first=history.first, step=now.step)
 
 
-def unchanged(
-    key: str, of_zeros: bool, history: History, value: float, limit: float, now: Now
-) -> Sentence:
-    """Equal values: zeros, which were none before, or others."""
-    if bool(value) == of_zeros:
+def zeros(key: str, history: History, value: float, limit: float, now: Now) -> Sentence:
+    """Zeros, which were none before."""
+    count = int(limit)
+    if value or any(history.ending(count, value)):
         return NOTHING
+    least = now.floor if history.kinds == "update" else 0.0
+    holds = max(history.recent, default=0.0) > least or history.kinds == "grad_in"
+    return say(key, value=value, count=count, step=now.step) if holds else NOTHING
+
+
+def unchanged(key: str, history: History, value: float, limit: float, now: Now) -> Sentence:
+    """Equal values that are no zeros."""
     count = int(limit)
     last = history.ending(count, value)
-    if of_zeros:
-        least = now.floor if history.kinds == "update" else 0.0
-        holds = not any(last) and (
-            max(history.recent, default=0.0) > least or history.kinds == "grad_in"
-        )
-    else:
-        holds = 1 < count <= len(last) and len(set(last)) == 1
+    holds = value and 1 < count <= len(last) and len(set(last)) == 1
     return say(key, value=value, count=count, step=now.step) if holds else NOTHING
 
 
@@ -248,38 +230,18 @@ def zero_gradient(key: str, history: History, value: float, limit: float, now: N
     return say(key, step=now.step) if limit and value == 0 < history.last else NOTHING
 
 
-def missing(key: str, least: int, history: History, gap: float, limit: float, now: Now) -> Sentence:
-    """No value in so many steps, after so many in a row."""
-    return (
-        say(key, last=history.last_step, step=now.step)
-        if history.streak >= least and gap == limit
-        else NOTHING
-    )
-
-
-def update_ratio(
-    key: str, is_each: bool, history: History, value: float, limit: float, now: Now
-) -> Sentence:
-    """A large update: by the updates before, or in a dump by the norm of the parameter."""
-    before = history.last
-    change = abs(value - history.last)
-    least = 0.0
-    if is_each:
-        before = history.median
-        change = value
-        least = max(now.floor, 3 * max(history.highest, *history.recent))
-    holds = before > 0 and limit * before < change > least
+def update_ratio(key: str, history: History, value: float, limit: float, now: Now) -> Sentence:
+    """An update that is large beside those before."""
+    before = history.median
+    least = max(now.floor, 3 * max(history.highest, *history.recent))
+    holds = before > 0 and limit * before < value > least
     return say(key, value=value, before=before, step=now.step) if holds else NOTHING
 
 
-def weight_drift(
-    key: str, is_each: bool, history: History, value: float, limit: float, now: Now
-) -> Sentence:
-    """A norm so many times that of ten values before, and no longer slow; in a dump that of the first step."""
-    before, least = (
-        (history.recent[-10], _DRIFT * history.last) if is_each else (history.first, 0.0)
-    )
-    holds = before > 0 and limit * before <= value >= least
+def weight_drift(key: str, history: History, value: float, limit: float, now: Now) -> Sentence:
+    """A norm so many times that of ten values before, and no longer slow."""
+    before = history.recent[-10]
+    holds = before > 0 and limit * before <= value >= _DRIFT * history.last
     return say(key, value=value, before=before, step=now.step) if holds else NOTHING
 
 
@@ -291,23 +253,6 @@ def setting(key: str, history: History, value: float, limit: float, now: Now) ->
     return say(key, value=value, highest=highest, step=now.step) if holds else NOTHING
 
 
-def stuck(key: str, history: History, value: float, limit: float, now: Now) -> Sentence:
-    """A loss that turns no more."""
-    history.past.append(value)
-    if len(history.past) < 3 * WINDOW:
-        return NOTHING
-    past = list(history.past)
-    rises = [x < y for x, y in zip(past, past[1:])]
-    turns = [x != y for x, y in zip(rises, rises[1:])]
-    turned = sum(turns[1 - WINDOW :])
-    before = sum(turns[: 1 - WINDOW])
-    sizes = [abs(y - x) for x, y in zip(past, past[1:])]
-    is_calm = 4 * statistics.median(sizes[1 - WINDOW :]) < statistics.median(sizes[: 1 - WINDOW])
-    if turned > limit or before < WINDOW or not is_calm:
-        return NOTHING
-    return say(key, turns=turned, count=WINDOW, before=before, long=2 * WINDOW, step=now.step)
-
-
 def collapse(
     key: str, least: float, history: History, value: float, limit: float, now: Now
 ) -> Sentence:
@@ -317,29 +262,10 @@ def collapse(
     return say(key, value=value, highest=highest, step=now.step) if is_low else NOTHING
 
 
-def dead_units(key: str, history: History, value: float, limit: float, now: Now) -> Sentence:
-    """An activation that is zero in five steps. Without a count it is known of a relu whose largest output is zero."""
-    at = now.point
-    is_zero_relu = "relu" in history.kinds and at.zeros is None and at.highest <= 0 and at.size
-    known = 1.0 if is_zero_relu else at.zeros or 0.0
-    history.streak = history.streak + 1 if known > limit else 0
-    return say(key, value=known, count=LEAST_STEPS) if history.streak == LEAST_STEPS else NOTHING
-
-
 def saturation(key: str, history: History, value: float, limit: float, now: Now) -> Sentence:
     """A value near to the largest number of its dtype."""
     peak = now.point.peak
     return say(key, value=peak, step=now.step) if peak >= limit and math.isfinite(peak) else NOTHING
-
-
-def swollen(key: str, history: History, value: float, limit: float, now: Now) -> Sentence:
-    """A number above a limit, and four times the lowest that was measured."""
-    lowest = history.lowest = min(history.lowest, history.recent[0])
-    return (
-        say(key, value=value, lowest=lowest, step=now.step)
-        if value >= max(limit, 4 * lowest)
-        else NOTHING
-    )
 
 
 def beyond(

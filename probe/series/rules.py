@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
-from probe.series import looks
+from probe.series import dump_looks, looks, own_looks
 from probe.series.looks import LEAST_STEPS, Look
+from probe.series.own_looks import OwnLook
 
 
 class Condition(NamedTuple):
@@ -17,8 +19,15 @@ class Condition(NamedTuple):
     threshold: float  # its default
     kinds: frozenset[str]  # the kinds of series that it looks at; see ``series_name``
     warm_up: int  # the number of values of a series before it looks
-    look: Look | None  # looks at one value; None where the rule looks at several series together
+    #: looks at one value; None where ``new_rule`` does, and where the rule looks at several series together
+    look: Look | None = None
     least: int = LEAST_STEPS  # of dumps: the number of recorded steps before it looks
+    #: makes a rule with numbers of its own, one for each series
+    new_rule: Callable[[], OwnLook] | None = None
+
+    def look_of_series(self) -> Look | None:
+        """Return the function that looks at one series; None where the rule looks at several together."""
+        return self.look if self.new_rule is None else self.new_rule().look
 
 
 class Rule(NamedTuple):
@@ -51,13 +60,13 @@ RULES = {
     "spike": Rule(
         "ZClip, llm.c",
         dump=Condition(
-            6.0, _kinds("any"), warm_up=4, look=partial(looks.spike, "trend.spike", False)
+            6.0, _kinds("any"), warm_up=4, look=partial(dump_looks.spike, "trend.spike")
         ),
         online=Condition(
             4.0,
             _kinds("logged", "loss", "total"),
             warm_up=20,
-            look=partial(looks.spike, "alarm.spike", True),
+            look=partial(looks.spike, "alarm.spike"),
         ),
     ),
     "gradient spike": Rule(
@@ -69,7 +78,7 @@ RULES = {
     "rising": Rule(
         "probe",
         online=Condition(
-            2.0, _kinds("loss"), warm_up=40, look=partial(looks.rising, "alarm.rising")
+            2.0, _kinds("loss"), warm_up=40, new_rule=partial(own_looks.Rising, "alarm.rising")
         ),
     ),
     "growing": Rule(
@@ -90,13 +99,13 @@ RULES = {
             1e-07,
             _kinds("gradient"),
             warm_up=0,
-            look=partial(looks.vanishing, "trend.vanishing", False),
+            look=partial(dump_looks.vanishing, "trend.vanishing"),
         ),
         online=Condition(
             0.0001,
             _kinds("grad"),
             warm_up=20,
-            look=partial(looks.vanishing, "alarm.vanishing", True),
+            look=partial(looks.vanishing, "alarm.vanishing"),
         ),
     ),
     "update ratio": Rule(
@@ -105,22 +114,22 @@ RULES = {
             10.0,
             _kinds("parameter"),
             warm_up=1,
-            look=partial(looks.update_ratio, "trend.update_ratio", False),
+            look=partial(dump_looks.update_ratio, "trend.update_ratio"),
         ),
         online=Condition(
             20.0,
             _kinds("update"),
             warm_up=4,
-            look=partial(looks.update_ratio, "alarm.update_ratio", True),
+            look=partial(looks.update_ratio, "alarm.update_ratio"),
         ),
     ),
     "unchanged": Rule(
         "smdebug UnchangedTensor",
         dump=Condition(
-            3.0, _kinds("any"), warm_up=0, look=partial(looks.unchanged, "trend.unchanged", False)
+            3.0, _kinds("any"), warm_up=0, look=partial(looks.unchanged, "trend.unchanged")
         ),
         online=Condition(
-            2.0, _kinds("update"), warm_up=2, look=partial(looks.unchanged, "alarm.zeros", True)
+            2.0, _kinds("update"), warm_up=2, look=partial(looks.zeros, "alarm.zeros")
         ),
     ),
     "missing": Rule(
@@ -131,7 +140,7 @@ RULES = {
             warm_up=0,
             look=partial(looks.zero_gradient, "trend.zero_gradient"),
         ),
-        online=Condition(3.0, _kinds("grad"), warm_up=10, look=None),
+        online=Condition(3.0, _kinds("grad"), warm_up=10),
     ),
     "zeros": Rule(
         "smdebug DeadRelu",
@@ -139,7 +148,7 @@ RULES = {
             3.0,
             _kinds("grad", "grad_in"),
             warm_up=2,
-            look=partial(looks.unchanged, "alarm.zeros", True),
+            look=partial(looks.zeros, "alarm.zeros"),
         ),
     ),
     "never": Rule(
@@ -163,7 +172,7 @@ RULES = {
     "constant": Rule(
         "probe",
         online=Condition(
-            10.0, _kinds("loss"), warm_up=9, look=partial(looks.unchanged, "alarm.constant", False)
+            10.0, _kinds("loss"), warm_up=9, look=partial(looks.unchanged, "alarm.constant")
         ),
     ),
     "dead units": Rule(
@@ -172,7 +181,7 @@ RULES = {
             0.99,
             _kinds("activation"),
             warm_up=0,
-            look=partial(looks.dead_units, "trend.dead_units"),
+            new_rule=partial(own_looks.DeadUnits, "trend.dead_units"),
         ),
     ),
     "saturation": Rule(
@@ -187,7 +196,7 @@ RULES = {
     ),
     "one layer apart": Rule(
         "OLMo issue 266",
-        dump=Condition(6.0, _kinds(), warm_up=0, look=None),
+        dump=Condition(6.0, _kinds(), warm_up=0),
     ),
     "weight drift": Rule(
         "probe",
@@ -195,13 +204,13 @@ RULES = {
             2.0,
             _kinds("parameter"),
             warm_up=1,
-            look=partial(looks.weight_drift, "trend.weight_drift", False),
+            look=partial(dump_looks.weight_drift, "trend.weight_drift"),
         ),
         online=Condition(
             3.0,
             _kinds("param"),
             warm_up=10,
-            look=partial(looks.weight_drift, "alarm.weight_drift", True),
+            look=partial(looks.weight_drift, "alarm.weight_drift"),
         ),
     ),
     "setting": Rule(
@@ -212,15 +221,17 @@ RULES = {
     ),
     "reset": Rule(
         "probe",
-        online=Condition(20.0, _kinds("state"), warm_up=2, look=None),
+        online=Condition(20.0, _kinds("state"), warm_up=2),
     ),
     "scaled": Rule(
         "probe",
-        online=Condition(100.0, _kinds("grad_in"), warm_up=20, look=None),
+        online=Condition(100.0, _kinds("grad_in"), warm_up=20),
     ),
     "stuck": Rule(
         "probe",
-        online=Condition(4.0, _kinds("loss"), warm_up=20, look=partial(looks.stuck, "alarm.stuck")),
+        online=Condition(
+            4.0, _kinds("loss"), warm_up=20, new_rule=partial(own_looks.Stuck, "alarm.stuck")
+        ),
     ),
     "collapse": Rule(
         "probe",
@@ -246,7 +257,7 @@ RULES = {
             100.0,
             _kinds("attention_logits"),
             warm_up=1,
-            look=partial(looks.swollen, "alarm.swollen"),
+            new_rule=partial(own_looks.Swollen, "alarm.swollen"),
         ),
     ),
     "expert": Rule(
@@ -278,24 +289,27 @@ RULES = {
     ),
     "call NaN/Inf": Rule(
         "probe",
-        online=Condition(0.0, _kinds("call"), warm_up=0, look=None),
+        online=Condition(0.0, _kinds("call"), warm_up=0),
     ),
     "call range": Rule(
         "probe",
-        online=Condition(0.9, _kinds("call"), warm_up=0, look=None),
+        online=Condition(0.9, _kinds("call"), warm_up=0),
     ),
     "call zeros": Rule(
         "smdebug DeadRelu",
-        online=Condition(0.99, _kinds("call"), warm_up=4, look=None),
+        online=Condition(0.99, _kinds("call"), warm_up=4),
     ),
     "call gain": Rule(
         "probe",
-        online=Condition(12.0, _kinds("call"), warm_up=12, look=None),
+        online=Condition(12.0, _kinds("call"), warm_up=12),
     ),
     "table update": Rule(
         "smdebug WeightUpdateRatio",
         online=Condition(
-            0.1, _kinds("update_ratio"), warm_up=1, look=partial(looks.swollen, "alarm.table")
+            0.1,
+            _kinds("update_ratio"),
+            warm_up=1,
+            new_rule=partial(own_looks.Swollen, "alarm.table"),
         ),
     ),
 }

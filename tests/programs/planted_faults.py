@@ -485,7 +485,7 @@ FAULTS = tuple(
             "reading/report",
         ),
         (
-            "reading.report.reading:_tensor_state",
+            "reading.dumps.values:greatest",
             "abs(real(record.get(key)) or 0.0)",
             "real(record.get(key)) or 0.0",
             "reading/report",

@@ -22,7 +22,15 @@ from probe.reading.dumps.entry_name import CELL, FORWARD, EntryName
 from probe.reading.dumps.flow import Link, content_key, is_constant
 from probe.reading.dumps.text import number, shape as shape_text
 from probe.reading.dumps.updates import is_update
-from probe.reading.dumps.values import Record, element_count, is_tensor, leaves, plain, real
+from probe.reading.dumps.values import (
+    Record,
+    count_of,
+    greatest,
+    is_tensor,
+    leaves,
+    plain,
+    real,
+)
 
 #: the levels that record calls of functions: else most values come from calls that were not recorded
 _LEVELS = frozenset(("L1", "mix"))
@@ -161,7 +169,7 @@ class _CallPair:
         for link, _ in self.outside:
             record = link.record
             content = content_key(record)
-            size = element_count(record.get("shape"))
+            size = count_of(record)
             is_told = record.get("md5") or is_constant(record) or content in known
             if not is_told and (size is None or size > 1):
                 found[content or link.place] = say(
@@ -238,8 +246,7 @@ def _are_near(a: Record, b: Record, key: str, rounding: float) -> bool:
     y = real(b.get(key))
     if x is None or y is None:
         return are_equal(a.get(key), b.get(key))
-    size = max(abs(real(record.get(end)) or 0.0) for record in (a, b) for end in ("Max", "Min"))
-    return abs(x - y) <= rounding * max(abs(x), abs(y), size)
+    return abs(x - y) <= rounding * max(abs(x), abs(y), greatest(a), greatest(b))
 
 
 def _described(record: Record) -> Sentence:

@@ -22,7 +22,7 @@ from probe.reading.dumps.entry_view import INPUTS, OUTPUTS
 from probe.reading.dumps.query import Query, folders, words
 from probe.reading.dumps.run import Run
 from probe.reading.dumps.tables import write_csv
-from probe.reading.dumps.values import Record, element_count, real, tensors_in
+from probe.reading.dumps.values import Record, count_of, real, tensors_in
 
 #: bytes -> dtypes with fractions; of half precision are those of at most two
 _SIZES = {
@@ -177,7 +177,7 @@ def fit_of(record: Record, name: str) -> Fit | None:
     is_float = str(record.get("dtype")).startswith(("Float", "BFloat", "HiFloat"))
     if (
         not is_float
-        or element_count(record.get("shape")) == 0
+        or count_of(record) == 0
         or (overflow is None and (None in extrema or not ends))
     ):
         return None

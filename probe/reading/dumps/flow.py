@@ -17,7 +17,15 @@ from probe.reading.dumps import entry_name
 from probe.reading.dumps.entry_name import BACKWARD, CELL, FORWARD, GRADIENT, EntryName
 from probe.reading.dumps.folders import Contents
 from probe.reading.dumps.updates import is_update
-from probe.reading.dumps.values import TENSORS, Record, element_count, is_tensor, leaves, tensors_in
+from probe.reading.dumps.values import (
+    TENSORS,
+    Record,
+    count_of,
+    is_tensor,
+    leaves,
+    part_of,
+    tensors_in,
+)
 
 _FRAME = re.compile(
     r"File (?P<file>.+), line (?P<line>\d+), in (?P<function>[^\n]*?),? ?\n ?(?P<source>.*)",
@@ -120,14 +128,14 @@ def link_key(record: Record) -> tuple[Any, ...] | None:
     """Return the content of a tensor; of a mask without a checksum its size: bools have no numbers that tell more."""
     key = content_key(record)
     if key is None and record.get("dtype") == MASK:
-        return MASK, element_count(record.get("shape")), record.get("Max"), record.get("Min")
+        return MASK, count_of(record), record.get("Max"), record.get("Min")
     return key
 
 
 def loose_key(record: Record) -> tuple[Any, ...]:
     """Return what a permutation of a tensor keeps: size, dtype, the greatest and the least element."""
     return (
-        element_count(record.get("shape")),
+        count_of(record),
         record.get("dtype"),
         str(record.get("Max")),
         str(record.get("Min")),
@@ -161,7 +169,7 @@ def tells(record: Record) -> bool:
 
 def is_varied(record: Record) -> bool:
     """Return whether a tensor has several elements, which are not all equal."""
-    size = element_count(record.get("shape"))
+    size = count_of(record)
     return (size is None or size > 1) and not is_constant(record)
 
 
@@ -300,7 +308,7 @@ class Flow:
             return None
         cell = self.cells[place]
         entry = self._dump.data.get(cell) if cell else None
-        parameters = entry.get("parameters") if type(entry) is dict else None
+        parameters = part_of(entry, "parameters")
         if type(parameters) is dict and cell:
             for name, record in parameters.items():
                 if is_tensor(record) and content_key(record) == key:

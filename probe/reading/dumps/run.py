@@ -14,7 +14,7 @@ from probe.reading.dumps import text
 from probe.reading.dumps.dump import Dump
 from probe.reading.dumps.flow import content_key
 from probe.reading.dumps.folders import DumpFolder, find_folders
-from probe.reading.dumps.values import Record, element_count
+from probe.reading.dumps.values import Record, count_of
 from probe.store import file_names
 from probe.store.file_names import Rank
 
@@ -249,7 +249,7 @@ def estimate(folder: str, exact_dtypes: bool = False, link_equal: bool = True) -
     for place, record in open(folder).dump().tensors():
         name = str(record.get("dtype"))
         bits = int("".join(filter(str.isdigit, name)) or 8)
-        arrays = (element_count(record.get("shape")) or 0) * sizes.get(name, bits // 8)
+        arrays = (count_of(record) or 0) * sizes.get(name, bits // 8)
         total += 0 if "data_name" in record else _KEY + len(place)
         content = content_key(record), str(record.get("shape"))
         if (

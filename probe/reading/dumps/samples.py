@@ -14,7 +14,14 @@ from probe.reading.dumps.entry_name import GRADIENT, parse
 from probe.reading.dumps.folders import DumpFolder
 from probe.reading.dumps.names import Names
 from probe.reading.dumps.updates import is_update, series as series_of
-from probe.reading.dumps.values import SHOWN, Record, element_count, real, tensors
+from probe.reading.dumps.values import (
+    SHOWN,
+    Record,
+    count_of,
+    greatest,
+    real,
+    tensors,
+)
 from probe.reading.dumps.work import HERE, Workers, run_units
 from probe.series.dump_rules import Points, Trend
 from probe.series.looks import Point
@@ -74,13 +81,15 @@ def point(record: Record) -> Point:
     >>> point({"dtype": "Float16", "shape": [4], "Max": 65504.0, "Min": 0.0, "zero_count": 3})[:3]
     (4, 0.75, 1.0)
     """
-    count = element_count(record.get("shape")) or 0
+    count = count_of(record) or 0
     zeros = real(record.get("zero_count"))
-    high = real(record.get("Max")) or 0.0
-    low = real(record.get("Min")) or 0.0
     largest = _LARGEST.get(str(record.get("dtype")).rpartition(".")[2])
-    share = None if zeros is None or not count else zeros / count
-    return Point(count, share, max(abs(high), abs(low)) / largest if largest else 0.0, high)
+    return Point(
+        size=count,
+        zeros=None if zeros is None or not count else zeros / count,
+        peak=greatest(record) / largest if largest else 0.0,
+        highest=real(record.get("Max")) or 0.0,
+    )
 
 
 def _in_step(dump: Dump) -> dict[str, str]:

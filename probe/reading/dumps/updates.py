@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from probe.reading.dumps.entry_name import CELL, FORWARD, EntryName
-from probe.reading.dumps.values import element_count, is_tensor, plain, real
+from probe.reading.dumps.values import count_of, is_tensor, part_of, plain, real
 
 #: how places begin that hold a gradient, a result, a number, a state
 GRADIENTS = "input.0."
@@ -31,27 +31,35 @@ def is_update(parts: EntryName, entry: Any) -> bool:
 
 def parameter_names(entry: Any) -> list[str]:
     """Return the names of the parameters in the order of the gradients; [] where this is no update."""
-    given = entry.get("input_kwargs") if type(entry) is dict else None
-    names = given.get("parameters") if type(given) is dict else None
-    found = [plain(name) for name in names] if type(names) is list else []
+    names = _given(entry).get("parameters")
+    if type(names) is not list:
+        return []
+    found = [plain(name) for name in names]
     return found if all(type(name) is str for name in found) else []
+
+
+def _given(entry: Any) -> dict[str, Any]:
+    """Return the keyword arguments of an entry; {} where it has none."""
+    given = part_of(entry, "input_kwargs")
+    return given if type(given) is dict else {}
 
 
 def gradients(entry: Any) -> list[Any]:
     """Return the records of the gradients that entered an update."""
-    given = entry.get("input_args") if type(entry) is dict else None
+    given = part_of(entry, "input_args")
     first = given[0] if type(given) is list and given else None
-    return list(first.values()) if type(first) is dict else first if type(first) is list else []
+    if type(first) is dict:
+        return list(first.values())
+    return first if type(first) is list else []
 
 
 def global_norm(entry: Any) -> float | None:
     """Return the norm of all gradients that entered an update; None where one is not known."""
-    norms = [real(record.get("Norm")) for record in gradients(entry) if is_tensor(record)]
-    return (
-        None
-        if not norms or None in norms
-        else math.sqrt(sum(norm * norm for norm in norms if norm is not None))
-    )
+    records = filter(is_tensor, gradients(entry))
+    norms = [real(record.get("Norm")) for record in records]
+    if not norms or None in norms:
+        return None
+    return math.sqrt(sum(norm * norm for norm in norms if norm is not None))
 
 
 def number(value: Any) -> float | None:
@@ -60,23 +68,26 @@ def number(value: Any) -> float | None:
     >>> number({"type": "float", "value": 0.1}), number({"type": "str", "value": "a"}), number(None)
     (0.1, None, None)
     """
-    if is_tensor(value):
-        return real(value.get("Max")) if element_count(value.get("shape")) == 1 else None
-    return real(plain(value))
+    if not is_tensor(value):
+        return real(plain(value))
+    has_one = count_of(value) == 1
+    return real(value.get("Max")) if has_one else None
 
 
 def groups(entry: Any) -> list[tuple[dict[str, float], list[str]]]:
     """Return for each group of an update its numbers, and its parameters; an update without groups is one group."""
     names = parameter_names(entry)
-    given = entry["input_kwargs"] if parameter_names(entry) else {}
+    given = _given(entry) if names else {}
     common = _numbers(given)
     own = given.get("groups")
     if type(own) is not list or not own:
         return [(common, names)]
-    found = (group for group in own if type(group) is dict)
-    return [
-        ({**common, **_numbers(group)}, parameter_names({"input_kwargs": group})) for group in found
-    ]
+    found: list[tuple[dict[str, float], list[str]]] = []
+    for group in own:
+        if type(group) is dict:
+            numbers = {**common, **_numbers(group)}
+            found.append((numbers, parameter_names({"input_kwargs": group})))
+    return found
 
 
 def _numbers(given: dict[str, Any]) -> dict[str, float]:
@@ -95,14 +106,16 @@ class Unread(NamedTuple):
 
 def unread(entry: Any) -> Iterator[Unread]:
     """Yield the numbers of an update that could not be read, with the reasons."""
-    given = entry.get("input_kwargs") if type(entry) is dict else None
-    if type(given) is not dict or not parameter_names(entry):
+    if not parameter_names(entry):
         return
+    given = _given(entry)
     own = given.get("groups")
     several = [given, *(own if type(own) is list else [])]
     for place, numbers in enumerate(several):
         reasons = numbers.get(UNREAD) if type(numbers) is dict else None
-        for name, reason in reasons.items() if type(reasons) is dict else ():
+        if type(reasons) is not dict:
+            continue
+        for name, reason in reasons.items():
             yield Unread(str(name), place, str(plain(reason)))
 
 
@@ -117,11 +130,11 @@ def by_parameter(entry: Any) -> dict[str, dict[str, float]]:
 
 def series(name: str, entry: Any) -> Iterator[tuple[str, float]]:
     """Yield what lines over the steps show of an update: its learning rates, and the norm of all gradients."""
-    rates = dict.fromkeys(
-        numbers["learning_rate"] for numbers, _ in groups(entry) if "learning_rate" in numbers
-    )
+    known = [numbers.get("learning_rate") for numbers, _ in groups(entry)]
+    rates = [rate for rate in dict.fromkeys(known) if rate is not None]
     for place, rate in enumerate(rates):
-        yield f"{name}.learning_rate{f'.{place}' if len(rates) > 1 else ''}", rate
+        number_of_rate = f".{place}" if len(rates) > 1 else ""
+        yield f"{name}.learning_rate{number_of_rate}", rate
     norm = global_norm(entry)
     if norm is not None:
         yield f"{name}.global_norm", norm

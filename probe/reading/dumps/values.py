@@ -193,6 +193,16 @@ def further(record: Record) -> dict[str, Any]:
     }
 
 
+def count_of(record: Record) -> int | None:
+    """Return how many elements the tensor of a record has; None where that is not known."""
+    return element_count(record.get("shape"))
+
+
+def part_of(entry: Any, key: str) -> Any:
+    """Return a part of an entry, such as "input_args"; None where it lacks that, or is no entry."""
+    return entry.get(key) if isinstance(entry, dict) else None
+
+
 def element_count(shape: Any) -> int | None:
     """Return how many elements a tensor of this shape has; None where that is no shape.
 
@@ -236,6 +246,15 @@ def array_name(record: Record) -> str:
     """
     name = record.get("data_name")
     return name if type(name) is str and os.path.basename(name) == name else ""
+
+
+def greatest(record: Record) -> float:
+    """Return the greatest element of a tensor, without its sign; 0.0 where it is not known.
+
+    >>> greatest({"Max": 1.0, "Min": -2.5}), greatest({})
+    (2.5, 0.0)
+    """
+    return max(abs(real(record.get(key)) or 0.0) for key in ("Max", "Min"))
 
 
 def has_nonfinite(record: Record) -> bool:

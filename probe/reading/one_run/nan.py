@@ -25,6 +25,7 @@ from probe.reading.dumps.folders import DumpFolder
 from probe.reading.dumps.run import Run
 from probe.reading.dumps.values import (
     Record,
+    greatest,
     has_nan,
     has_nonfinite,
     is_tensor,
@@ -328,11 +329,9 @@ class Finder:
         strange = False
         for place, record in _records(entry):
             strange = strange or has_nonfinite(record)
-            largest = LARGEST.get(str(record.get("dtype")))
-            high = (
-                max(abs(real(record.get(key)) or 0.0) for key in ("Max", "Min")) if largest else 0.0
-            )
-            if largest and largest > high > NEAR * largest and len(self.near) < 10:
+            largest = LARGEST.get(str(record.get("dtype")), 0.0)
+            high = greatest(record)
+            if largest > high > NEAR * largest and len(self.near) < 10:
                 facts = {"value": high, "largest": largest, "dtype": record["dtype"]}
                 self.near.append(say("nan.near", name=f"{name}.{place}", **facts))
         return strange

@@ -11,7 +11,7 @@ from operator import itemgetter
 from typing import Any, TypeVar
 
 from probe.errors import UsageError
-from probe.findings.sentence import Finding, Sentence, say
+from probe.findings.sentence import Finding, Sentence, as_json, say
 from probe.findings.system import reason_of
 from probe.reading.dumps.names import Names
 from probe.reading.dumps.samples import LIKE
@@ -142,7 +142,7 @@ def lines_of(rank: RankSeries, name: str, most: int) -> list[list[Any]]:
     """Return a series as the report draws it, with at most so many points: [[step, number], ...]; NaN/Inf are texts."""
     pairs = list(zip(*(column.tolist() for column in rank[name])))
     kept = thinned(pairs, most, itemgetter(1))
-    return [[step, value if math.isfinite(value) else str(value)] for step, value in kept]
+    return [[step, as_json(value)] for step, value in kept]
 
 
 def write_tensorboard(ranks: Iterable[RankSeries], folder: str) -> int:

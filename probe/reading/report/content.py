@@ -18,7 +18,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from probe.findings.sentence import CHINESE, Sentence, say
+from probe.findings.sentence import CHINESE, Sentence, as_json, say
 from probe.reading.compare.answer.summary import harmless
 from probe.reading.compare.origins.origin import Origin
 from probe.reading.dumps.flow import Frame, parse
@@ -330,7 +330,7 @@ class ContentMaker:
             "ranks": origin.ranks,
             "sentence": self._said(origin.said),
             "code": self._code.place(frame) if frame else None,
-            "rel": _number(origin.rel_l2),
+            "rel": as_json(origin.rel_l2),
             "more": [safe(name) for name in origin.more],
         }
 
@@ -357,7 +357,7 @@ class ContentMaker:
             ]
             for key, side, value in found:
                 shown[key][side].setdefault(rank_text(part.rank), []).append(
-                    [part.step, _number(value)]
+                    [part.step, as_json(value)]
                 )
         return {"loss_name": safe(name), **shown}
 
@@ -414,11 +414,6 @@ class ContentMaker:
                 found += [say("report.overflow", name=name) for name in part.found.near[:3]]
             found += filter(None, (part.error, part.lost))
         return [self._said(line) for line in list(dict.fromkeys(found))[:30]]
-
-
-def _number(value: float | None) -> float | str | None:
-    """Return a number for JSON, which has neither NaN nor Inf."""
-    return value if value is None or math.isfinite(value) else str(value)
 
 
 class Code:

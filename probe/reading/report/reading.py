@@ -11,13 +11,13 @@ from probe.findings.system import reason_of
 from probe.reading.check.snapshot import RunSnapshot, Snapshots
 from probe.reading.compare.answer.unit import compare_unit
 from probe.reading.compare.judging.judged_pairs import JudgedPairs, Options
-from probe.reading.compare.judging.verdicts import HARD, Slot
+from probe.reading.compare.judging.verdicts import Slot
 from probe.reading.compare.pairing.partners import NONE, Pair
 from probe.reading.dumps.document import paused_gc
 from probe.reading.dumps.dump import Call, Dump, Tensor
 from probe.reading.dumps.flow import Flow
 from probe.reading.dumps.folders import DumpFolder
-from probe.reading.dumps.values import Record, has_nonfinite, is_tensor, leaves, real
+from probe.reading.dumps.values import Record, greatest, has_nonfinite, is_tensor, leaves
 from probe.reading.one_run.health.run_look import look_into as look_into_step
 from probe.reading.one_run.nan import LARGEST, NEAR, Found, look_into
 from probe.reading.one_run.rank_digest import digest_of
@@ -88,8 +88,7 @@ def _tensor_state(record: Record) -> int:
     largest = LARGEST.get(str(record.get("dtype")))
     if not largest:
         return kinds.OK
-    most = max(abs(real(record.get(key)) or 0.0) for key in ("Max", "Min"))
-    return kinds.NEAR if most > NEAR * largest else kinds.OK
+    return kinds.NEAR if greatest(record) > NEAR * largest else kinds.OK
 
 
 def pair_part(
@@ -168,7 +167,7 @@ def _pair_state(pair: Pair, slots: list[Slot]) -> int:
         return kinds.ONLY_A
     if pair.a == NONE:
         return kinds.ONLY_B
-    hard = [slot for slot in slots if slot.verdict in HARD]
+    hard = [slot for slot in slots if slot.is_hard]
     given = [slot.distance.rel_l2 or 0.0 for slot in hard if slot.is_input]
     made = [slot.distance.rel_l2 or 0.0 for slot in hard if not slot.is_input]
     if made and max(made) > _GROWN * max(max(given, default=0.0), _FLOOR):
@@ -215,7 +214,7 @@ def _differing(comparing: JudgedPairs) -> Iterator[_Differing]:
         elif not slots and pair.a == NONE:
             row += len(list(_tensors(comparing.b, flow_b, pair.b)))
         for slot in slots:
-            if slot.verdict in HARD and slot.distance.exact:
+            if slot.is_hard and slot.distance.exact:
                 yield _Differing(slot.distance.rel_l2 or 0.0, row, pair, slot.place)
             row += 1
 

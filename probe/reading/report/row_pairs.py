@@ -21,6 +21,10 @@ SAME = 1e-5
 _TIME = "seconds"
 _SHOWN = 4
 _ENOUGH = 0.5  # so large a part of the records of calls must have a counterpart
+#: series -> its number in one step
+_Values = Mapping[str, float]
+#: step -> the numbers
+_Rows = Mapping[int, _Values]
 
 
 class RowPairs(NamedTuple):
@@ -58,27 +62,29 @@ def compare_rows(
     """Return the first difference between the rows of A and B; ``factor`` multiplies the tolerance."""
     compared = 0
     lacks: list[Sentence] = []
-    apart: list[tuple[int, int, Sentence]] = []
+    apart: list[_Apart] = []
     calls: list[CallDifference] = []
-    for place, (rank, left, right) in enumerate(_pairs(ranks_a, ranks_b, lacks)):
+    for rank, left, right in _pairs(ranks_a, ranks_b):
         rows_a = dict(left.rows())
         rows_b = dict(right.rows())
         lacks += _lacking(rank, rows_a, rows_b)
-        both = rows_a.keys() & rows_b.keys()
-        compared += sum(len(_common(rows_a[step], rows_b[step])) for step in both)
-        step = _first_apart(rows_a, rows_b, SAME * factor)
-        if step is not None:
-            said = _difference(rank, step, rows_a[step], rows_b[step], SAME * factor)
-            apart.append((step, place, said))
+        for step in rows_a.keys() & rows_b.keys():
+            compared += len(_common(rows_a[step], rows_b[step]))
+        apart += _first_apart(rank, rows_a, rows_b, SAME * factor)
         if left.calls is not None and right.calls is not None:
             difference, count = compare_calls(left.calls, right.calls, rank, factor)
             calls += filter(None, [difference])
             total = min(_records(left.calls), _records(right.calls))
             if count < _ENOUGH * total:
                 lacks.append(say("rows.other_calls", count=count, total=total))
-    first = min(apart, key=lambda item: item[:2])[2] if apart else NOTHING
-    call = min(calls, key=lambda item: item.first, default=None)
-    return RowPairs(first, compared, lacks, call)
+    lacks += _lacking_ranks(ranks_a, ranks_b)
+    first = min(apart, key=lambda item: item.step, default=None)
+    return RowPairs(
+        first=NOTHING if first is None else first.said,
+        compared=compared,
+        lacks=lacks,
+        call=min(calls, key=lambda item: item.first, default=None),
+    )
 
 
 def _records(calls: CallContent) -> int:
@@ -87,9 +93,9 @@ def _records(calls: CallContent) -> int:
 
 
 def _pairs(
-    ranks_a: Sequence[RankSeries], ranks_b: Sequence[RankSeries], lacks: list[Sentence]
+    ranks_a: Sequence[RankSeries], ranks_b: Sequence[RankSeries]
 ) -> Iterator[tuple[Rank, RankSeries, RankSeries]]:
-    """Yield the ranks of both runs; one rank of each is a pair, whatever its number. Add those of one run alone."""
+    """Yield the ranks of both runs; one rank of each is a pair, whatever its number."""
     if len(ranks_a) == len(ranks_b) == 1:
         yield ranks_b[0].rank, ranks_a[0], ranks_b[0]
         return
@@ -98,19 +104,27 @@ def _pairs(
     for rank, item in right.items():
         if rank in left:
             yield rank, left[rank], item
-    for side, own, other in (("A", left, right), ("B", right, left)):
-        missing = [rank for rank in other if rank not in own]
-        if missing:
-            names = [
-                say("rows.no_number") if rank is None else say("rows.rank", rank=rank)
-                for rank in missing
-            ]
-            lacks.append(say("rows.lacks_ranks", side=side, ranks=names))
 
 
-def _lacking(
-    rank: Rank, rows_a: Mapping[int, Mapping[str, float]], rows_b: Mapping[int, Mapping[str, float]]
+def _lacking_ranks(
+    ranks_a: Sequence[RankSeries], ranks_b: Sequence[RankSeries]
 ) -> Iterator[Sentence]:
+    """Yield the ranks that one side lacks; one rank of each is a pair."""
+    if len(ranks_a) == len(ranks_b) == 1:
+        return
+    left = dict.fromkeys(item.rank for item in ranks_a)
+    right = dict.fromkeys(item.rank for item in ranks_b)
+    for side, own, other in (("A", left, right), ("B", right, left)):
+        missing = [_named(rank) for rank in other if rank not in own]
+        if missing:
+            yield say("rows.lacks_ranks", side=side, ranks=missing)
+
+
+def _named(rank: Rank) -> Sentence:
+    return say("rows.no_number") if rank is None else say("rows.rank", rank=rank)
+
+
+def _lacking(rank: Rank, rows_a: _Rows, rows_b: _Rows) -> Iterator[Sentence]:
     """Yield the steps, and the series, that one side lacks."""
     names_a = {name for values in rows_a.values() for name in values}
     names_b = {name for values in rows_b.values() for name in values}
@@ -125,28 +139,29 @@ def _lacking(
             yield say("rows.lacks_series", side=side, names=shown, count=len(names), rank=where)
 
 
-def _first_apart(
-    rows_a: Mapping[int, Mapping[str, float]],
-    rows_b: Mapping[int, Mapping[str, float]],
-    tolerance: float,
-) -> int | None:
-    """Return the first step in which a series differs; None without one."""
+class _Apart(NamedTuple):
+    """The first step in which the rows of a rank differ."""
+
+    step: int
+    said: Sentence
+
+
+def _first_apart(rank: Rank, rows_a: _Rows, rows_b: _Rows, tolerance: float) -> Iterator[_Apart]:
+    """Yield the first step in which a series differs; nothing without one."""
     for step in sorted(rows_a.keys() & rows_b.keys()):
-        if any(_apart(rows_a[step], rows_b[step], tolerance)):
-            return step
-    return None
+        names = _apart(rows_a[step], rows_b[step], tolerance)
+        if names:
+            yield _Apart(step, _difference(rank, step, rows_a[step], rows_b[step], names))
+            return
 
 
-def _apart(
-    left: Mapping[str, float], right: Mapping[str, float], tolerance: float
-) -> Iterator[str]:
-    """Yield the series that differ in one step."""
-    for name in _common(left, right):
-        if not _is_same(left[name], right[name], tolerance):
-            yield name
+def _apart(left: _Values, right: _Values, tolerance: float) -> list[str]:
+    """Return the series that differ in one step."""
+    common = _common(left, right)
+    return [name for name in common if not _is_same(left[name], right[name], tolerance)]
 
 
-def _common(left: Mapping[str, float], right: Mapping[str, float]) -> list[str]:
+def _common(left: _Values, right: _Values) -> list[str]:
     """Return the series of one step that are compared, in the order of B."""
     return [name for name in right if name in left and kind_of(name) != _TIME]
 
@@ -160,12 +175,11 @@ def _is_same(left: float, right: float, tolerance: float) -> bool:
 def _difference(
     rank: Rank,
     step: int,
-    left: Mapping[str, float],
-    right: Mapping[str, float],
-    tolerance: float,
+    left: _Values,
+    right: _Values,
+    names: Sequence[str],
 ) -> Sentence:
     """Return how the first step that differs is told: the first series with its two numbers, and the others."""
-    names = list(_apart(left, right, tolerance))
     first = names[0]
     others = names[1 : 1 + _SHOWN]
     more = say("rows.apart_more", count=len(names) - 1, names=others) if others else NOTHING

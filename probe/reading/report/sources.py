@@ -30,19 +30,25 @@ class Sources(NamedTuple):
         """Return the comparison of the dumps of two runs; None for one run, and where there are rows alone."""
         if not self.paths[0] or self.row_pairs is not None:
             return None
-        summaries = [part.summary for part in self.parts if part.summary is not None]
+        summaries = [part.summary for part in self.parts if part.summary]
         return ComparisonResult(self.paths, summaries, self.alone)
 
 
 def readers_of(sources: Sources, result: ComparisonResult | None, answers: OneRun) -> Readers:
     """Return the answers of all readers; ``answers`` has the findings in one run alone."""
     parts = sources.parts
-    nan = in_order([part.found for part in parts if part.found])
     reasons = (part.error or part.lost for part in parts)
     unread: list[Sentence] = [reason for reason in reasons if reason]
     unread += [why for side in sources.rows for why in side.unread]
-    trends = _trends(sources, answers)
-    return Readers(result, nan, answers, _ranks(parts), trends, unread, sources.row_pairs)
+    return Readers(
+        result=result,
+        nan=in_order([part.found for part in parts if part.found]),
+        run=answers,
+        ranks=_ranks(parts),
+        trends=_trends(sources, answers),
+        unread=unread,
+        rows=sources.row_pairs,
+    )
 
 
 def _trends(sources: Sources, answers: OneRun) -> list[TrendFinding]:
@@ -54,4 +60,5 @@ def _trends(sources: Sources, answers: OneRun) -> list[TrendFinding]:
 def _ranks(parts: list[Part]) -> RankChecks | None:
     """Return the answer of ``probe ranks``; None for one rank."""
     digests = [part.digest for part in parts if part.digest is not None]
-    return check_digests(digests) if len({item.rank for item in digests}) > 1 else None
+    ranks = {digest.rank for digest in digests}
+    return check_digests(digests) if len(ranks) > 1 else None

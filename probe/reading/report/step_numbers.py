@@ -9,7 +9,7 @@ from typing import Any
 from probe.reading.dumps.dump import Dump
 from probe.reading.dumps.entry_name import BACKWARD, DEBUG, GRADIENT
 from probe.reading.dumps.updates import is_update, series
-from probe.reading.dumps.values import element_count, is_tensor, leaves, real, tensors
+from probe.reading.dumps.values import count_of, is_tensor, leaves, real, tensors
 
 
 @dataclass
@@ -58,7 +58,7 @@ def _scalar(part: Any) -> float | None:
     if len(given) != 1:
         return None
     (record,) = given
-    if element_count(record.get("shape")) != 1 or "Float" not in str(record.get("dtype")):
+    if count_of(record) != 1 or "Float" not in str(record.get("dtype")):
         return None
     return real(record.get("Mean", record.get("Max")))
 

@@ -60,7 +60,7 @@ class _Arguments:
     def values(self, slot: Slot) -> tuple[Name, Name]:
         """Return the two values of an argument."""
         shown: list[Name] = list(other_text(slot))
-        if is_tensor(slot.a) and is_tensor(slot.b):
+        if slot.are_tensors:
             shown = [_form(record) for record in (slot.a, slot.b)]
         for side, place in enumerate(self._graph.pairs[self._node].places):
             if place == NONE:

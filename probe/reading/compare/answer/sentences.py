@@ -16,7 +16,6 @@ from probe.reading.compare.judging.arrays import Arrays
 from probe.reading.compare.judging.relation import elements, relation
 from probe.reading.compare.judging.verdicts import (
     FAINT,
-    HARD,
     Slot,
     Verdict,
     is_permuted,
@@ -55,7 +54,7 @@ class Describer:
         graph = self._graph
         node = finding.node
         slot = graph.slot(node, finding.place)
-        hard = [other for other in graph.slots[node] if other.verdict in HARD]
+        hard = graph.hard(node)
         told = hard if slot is None else [slot]
         distances = [other.distance.rel_l2 for other in told]
         is_outside = finding.kind == Kind.OUTSIDE or finding.why == table.OTHER_OUTSIDE.why
@@ -72,9 +71,9 @@ class Describer:
 
     def _elements(self, slot: Slot | None) -> Sentence:
         """Return which elements of two arrays differ; nothing where they agree, or one is missing."""
-        if slot is None or self._arrays is None or slot.verdict not in HARD:
+        if slot is None or self._arrays is None or not slot.is_hard:
             return NOTHING
-        if not (is_tensor(slot.a) and is_tensor(slot.b)):
+        if not slot.are_tensors:
             return NOTHING
         return self._arrays.told(elements, slot.a, slot.b)
 
@@ -171,7 +170,7 @@ class Describer:
 
     def _order(self, slot: Slot | None, is_batch: bool = False) -> Sentence:
         """Return the relation of one tensor to the other, such as the same rows in another order."""
-        if slot is None or not is_tensor(slot.a) or not is_tensor(slot.b):
+        if slot is None or not slot.are_tensors:
             return NOTHING
         found = self._arrays.told(relation, slot.a, slot.b) if self._arrays else NOTHING
         if found or not is_permuted(slot):
@@ -222,7 +221,7 @@ class Describer:
     def _exchanged(self, finding: Finding) -> Sentence:
         """Return which two calls with equal outputs have each other's gradients."""
         graph = self._graph
-        hard = [slot for slot in graph.slots[finding.source] if slot.verdict in HARD]
+        hard = graph.hard(finding.source)
         exchange = exchange_of(graph, finding.source, next(iter(hard), None))
         if exchange is None:
             return NOTHING
@@ -327,7 +326,7 @@ class Describer:
             return say(
                 "compare.gradient_only", name=name, side="AB"[self._graph.side(finding.node)]
             )
-        if slot is not None and not (is_tensor(slot.a) and is_tensor(slot.b)):
+        if slot is not None and not slot.are_tensors:
             lacks = self._without_gradient(finding._replace(source=finding.node))
             side = "B" if is_tensor(slot.a) else "A"
             return say(
@@ -425,7 +424,7 @@ class Describer:
                 or all(size == 1 for size in slot.a.get("shape") or ())
             ):
                 continue
-            is_summed = slot.verdict in FAINT and not slot.a.get(
+            is_summed = slot.is_faint and not slot.a.get(
                 "md5"
             )  # their sums may be rounded in other ways
             if (is_summed or slot.verdict == Verdict.NUMBERS_EQUAL) and not is_constant(slot.a):
@@ -434,7 +433,7 @@ class Describer:
 
 
 def _numbers(slot: Slot | None) -> Sentence:
-    if slot is None or not is_tensor(slot.a) or not is_tensor(slot.b):
+    if slot is None or not slot.are_tensors:
         return NOTHING
     a = slot.a
     b = slot.b
@@ -483,7 +482,7 @@ def _states(slots: list[Slot], slot: Slot, when: Sentence, name: str) -> Sentenc
         text.fact(side.get("Norm")) if is_tensor(side) else say("compare.none")
         for side in (slot.a, slot.b)
     )
-    more = sum(item.verdict in HARD and item.place.startswith(STATES) for item in slots) - 1
+    more = sum(item.is_hard and item.place.startswith(STATES) for item in slots) - 1
     if more:
         return say(
             "compare.states", state=state, more=more, left=left, right=right, when=when, name=name
@@ -496,7 +495,7 @@ def _update_number(slots: list[Slot], slot: Slot, when: Sentence, name: str) -> 
     key = updates.number_name(slot.place)
     left, right = (text.fact(number(side)) for side in (slot.a, slot.b))
     own = [item for item in slots if item.place.startswith(f"{UPDATE_NUMBERS}{key}.")]
-    off = [item for item in own if item.verdict in HARD]
+    off = [item for item in own if item.is_hard]
     parameter = slot.place[len(UPDATE_NUMBERS) + len(key) + 1 :]
     whose = say("compare.whose", parameter=parameter) if own else NOTHING
     if len(off) > 1:

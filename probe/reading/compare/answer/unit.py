@@ -40,7 +40,7 @@ from probe.reading.dumps.document import paused_gc
 from probe.reading.dumps.dump import Dump
 from probe.reading.dumps.entry_name import API, BACKWARD, cell_label
 from probe.reading.dumps.folders import DumpFolder, DumpSource
-from probe.reading.dumps.values import is_tensor
+from probe.reading.dumps.values import is_tensor, part_of
 from probe.store import file_names
 
 _MOST_ORIGINS = 50
@@ -106,9 +106,10 @@ def _compare(
         )
         summary.origins = _find_origins(summary.counts, comparing, settled)
         if not isinstance(b.folder.source, DumpSource):
-            from probe.reading.compare.layouts.blame import name_ranks
+            from probe.reading.compare.layouts.blame import with_ranks
 
-            name_ranks([*summary.origins.first, *summary.origins.later], comparing)
+            told = [*summary.origins.first, *summary.origins.later]
+            summary.origins = summary.origins.changed(with_ranks(told, comparing))
         for path, form in options.rows:
             from probe.reading.compare.answer.export import write_unit
 
@@ -173,7 +174,7 @@ def _count(comparing: JudgedPairs) -> UnitCounts:
         found = [slot.verdict for slot in slots]
         verdicts += found
         if not HARD.isdisjoint(found):
-            off = [slot.distance.rel_l2 or 0.0 for slot in slots if slot.verdict in HARD]
+            off = [slot.distance.rel_l2 or 0.0 for slot in slots if slot.is_hard]
             place = (
                 flow_b.names[pair.b] if flow_b.parts[pair.b].kind != API else flow_b.cells[pair.b]
             )
@@ -203,7 +204,7 @@ class _Settled(NamedTuple):
 
 def _settle_forms(judged: JudgedPairs) -> _Settled:
     """Find the regions that compute one thing in another form; their pairs are taken apart, or made anew."""
-    off = (slot.verdict in HARD for slots in judged.slots for slot in slots)
+    off = (slot.is_hard for slots in judged.slots for slot in slots)
     if judged.alignment.vocabulary.is_foreign or not any(off):
         return _Settled()
     found = Reformulations(judged)
@@ -389,7 +390,7 @@ def _parameters(judged: JudgedPairs) -> tuple[int, int]:
         for slot in slots
         if slot.is_input and slot.place.startswith("parameters.")
     ]
-    return len(found), sum(slot.verdict in HARD or slot.verdict in FAINT for slot in found)
+    return len(found), sum(slot.is_hard or slot.is_faint for slot in found)
 
 
 def _origins(describer: Describer, findings: list[Finding]) -> tuple[Origin, ...]:
@@ -398,9 +399,14 @@ def _origins(describer: Describer, findings: list[Finding]) -> tuple[Origin, ...
     parameters = [origin for origin in origins if origin.kind == Kind.PARAMETER]
     if len(parameters) > 3:
         first = parameters[0]
-        first.more = [f"{origin.name}.{origin.place}" for origin in parameters[1:_MOST_NAMES]]
-        first.said = say("compare.parameters", count=len(parameters), finding=first.said)
-        origins = [origin for origin in origins if origin.kind != Kind.PARAMETER or origin is first]
+        said = say("compare.parameters", count=len(parameters), finding=first.said)
+        more = [f"{origin.name}.{origin.place}" for origin in parameters[1:_MOST_NAMES]]
+        for_all = replace(first, said=said, more=more)
+        origins = [
+            for_all if origin is first else origin
+            for origin in origins
+            if origin.kind != Kind.PARAMETER or origin is first
+        ]
     return tuple(origins[:_MOST_ORIGINS])
 
 
@@ -415,12 +421,12 @@ def _collectives(graph: Graph, findings: list[Finding]) -> list[Collective]:
         if parts.direction == BACKWARD or not is_collective(parts) or graph.is_container(node):
             continue
         entry = graph.dump(node).data[flow.names[place]]
-        ranks = entry.get("group_ranks") if isinstance(entry, dict) else None
+        ranks = part_of(entry, "group_ranks")
         group = (
             ",".join(map(str, ranks)) if isinstance(ranks, list) else "world"
         )  # where the entry does not say
         counts[group, parts.key] += 1
-        inputs_off = any(slot.verdict in HARD for slot in graph.slots[node] if slot.is_input)
+        inputs_off = any(slot.is_hard for slot in graph.inputs(node))
         sent = inputs_off or graph.tainted[node] or graph.soft[node] != NONE
         found.append(
             Collective(

@@ -7,15 +7,15 @@ from collections.abc import Iterable, Sequence
 
 from probe.reading.compare.distances.distance import distance
 from probe.reading.compare.distances.tolerance import of_dtype
-from probe.reading.compare.judging.verdicts import EQUAL, FAINT, Slot
-from probe.reading.dumps.values import Record, is_tensor
+from probe.reading.compare.judging.verdicts import EQUAL, Slot
+from probe.reading.dumps.values import Record
 
 
 def is_known(slot: Slot) -> bool:
     """Return whether two values agree, and both have numbers."""
-    if not (is_tensor(slot.a) and is_tensor(slot.b)):
+    if not slot.are_tensors:
         return not slot.verdict
-    return slot.verdict in EQUAL or slot.verdict in FAINT
+    return slot.verdict in EQUAL or slot.is_faint
 
 
 def tolerance_of(a: Record, b: Record) -> float:

@@ -18,7 +18,7 @@ from probe.reading.compare.dataflow.nodes import Nodes
 from probe.reading.compare.distances.tolerance import of_dtype
 from probe.reading.compare.distances.tolerances import NET_FACTOR
 from probe.reading.compare.judging.judged_pairs import JudgedPairs
-from probe.reading.compare.judging.verdicts import FAINT, HARD, Slot, Verdict
+from probe.reading.compare.judging.verdicts import HARD, Slot, Verdict
 from probe.reading.dumps.entry_name import BACKWARD, EntryName
 from probe.reading.dumps.flow import content_key
 from probe.reading.dumps.updates import NUMBERS
@@ -89,7 +89,7 @@ class Carried:
 
     def _largest(self, node: int) -> float:
         """Return the largest distance of the outputs of a call."""
-        sizes = [_size(slot) for slot in self._graph.slots[node] if not slot.is_input]
+        sizes = [_size(slot) for slot in self._graph.outputs(node)]
         return max(sizes, default=0.0)
 
 
@@ -159,9 +159,9 @@ class _Walk:
         """Note the excess of outputs, and the contents that differ by no more than may be carried on."""
         for slot in outputs.values():
             excess = self._excess(node, slot)
-            if slot.verdict not in HARD:
+            if not slot.is_hard:
                 self._excesses.append(excess)
-            if slot.verdict in FAINT:
+            if slot.is_faint:
                 self._carried.add(content_key(slot.b))
                 self._worst = max(self._worst, excess)
 
@@ -172,7 +172,7 @@ class _Walk:
         """
         recent = self._excesses[-_RECENT:]
         usual = median(recent) if recent else 1.0
-        given = [self._excess(node, slot) for slot in inputs if slot.verdict in FAINT]
+        given = [self._excess(node, slot) for slot in inputs if slot.is_faint]
         return max([1.0, usual, *given])
 
     def _let_kernel_through(self, node: int, outputs: dict[str, Slot]) -> None:

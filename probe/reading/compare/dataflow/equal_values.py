@@ -64,7 +64,7 @@ class EqualValues:
             node = graph.at[side][place]
             if graph.is_container(node):
                 continue
-            outputs = [slot.verdict for slot in graph.slots[node] if not slot.is_input]
+            outputs = [slot.verdict for slot in graph.outputs(node)]
             if graph.is_alone(node) or not HARD.isdisjoint(outputs):
                 yield place
 

@@ -16,7 +16,6 @@ from probe.reading.compare.dataflow.reformulation import Form, Reformulations
 from probe.reading.compare.dataflow.region_gradients import Places, RegionGradients, maker_of
 from probe.reading.compare.dataflow.roots import acts
 from probe.reading.compare.dataflow.structure import moves_elements
-from probe.reading.compare.judging.verdicts import HARD
 from probe.reading.dumps.flow import tells
 from probe.reading.dumps.values import Record, is_tensor
 
@@ -41,25 +40,27 @@ class FormsBeforeFault:
         taken: tuple[set[int], set[int]] = (set(), set())
         for a, b in reversed(self._equal.pairs()):  # the greatest region first
             form = self._form(a, b)
-            if form is None or form.places[0] & taken[0] or form.places[1] & taken[1]:
+            if form is None:
+                continue
+            if any(places & known for places, known in zip(form.places, taken)):
                 continue
             found.append(form)
-            for side in (0, 1):
-                taken[side].update(form.places[side])
+            for places, known in zip(form.places, taken):
+                known.update(places)
         return found[::-1]
 
     def _form(self, a: int, b: int) -> Form | None:
         """Return the region that ends with two calls; None where it is no other form of one thing."""
-        if self._takes_other_output(a):
-            return None
         regions = (self._above(0, a), self._above(1, b))
-        if max(map(len, regions)) > _MOST or any(map(self._does_more, (0, 1), regions)):
+        if self._takes_other_output(a) or max(map(len, regions)) > _MOST:
+            return None
+        if any(map(self._does_more, (0, 1), regions)):
             return None
         if not all(map(self._is_closed, (0, 1), regions, reversed(regions))):
             return None
         if not self._are_given_the_same(regions) or self._are_in_other_cells(regions):
             return None
-        leaving = [place for place in regions[0] if self._leaves(0, place, regions[0])]
+        leaving = self._leaving(0, regions[0])
         exits = [(place, self._equal.other(0, place)) for place in leaving]
         if self._gradients.begin_to_differ(regions, exits):
             return None
@@ -71,7 +72,7 @@ class FormsBeforeFault:
         """Return whether a call and its partner are given two outputs of one call: they were exchanged."""
         graph = self._found.graph
         node = graph.at[0][a]
-        given = [slot for slot in graph.slots[node] if slot.is_input and slot.verdict in HARD]
+        given = [slot for slot in graph.inputs(node) if slot.is_hard]
         return any(graph.uses_other_output(node, slot.place) for slot in given)
 
     def _above(self, side: int, place: int) -> Places:
@@ -86,41 +87,52 @@ class FormsBeforeFault:
                     waiting.append(maker)
         return frozenset(found)
 
-    def _leaves(self, side: int, place: int, region: Places) -> bool:
-        """Return whether a call outside of a region uses an output of a call in it, or no call does."""
-        users = self._found.users.of(side, place)
-        return not users or not region.issuperset(users)
+    def _leaving(self, side: int, region: Places) -> list[int]:
+        """Return the calls of a region of which a call outside uses an output, or no call does."""
+        leaving: list[int] = []
+        for place in region:
+            users = self._found.users.of(side, place)
+            if not users or not region.issuperset(users):
+                leaving.append(place)
+        return leaving
 
     def _is_closed(self, side: int, region: Places, other: Places) -> bool:
         """Return whether each value that leaves a region is made in the region of the other side too."""
-        leaving = [place for place in region if self._leaves(side, place, region)]
+        leaving = self._leaving(side, region)
         return all(self._equal.other(side, place) in other for place in leaving)
 
     def _does_more(self, side: int, region: Places) -> bool:
         """Return whether a call does more than to compute, ends a gradient, or may move elements."""
-        every = [self._flows[side].parts[place] for place in region]
-        return any(
-            acts(parts) or moves_elements(parts.key) or _ENDS_GRADIENTS.search(parts.key)
-            for parts in every
-        )
+        for place in region:
+            parts = self._flows[side].parts[place]
+            if acts(parts) or moves_elements(parts.key):
+                return True
+            if _ENDS_GRADIENTS.search(parts.key):
+                return True
+        return False
 
     def _are_given_the_same(self, regions: tuple[Places, Places]) -> bool:
         """Return whether each value from outside that enters on one side enters on the other."""
-        given_a, given_b = (list(self._given(side, regions[side])) for side in (0, 1))
+        given_a = list(self._given(0, regions[0]))
+        given_b = list(self._given(1, regions[1]))
         return have_the_same(given_a, given_b, self._found.factor)
 
     def _are_in_other_cells(self, regions: tuple[Places, Places]) -> bool:
         """Return whether two regions make the same values, one by one, in other Cells: layers were exchanged."""
         places, others = regions
-        pairs = [(place, self._equal.other(0, place)) for place in places]
-        if len(places) != len(others) or not all(other in others for _, other in pairs):
+        if len(places) != len(others):
             return False
         flow_a, flow_b = self._flows
-        return all(flow_a.cells[a] != flow_b.cells[b] for a, b in pairs)
+        for place in places:
+            other = self._equal.other(0, place)
+            if other not in others or flow_a.cells[place] == flow_b.cells[other]:
+                return False
+        return True
 
     def _given(self, side: int, region: Places) -> Iterator[Record]:
         """Yield the values that no recorded call made, and that are enough to know a value by."""
-        links = (link for place in region for link in self._flows[side].links[place])
-        for link in links:
-            if link.producer < 0 and is_tensor(link.record) and tells(link.record):
-                yield link.record
+        for place in region:
+            for link in self._flows[side].links[place]:
+                record = link.record
+                if link.producer < 0 and is_tensor(record) and tells(record):
+                    yield record

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from probe.reading.compare.dataflow.agreement import has_equal, is_known
 from probe.reading.compare.dataflow.graph import Graph
 from probe.reading.compare.dataflow.users import content_of
-from probe.reading.compare.judging.verdicts import HARD
 from probe.reading.compare.pairing.partners import NONE
 from probe.reading.dumps.entry_name import BACKWARD
 from probe.reading.dumps.flow import Link, tells
@@ -91,7 +90,7 @@ class LeavingGradients:
         if maker in region or backward is None:
             return True
         slots = graph.slots[graph.at[side][backward]]
-        if any(slot.verdict in HARD for slot in slots if not slot.is_input):
+        if any(slot.is_hard for slot in slots if not slot.is_input):
             # it passes the difference on: to others of the region, or out of it
             return graph.at[side][backward] in region
         return all(is_known(slot) for slot in slots if slot.is_input)

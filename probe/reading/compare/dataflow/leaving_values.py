@@ -15,7 +15,7 @@ from probe.reading.compare.judging.verdicts import HARD, Slot
 from probe.reading.compare.pairing.partners import NONE
 from probe.reading.dumps.entry_name import BACKWARD
 from probe.reading.dumps.flow import user_frame
-from probe.reading.dumps.values import Record, element_count, is_tensor, tensors_in
+from probe.reading.dumps.values import Record, count_of, is_tensor, tensors_in
 
 
 class _End(NamedTuple):
@@ -85,7 +85,7 @@ class LeavingValues:
         """
         graph = self._graph
         if not users:
-            return [slot for slot in graph.slots[node] if not slot.is_input]
+            return graph.outputs(node)
         slots: list[Slot] = []
         for user in users:
             known = graph.at[side][user]
@@ -118,7 +118,7 @@ class LeavingValues:
         return None if frame is None else (frame.file, frame.line)
 
     def _is_off(self, node: int) -> bool:
-        made = [slot.verdict for slot in self._graph.slots[node] if not slot.is_input]
+        made = [slot.verdict for slot in self._graph.outputs(node)]
         return self._graph.is_alone(node) or not HARD.isdisjoint(made)
 
     def _given(self, side: int, node: int, user: int, maker: int) -> list[Slot]:
@@ -164,4 +164,4 @@ class LeavingValues:
 
 
 def _leaving(record: Record, apart: float) -> Leaving:
-    return Leaving(apart, element_count(record.get("shape")) or 1)
+    return Leaving(apart, count_of(record) or 1)

@@ -14,7 +14,7 @@ from probe.reading.compare.pairing.partners import NONE
 from probe.reading.dumps.entry_name import CELL, EntryName
 from probe.reading.dumps.flow import Flow, Link, content_key, is_constant
 from probe.reading.dumps.updates import is_update
-from probe.reading.dumps.values import is_tensor, leaves, tensors_in
+from probe.reading.dumps.values import is_tensor, leaves, part_of, tensors_in
 
 
 class Nodes:
@@ -176,7 +176,7 @@ class Nodes:
             return set()
         wanted = content_key(link.record)
         entry = self.alignment.entry(side, link.producer)
-        outputs = entry.get("output") if isinstance(entry, dict) else None
+        outputs = part_of(entry, "output")
         return {
             name
             for name, leaf in leaves(outputs)
@@ -186,7 +186,7 @@ class Nodes:
     def state_of(self, node: int, cell: str) -> list[str]:
         """Return the parameters of a Cell that its forward changes, in order."""
         entry = self.dump(node).data.get(cell)
-        names = entry.get("parameters") if isinstance(entry, dict) else None
+        names = part_of(entry, "parameters")
         return list(filter(is_state, names)) if isinstance(names, dict) else []
 
     def outermost(self, node: int, place: str) -> tuple[int, str]:
@@ -224,6 +224,18 @@ class Nodes:
     def slot(self, node: int, place: str) -> Slot | None:
         """Return the verdict on a place; None where there is none."""
         return next((slot for slot in self.slots[node] if slot.place == place), None)
+
+    def inputs(self, node: int) -> list[Slot]:
+        """Return the places that a call was given."""
+        return [slot for slot in self.slots[node] if slot.is_input]
+
+    def outputs(self, node: int) -> list[Slot]:
+        """Return the places that a call made."""
+        return [slot for slot in self.slots[node] if not slot.is_input]
+
+    def hard(self, node: int) -> list[Slot]:
+        """Return the places of a call that differ beyond the tolerance."""
+        return [slot for slot in self.slots[node] if slot.is_hard]
 
 
 def _users_by_content(flow: Flow) -> dict[Hashable, list[int]]:

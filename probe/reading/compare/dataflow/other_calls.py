@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from probe.reading.compare.dataflow.graph import Graph
-from probe.reading.compare.judging.verdicts import HARD, Verdict
+from probe.reading.compare.judging.verdicts import Verdict
 from probe.reading.compare.pairing.partners import NONE, REPLACED
 from probe.reading.dumps.entry_name import FORWARD, EntryName
 
@@ -15,7 +15,7 @@ def is_other_call(graph: Graph, node: int) -> bool:
         return True
     if graph.parts(node).direction != FORWARD or graph.is_container(node):
         return False
-    given = [slot.verdict for slot in graph.slots[node] if slot.is_input]
+    given = [slot.verdict for slot in graph.inputs(node)]
     return Verdict.ARGUMENT in given or has_other_maker(graph, node)
 
 
@@ -29,7 +29,7 @@ def is_replaced(graph: Graph, node: int) -> bool:
 def has_other_maker(graph: Graph, node: int) -> bool:
     """Return whether an input that differs comes from calls that are no partners, or is another output of one."""
     for slot in graph.slots[node]:
-        if slot.is_input and slot.verdict in HARD:
+        if slot.is_input and slot.is_hard:
             maker_a, maker_b = graph.producer_nodes(node, slot.place)
             if maker_a != maker_b or graph.uses_other_output(node, slot.place):
                 return True

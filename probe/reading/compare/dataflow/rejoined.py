@@ -51,14 +51,14 @@ class Rejoined:
 
     def _is_other(self, node: int) -> bool:
         """Return whether a call has no partner, or another result."""
-        made = [slot.verdict for slot in self._graph.slots[node] if not slot.is_input]
+        made = [slot.verdict for slot in self._graph.outputs(node)]
         return self._graph.is_alone(node) or not HARD.isdisjoint(made)
 
     def _reached(self, node: int) -> set[int]:
         """Return the calls behind one that differs, if all ways come to values that both sides have."""
         graph = self._graph
         for slot in graph.slots[node]:
-            if slot.is_input and slot.verdict in HARD and graph.is_unmade(node, slot.place):
+            if slot.is_input and slot.is_hard and graph.is_unmade(node, slot.place):
                 return set()  # a parameter or a batch
         found = {node}
         waiting = [node] if self._is_other(node) else []

@@ -8,7 +8,7 @@ from probe.reading.compare.dataflow.agreement import has_equal
 from probe.reading.compare.dataflow.graph import Graph
 from probe.reading.compare.dataflow.other_calls import has_other_maker, names_of_node
 from probe.reading.compare.dataflow.users import Users
-from probe.reading.compare.judging.verdicts import HARD, Slot
+from probe.reading.compare.judging.verdicts import Slot
 from probe.reading.compare.pairing.partners import NONE, REPLACED
 from probe.reading.dumps.call_kinds import is_collective, is_random
 from probe.reading.dumps.entry_name import BACKWARD, GRADIENT, EntryName
@@ -77,7 +77,7 @@ class Roots:
 
         Of two calls that are another one, the region of the other side may be given the value elsewhere.
         """
-        if not slot.is_input or slot.verdict not in HARD:
+        if not slot.is_input or not slot.is_hard:
             return False
         if slot.place.startswith(_PARAMETERS):
             return True
@@ -112,7 +112,7 @@ def _has_two_dtypes(slot: Slot) -> bool:
 
     A mask in the place of a number is the output of another call.
     """
-    if not (is_tensor(slot.a) and is_tensor(slot.b)):
+    if not slot.are_tensors:
         return False
     dtypes = {str(slot.a.get("dtype")), str(slot.b.get("dtype"))}
     return len(dtypes) > 1 and MASK not in dtypes

@@ -130,7 +130,7 @@ class StructuralDifferences:
             return False
         if slot.is_input:  # a recorded call that made it has the difference
             return self._nodes.is_unmade(node, slot.place)
-        inputs = [other for other in self._nodes.slots[node] if other.is_input]
+        inputs = self._nodes.inputs(node)
         return not any(self._form_differs(other) for other in inputs)
 
     def _form_differs(self, slot: Slot) -> bool:

@@ -106,12 +106,12 @@ class Taint:
         slots = nodes.slots[node]
         if nodes.is_update(node):
             # its gradients and states may follow from anything before; its numbers do not
-            hard = [slot.place for slot in slots if slot.verdict in HARD]
+            hard = [slot.place for slot in slots if slot.is_hard]
             return not all(place.startswith(NUMBERS) for place in hard)
         inputs = [slot for slot in slots if slot.is_input]
         if Verdict.NOT_COMBINED in [slot.verdict for slot in inputs]:
             return True
-        hard = [slot.place for slot in inputs if slot.verdict in HARD]
+        hard = [slot.place for slot in inputs if slot.is_hard]
         if nodes.parts(node).direction == BACKWARD:
             # a gradient that arrives is a sum; its terms may come from anywhere
             return bool(hard) or nodes.is_container(node) or self._is_used_unseen(node)
@@ -121,9 +121,7 @@ class Taint:
 
     def _is_given_parameter(self, node: int) -> bool:
         """Return whether a value that is off may be a parameter, which an update before it has changed."""
-        hard = [
-            slot.place for slot in self._nodes.slots[node] if slot.is_input and slot.verdict in HARD
-        ]
+        hard = [slot.place for slot in self._nodes.inputs(node) if slot.is_hard]
         return any(self._nodes.is_unmade(node, place) for place in hard)
 
     def _is_used_unseen(self, node: int) -> bool:

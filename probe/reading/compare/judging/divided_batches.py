@@ -8,7 +8,7 @@ from typing import Any
 
 from probe.findings.sentence import NOTHING, Sentence, say
 from probe.reading.compare.judging.updates import enters_equal
-from probe.reading.compare.judging.verdicts import HARD, Slot, Verdict, is_state
+from probe.reading.compare.judging.verdicts import Slot, Verdict, is_state
 from probe.reading.compare.pairing.partners import NONE, Pair
 from probe.reading.dumps.updates import STATES
 from probe.reading.dumps.values import is_tensor
@@ -70,4 +70,4 @@ def of_other_batch(slots: list[Slot]) -> list[Slot]:
 
 def _is_of_batch(slot: Slot) -> bool:
     is_parameter = slot.place.startswith(STATES) and not is_state(slot.place)
-    return slot.verdict in HARD and not is_parameter
+    return slot.is_hard and not is_parameter

@@ -7,13 +7,14 @@ Statistics of a matrix are those of its transpose. So the outputs, which are exc
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from typing import NamedTuple
 
 from probe.reading.compare.distances.distance import distance
 from probe.reading.compare.distances.tolerance import of_dtype
-from probe.reading.compare.judging.verdicts import HARD, Slot
+from probe.reading.compare.judging.verdicts import Slot
 from probe.reading.compare.pairing.partners import Pair, Partners
 from probe.reading.dumps.entry_name import API, FORWARD
-from probe.reading.dumps.values import Record, grouped, is_tensor, tensors_in
+from probe.reading.dumps.values import Record, tensors_in
 
 #: so many calls are compared with each other
 _MOST = 32
@@ -24,30 +25,38 @@ def exchanged_calls(
 ) -> list[tuple[int, int]]:
     """Return the places in A and in B of calls that are partners by their values."""
     flow_a, flow_b = alignment.flows
-    differing: list[tuple[Hashable, tuple[Pair, list[Slot]]]] = []
+    differing: dict[Hashable, list[_Call]] = {}
     for pair, own in zip(pairs, slots):
         parts = flow_a.parts[pair.a]
         if not own or parts.kind != API or parts.direction != FORWARD:
             continue
-        if not HARD.isdisjoint([slot.verdict for slot in own if not slot.is_input]):
-            home = (flow_a.cells[pair.a], flow_b.cells[pair.b])
-            differing.append(((home, parts.key), (pair, own)))
+        if any(slot.is_hard for slot in own if not slot.is_input):
+            home = (flow_a.cells[pair.a], flow_b.cells[pair.b], parts.key)
+            differing.setdefault(home, []).append(_Call(pair, own))
     found: list[tuple[int, int]] = []
-    for calls in grouped(differing).values():
+    for calls in differing.values():
         if len(calls) == 1:
             continue
-        group = [pair for pair, own in calls if _look_equal(own)]
+        group = [call.pair for call in calls if _look_equal(call.slots)]
         if 1 < len(group) <= _MOST:
             found += _by_values(alignment, group)
     return found
 
 
+class _Call(NamedTuple):
+    """A call whose outputs differ."""
+
+    pair: Pair
+    slots: Sequence[Slot]
+
+
 def _look_equal(slots: Sequence[Slot]) -> bool:
     """Return whether the inputs of two calls have the same statistics, and no checksums to tell them apart."""
-    inputs = [slot for slot in slots if slot.is_input and is_tensor(slot.a) and is_tensor(slot.b)]
-    if any("md5" in slot.a for slot in inputs):
-        return False
-    return _are_near([slot.a for slot in inputs], [slot.b for slot in inputs])
+    inputs = [slot for slot in slots if slot.is_input and slot.are_tensors]
+    records_a = [slot.a for slot in inputs]
+    records_b = [slot.b for slot in inputs]
+    has_checksums = any("md5" in record for record in records_a)
+    return not has_checksums and _are_near(records_a, records_b)
 
 
 def _by_values(alignment: Partners, group: Sequence[Pair]) -> list[tuple[int, int]]:
@@ -63,16 +72,18 @@ def _by_values(alignment: Partners, group: Sequence[Pair]) -> list[tuple[int, in
         if len(near) != 1:
             return []
         found.append((pair.a, near[0]))
-    is_one_by_one = len({b for _, b in found}) == len(group)
-    if is_one_by_one and all(alignment.may_be_one_line(a, b) for a, b in found):
-        return found
-    return []
+    partners = {b for _, b in found}
+    if len(partners) != len(group):
+        return []
+    are_lines = all(alignment.may_be_one_line(a, b) for a, b in found)
+    return found if are_lines else []
 
 
 def _values(alignment: Partners, side: int, place: int) -> list[Record]:
     """Return the outputs of a call, and its inputs."""
     entry = alignment.entry(side, place)
-    return [*tensors_in(entry, "output"), *tensors_in(entry, "input_args")]
+    outputs = tensors_in(entry, "output")
+    return [*outputs, *tensors_in(entry, "input_args")]
 
 
 def _are_near(own: Sequence[Record], others: Sequence[Record]) -> bool:
@@ -83,6 +94,7 @@ def _are_near(own: Sequence[Record], others: Sequence[Record]) -> bool:
         apart = distance(one, other).rel_l2
         if one.get("shape") != other.get("shape") or apart is None:
             return False
-        if apart > max(of_dtype(one.get("dtype")), of_dtype(other.get("dtype"))):
+        tolerances = [of_dtype(side.get("dtype")) for side in (one, other)]
+        if apart > max(tolerances):
             return False
     return True

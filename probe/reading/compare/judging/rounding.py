@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 
 from probe.reading.compare.distances.distance import Distance
 from probe.reading.compare.distances.tolerance import of_dtype
-from probe.reading.compare.judging.verdicts import HARD, Slot, Verdict
+from probe.reading.compare.judging.verdicts import Slot, Verdict
 from probe.reading.dumps.entry_name import API, BACKWARD, EntryName
 from probe.reading.dumps.flow import content_key
-from probe.reading.dumps.values import Record, element_count, is_tensor, real
+from probe.reading.dumps.values import Record, count_of, real
 
 #: a result that is so much smaller than a term has cancelled
 _SMALL = 1e-3
@@ -57,7 +57,7 @@ class Rounding:
         """Return the places of a call: rounding stays it, and so is an output no farther apart than what went in."""
         after = [self._known_rounding(slot) for slot in slots]
         inputs = [slot for slot in after if slot.is_input]
-        if any(slot.verdict in HARD for slot in inputs):
+        if any(slot.is_hard for slot in inputs):
             return after
         near = [_content(slot) for slot in inputs if slot.verdict == Verdict.NEAR_ZERO]
         given = [self._known[content] for content in near if content in self._known]
@@ -93,9 +93,9 @@ class Rounding:
     def _without_carried(self, slots: list[Slot]) -> list[Slot]:
         """Return the places of a sum whose inputs agree but for noise: outputs that cancel hold the inputs' noise."""
         inputs = [slot for slot in slots if slot.is_input]
-        if any(slot.verdict in HARD for slot in inputs):
+        if any(slot.is_hard for slot in inputs):
             return slots
-        tensors = [slot for slot in inputs if is_tensor(slot.a) and is_tensor(slot.b)]
+        tensors = [slot for slot in inputs if slot.are_tensors]
         most = max(map(_size, tensors), default=0.0)
         if not any(map(_gap, tensors)) or not most < _HUGE:
             return slots
@@ -149,7 +149,7 @@ def _is_rounding(slot: Slot, slots: list[Slot]) -> bool:
     """
     apart = slot.distance.rel_l2
     tolerance = _tolerance(slot)
-    count = element_count(slot.a.get("shape"))
+    count = count_of(slot.a)
     if apart is None or not tolerance or count is None:
         return False
     larger = max(slot.a["Norm"], slot.b["Norm"])
@@ -163,7 +163,7 @@ def _is_rounding(slot: Slot, slots: list[Slot]) -> bool:
 
 def _may_hold(term: Record, count: int) -> bool:
     """Return whether a term has fractions, and as many elements."""
-    size = element_count(term.get("shape")) or 0
+    size = count_of(term) or 0
     return size >= count and of_dtype(term.get("dtype")) > 0.0
 
 
@@ -188,13 +188,13 @@ def _is_carried(slot: Slot, inputs: list[Slot], most: float) -> bool:
     ``most`` is the greatest norm of an input: its tolerance bounds the difference too.
     """
     gap = _gap(slot)
-    count = element_count(slot.a.get("shape"))
+    count = count_of(slot.a)
     if not gap or not count:
         return False
     if not gap <= _GROWN * _tolerance(slot) * most:
         return False
     for given in inputs:
-        size = element_count(given.a.get("shape")) or 0
+        size = count_of(given.a) or 0
         terms = max(size / count, 1.0)
         if gap <= _GROWN * _gap(given) * terms**0.5:
             return True

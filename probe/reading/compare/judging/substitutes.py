@@ -38,7 +38,7 @@ def before_updates(
             other = pairs[before]
             if not _is_forward(alignment, other):
                 break
-            if other.a not in updates and any(slot.verdict in HARD for slot in slots[before]):
+            if other.a not in updates and any(slot.is_hard for slot in slots[before]):
                 # no partners, but one thing by other calls: a / 2 + b / 2, and (a + b) / 2
                 wrong.append(other.a)
     return wrong

@@ -48,12 +48,25 @@ class Slot(NamedTuple):
     distance: Distance
     verdict: str  # a ``Verdict``
 
+    @property
+    def are_tensors(self) -> bool:
+        """Whether both values are tensors."""
+        return is_tensor(self.a) and is_tensor(self.b)
+
+    @property
+    def is_hard(self) -> bool:
+        """Whether the values differ beyond the tolerance."""
+        return self.verdict in HARD
+
+    @property
+    def is_faint(self) -> bool:
+        """Whether the values differ within the tolerance."""
+        return self.verdict in FAINT
+
 
 def sharpened(slots: list[Slot]) -> list[Slot]:
     """Return the places of a call as they are judged if every difference counts."""
-    return [
-        slot._replace(verdict=Verdict.DIFFERS) if slot.verdict in FAINT else slot for slot in slots
-    ]
+    return [slot._replace(verdict=Verdict.DIFFERS) if slot.is_faint else slot for slot in slots]
 
 
 def is_permuted(slot: Slot) -> bool:

@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from probe.errors import UsageError
 from probe.findings.sentence import NOTHING, Sentence, clauses, say
-from probe.reading.compare.judging.verdicts import HARD, Slot
+from probe.reading.compare.judging.verdicts import Slot
 from probe.reading.compare.layouts.apart import Share, ranks_apart
 from probe.reading.compare.layouts.fault import fault
 from probe.reading.compare.layouts.layout_pair import LayoutPair, LayoutSource
@@ -42,31 +43,36 @@ class _Site(NamedTuple):
     slot: Slot | None  # its verdict; None where the origin is of a call as a whole
 
 
-def name_ranks(origins: Sequence[Origin], judged: JudgedPairs) -> None:
-    """Add the ranks to the origins of a comparison of two layouts; leave those of others as they are."""
+def with_ranks(origins: Sequence[Origin], judged: JudgedPairs) -> dict[Origin, Origin]:
+    """Return origins of a comparison of two layouts, each with the same one that has its ranks; else nothing."""
     source = judged.b.folder.source
     if not isinstance(source, LayoutSource):
-        return
-    if origins:
-        _name_ranks(origins, judged, source.pair)
+        return {}
+    found = _with_ranks(origins, judged, source.pair) if origins else {}
     source.pair.forget()
+    return found
 
 
-def _name_ranks(origins: Sequence[Origin], judged: JudgedPairs, pair: LayoutPair) -> None:
+def _with_ranks(
+    origins: Sequence[Origin], judged: JudgedPairs, pair: LayoutPair
+) -> dict[Origin, Origin]:
     sites = [_site(origin, judged) for origin in origins]
     has_shares = pair.groups[0].tp > 1 or pair.groups[1].tp > 1
     shares = [_read_shares(sites[:_MOST], side, pair) if has_shares else {} for side in (0, 1)]
     has_ranks_in_b = len(pair.groups[1].ranks) > 1
+    found: dict[Origin, Origin] = {}
     for origin, site in zip(origins, sites):
         of_a = _blame(site, 0, shares, pair, judged)
         of_b = _blame(site, 1, shares, pair, judged)
         parts = [part for part in (of_a.said, of_b.said, _fault(origin, site, pair)) if part]
+        told = origin
         if parts:
-            origin.said = clauses(origin.said, say("list", parts=parts))
+            told = replace(told, said=clauses(told.said, say("list", parts=parts)))
         ranks = of_b.ranks if has_ranks_in_b else of_a.ranks
         if ranks:
-            origin.site = origin.site._replace(rank=ranks[0])
-            origin.ranks = ranks[1:]
+            told = replace(told, site=told.site._replace(rank=ranks[0]), ranks=ranks[1:])
+        found[origin] = told
+    return found
 
 
 def _read_shares(sites: Sequence[_Site], side: int, pair: LayoutPair) -> _Shares:
@@ -124,7 +130,7 @@ def _site(origin: Origin, judged: JudgedPairs) -> _Site:
     for slot in slots:
         if slot.place == origin.place:
             return _Site((name_a, name_b), slot)
-    first_hard = next((slot for slot in slots if slot.verdict in HARD), None)
+    first_hard = next((slot for slot in slots if slot.is_hard), None)
     return _Site((name_a, name_b), first_hard)
 
 

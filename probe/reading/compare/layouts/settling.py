@@ -25,7 +25,7 @@ from probe.reading.compare.layouts.shards import (
 )
 from probe.reading.compare.layouts.side import MOVING, Place, Side
 from probe.reading.dumps.flow import content_key, is_constant, loose_key
-from probe.reading.dumps.values import Record, is_tensor, real
+from probe.reading.dumps.values import Record, greatest, is_tensor, real
 
 #: how exactly two ways to add up agree: sums in float64
 _ROUNDING = 1e-12
@@ -239,10 +239,7 @@ def _near(key: str, a: Record, b: Record, rounding: float) -> bool:
     right = real(b.get(key))
     if left is None or right is None:
         return left is right
-    high = real(a.get("Max")) or 0.0
-    low = real(a.get("Min")) or 0.0
-    sizes = [abs(number) for number in (left, right, high, low)]
-    return abs(left - right) <= rounding * max(sizes)
+    return abs(left - right) <= rounding * max(abs(left), abs(right), greatest(a))
 
 
 def _some_agree(variants: list[Variant], reference: Record | None) -> bool:

@@ -19,7 +19,7 @@ from probe.reading.dumps.document import Document
 from probe.reading.dumps.entry_name import API, BACKWARD, CELL, FORWARD, GRADIENT, parse
 from probe.reading.dumps.flow import Flow, content_key, is_constant
 from probe.reading.dumps.folders import DumpFolder
-from probe.reading.dumps.values import is_tensor
+from probe.reading.dumps.values import is_tensor, part_of
 
 #: parameters that the forward changes, on each rank by its own data
 MOVING = re.compile(r"(^|\.)moving_(mean|variance)$")
@@ -123,7 +123,7 @@ class Side:
     def is_own_group(self, name: str) -> bool:
         """Return whether a collective's group is the tensor-parallel group, or is not known."""
         entry = self.data[name]
-        members = entry.get("group_ranks") if isinstance(entry, dict) else None
+        members = part_of(entry, "group_ranks")
         if not isinstance(members, list):
             return True
         stage = self.group.stages[self.stages.stage_of[name]]

@@ -18,7 +18,7 @@ from probe.reading.dumps.dump import Dump
 from probe.reading.dumps.entry_name import FORWARD, parse
 from probe.reading.dumps.flow import content_key, is_constant
 from probe.reading.dumps.folders import DumpFolder
-from probe.reading.dumps.values import is_tensor, tensors_in
+from probe.reading.dumps.values import tensors_in
 
 WHY = "the two sides take it from two calls of the step before"
 CONSTANT = "a constant differs"
@@ -32,7 +32,7 @@ _COMMON = 8
 
 def given(slot: Slot | None) -> tuple[Any, ...]:
     """Return the content of a value in A and in B; a constant tells nothing of who made it."""
-    if slot is None or not is_tensor(slot.a) or not is_tensor(slot.b):
+    if slot is None or not slot.are_tensors:
         return ()
     sides = (slot.a, slot.b)
     return tuple(None if is_constant(side) else content_key(side) for side in sides)
@@ -40,7 +40,7 @@ def given(slot: Slot | None) -> tuple[Any, ...]:
 
 def contents(slot: Slot | None) -> tuple[Any, ...]:
     """Return the content of a value in A and in B."""
-    if slot is None or not is_tensor(slot.a) or not is_tensor(slot.b):
+    if slot is None or not slot.are_tensors:
         return ()
     return content_key(slot.a), content_key(slot.b)
 
@@ -98,7 +98,7 @@ def _link(unit: UnitSummary, last: UnitSummary, pair: tuple[DumpFolder, DumpFold
     first = unit.origins.first
     outside = [origin for origin in first if any(origin.given)]
     if outside:
-        _name_makers(outside, pair)
+        unit.origins = unit.origins.changed(_linked(outside, pair))
     is_parameter = any(origin.kind == Kind.PARAMETER for origin in first)
     if is_parameter and not last.origins.settled and _are_one_after_update(pair):
         last.origins = last.origins._replace(settled=True)
@@ -121,14 +121,16 @@ def _checksums(folder: DumpFolder) -> dict[str, Any] | None:
     return snapshot.updates.get(folder.step or 0)
 
 
-def _name_makers(origins: Sequence[Origin], pair: tuple[DumpFolder, DumpFolder]) -> None:
+def _linked(origins: Sequence[Origin], pair: tuple[DumpFolder, DumpFolder]) -> dict[Origin, Origin]:
+    """Return, for origins whose value the step before made by two calls, the same origin with these calls."""
     folder_a, folder_b = pair
     contents = [_Contents(*origin.given) for origin in origins]
     try:
         made_a = _made(folder_a, {content.a for content in contents})
         made_b = _made(folder_b, {content.b for content in contents})
     except UsageError:
-        return  # the unit of that step has told it
+        return {}  # the unit of that step has told it
+    linked: dict[Origin, Origin] = {}
     for origin, content in zip(origins, contents):
         makers_a = made_a.get(content.a, [])
         makers_b = made_b.get(content.b, [])
@@ -141,9 +143,9 @@ def _name_makers(origins: Sequence[Origin], pair: tuple[DumpFolder, DumpFolder])
         numbers = outside.facts.get("numbers", NOTHING)
         facts = {key: outside.facts[key] for key in ("name", "place")}
         link = say("compare.step_link", **facts, numbers=numbers, left=left, right=right)
-        origin.kind = Kind.WIRING
-        origin.why = WHY
-        origin.said = clauses(link, *parts)
+        said = clauses(link, *parts)
+        linked[origin] = replace(origin, kind=Kind.WIRING, said=said, why=WHY)
+    return linked
 
 
 def _first_part(said: Sentence) -> tuple[Sentence, list[Sentence]]:

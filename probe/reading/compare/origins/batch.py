@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterable
 from typing import Any
 
 from probe.reading.compare.dataflow.graph import Graph
 from probe.reading.compare.judging.verdicts import Slot
 from probe.reading.dumps.entry_name import CELL, FORWARD
 from probe.reading.dumps.flow import Link, content_key
-from probe.reading.dumps.values import is_tensor
+from probe.reading.dumps.values import Record, is_tensor
 
 
 class Batch:
@@ -25,29 +26,26 @@ class Batch:
         The batch is integers, or the tensor that the first call is given. A tensor with as many samples is of the data
         set too if it enters an outermost Cell, or a call outside of all Cells, as the labels of a regression.
         """
-        sides = [side for side in (slot.a, slot.b) if is_tensor(side)]
-        if any(str(side.get("dtype")).startswith(("Int", "UInt")) for side in sides):
+        sides = _tensors(slot)
+        if any(map(_is_integer, sides)):
             return True
-        contents = {content_key(side) for side in sides} - {None}
         first = self._given[:1]
         others = self._given[1:]
-        if not contents.isdisjoint(map(content_key, first)):
+        if _share_content(sides, first):
             return True
         sizes = {_samples(given) for given in first} - {0, 1}
         if sizes.isdisjoint(map(_samples, sides)):
             return False  # as a mask, which the outermost Cells may be given too
         flow, own = self._graph.flow(node)
         is_outside = self._has_cells and flow.cells[own] is None
-        return is_outside or not contents.isdisjoint(map(content_key, others))
+        return is_outside or _share_content(sides, others)
 
     def is_fed(self, node: int, slot: Slot) -> bool:
         """Return whether a value from outside enters an outermost Cell, or a call beside the result of another call.
 
         Such a call is a loss. A table that a script looks up with a batch of numbers is neither.
         """
-        sides = [side for side in (slot.a, slot.b) if is_tensor(side)]
-        contents = {content_key(side) for side in sides} - {None}
-        if not contents.isdisjoint(map(content_key, self._of_model)):
+        if _share_content(_tensors(slot), self._of_model):
             return True
         flow, own = self._graph.flow(node)
         return any(link.producer >= 0 for link in flow.links[own])
@@ -59,9 +57,9 @@ class Batch:
         return any(self._graph.parts(node).kind == CELL for node in nodes)
 
     @functools.cached_property
-    def _given(self) -> list[dict[str, Any]]:
+    def _given(self) -> list[Record]:
         """The first input of the first call, and the inputs of all outermost Cells that no recorded call made."""
-        given: list[dict[str, Any]] = []
+        given: list[Record] = []
         has_first = False
         for node in range(len(self._graph.pairs)):
             flow, place = self._graph.flow(node)
@@ -73,18 +71,32 @@ class Batch:
         return given
 
     @functools.cached_property
-    def _of_model(self) -> list[dict[str, Any]]:
+    def _of_model(self) -> list[Record]:
         """The inputs of all outermost Cells that no recorded call made."""
         nodes = range(len(self._graph.pairs))
         return [given for node in nodes for given in self._of_outermost(node)]
 
-    def _of_outermost(self, node: int) -> list[dict[str, Any]]:
+    def _of_outermost(self, node: int) -> list[Record]:
         """Return the inputs of an outermost Cell that no recorded call made; of other entries nothing."""
         flow, place = self._graph.flow(node)
         parts = self._graph.parts(node)
         if parts.kind != CELL or parts.direction != FORWARD or flow.cells[place] is not None:
             return []
         return [link.record for link in flow.links[place] if _is_from_outside(link)]
+
+
+def _tensors(slot: Slot) -> list[Record]:
+    return [side for side in (slot.a, slot.b) if is_tensor(side)]
+
+
+def _is_integer(record: Record) -> bool:
+    return str(record.get("dtype")).startswith(("Int", "UInt"))
+
+
+def _share_content(records: Iterable[Record], others: Iterable[Record]) -> bool:
+    """Return whether a record has the content of another one, as far as contents are known."""
+    contents = {content_key(record) for record in records} - {None}
+    return not contents.isdisjoint(map(content_key, others))
 
 
 def _is_from_outside(link: Link) -> bool:

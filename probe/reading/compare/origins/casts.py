@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from probe.reading.compare.dataflow.graph import Graph
-from probe.reading.compare.judging.verdicts import HARD, Slot, Verdict
+from probe.reading.compare.judging.verdicts import Slot, Verdict
 from probe.reading.compare.origins.finding import Finding
 from probe.reading.compare.origins.origin import Kind
 from probe.reading.compare.pairing.partners import NONE
@@ -14,7 +14,6 @@ from probe.reading.dumps.dtypes import CASTS, change_of, dtypes_of, size_of
 from probe.reading.dumps.entry_name import API, BACKWARD, FORWARD, EntryName
 from probe.reading.dumps.entry_view import INPUTS, OUTPUTS
 from probe.reading.dumps.flow import Flow
-from probe.reading.dumps.values import is_tensor
 
 #: a call adds a difference of its own if its outputs are so many times as far apart as its inputs; the least part of
 #: the calls that give half precision in a run of mixed precision, where casts do not count
@@ -63,7 +62,7 @@ class Casts:
                 return False
             dtypes = dtypes_of(graph.entry(node), (*INPUTS, *OUTPUTS))
             return any(0 < size_of(dtype) <= 2 for dtype in dtypes)
-        slots = [slot for slot in graph.slots[node] if is_tensor(slot.a) and is_tensor(slot.b)]
+        slots = [slot for slot in graph.slots[node] if slot.are_tensors]
         return any(_has_other_sizes(slot) for slot in slots)
 
     def beyond(self, findings: list[Finding]) -> list[Finding]:
@@ -86,7 +85,7 @@ class Casts:
                 return Finding(Kind.ARGUMENT, node, slot.place, why=item.why)
         is_backward = self._graph.parts(node).direction == BACKWARD
         kind = Kind.GRADIENT if is_backward else Kind.COMPUTATION
-        hard = [slot.place for slot in slots if slot.verdict in HARD]
+        hard = [slot.place for slot in slots if slot.is_hard]
         return Finding(kind, node, hard[0] if hard else "", why=item.why)
 
     def _adds(self, node: int) -> bool:

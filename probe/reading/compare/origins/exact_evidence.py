@@ -15,7 +15,6 @@ from probe.reading.compare.origins.undone import is_undone
 from probe.reading.compare.pairing.partners import NONE, REPLACED
 from probe.reading.dumps.entry_name import FORWARD
 from probe.reading.dumps.flow import content_key
-from probe.reading.dumps.values import is_tensor
 
 #: so many calls in a row may be more on one side
 _CHAIN = 16
@@ -32,7 +31,7 @@ def changed_calls(graph: Graph) -> Iterator[int]:
             continue
         if graph.parts(node).direction != FORWARD or graph.off[node] or graph.wirings(node):
             continue
-        slots = [slot for slot in graph.slots[node] if is_tensor(slot.a) and is_tensor(slot.b)]
+        slots = [slot for slot in graph.slots[node] if slot.are_tensors]
         outputs = [slot for slot in slots if not slot.is_input]
         if pair.how == REPLACED and not any(map(_is_above_rounding, outputs)):
             continue
@@ -57,7 +56,7 @@ def inserted_calls(graph: Graph) -> Iterator[int]:
         if graph.parts(node).direction != FORWARD:
             continue
         for slot in graph.slots[node]:
-            if slot.is_input and slot.verdict in FAINT and not _may_be_equal(slot):
+            if slot.is_input and slot.is_faint and not _may_be_equal(slot):
                 first = _inserted(graph, node, slot)
                 if first != NONE and first not in found and not is_undone(graph, node, slot):
                     found.add(first)

@@ -9,11 +9,11 @@ from typing import NamedTuple
 from probe.reading.compare.dataflow.graph import Graph
 from probe.reading.compare.distances.distance import distance
 from probe.reading.compare.distances.tolerance import of_dtype
-from probe.reading.compare.judging.verdicts import HARD, Slot
+from probe.reading.compare.judging.verdicts import Slot
 from probe.reading.compare.pairing.partners import NONE
 from probe.reading.dumps.entry_name import BACKWARD
 from probe.reading.dumps.flow import content_key
-from probe.reading.dumps.values import Record, is_tensor, tensors_in
+from probe.reading.dumps.values import Record, tensors_in
 
 #: so many calls with equal outputs are looked at
 _MOST = 16
@@ -30,9 +30,9 @@ class Exchange(NamedTuple):
 
 def exchange_of(graph: Graph, node: int, slot: Slot | None) -> Exchange | None:
     """Return the call that was exchanged with the forward of a backward, whose arriving gradient differs."""
-    if slot is None or not slot.is_input or slot.verdict not in HARD:
+    if slot is None or not slot.is_input or not slot.is_hard:
         return None
-    if not (is_tensor(slot.a) and is_tensor(slot.b)):
+    if not slot.are_tensors:
         return None
     flow, place = graph.flow(node)
     forward = flow.forward_of(place)
@@ -75,7 +75,7 @@ def _arrived(graph: Graph, node: int, place: str) -> Slot | None:
     flow, own = graph.flow(node)
     backward = flow.backward_of(own)
     slot = None if backward is None else graph.slot(graph.node_of(flow, backward), place)
-    return slot if slot is not None and is_tensor(slot.a) and is_tensor(slot.b) else None
+    return slot if slot is not None and slot.are_tensors else None
 
 
 def _are_near(a: Record, b: Record) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from probe.reading.compare.dataflow.graph import Graph
-from probe.reading.compare.judging.verdicts import FAINT, HARD, Slot, Verdict, is_permuted
+from probe.reading.compare.judging.verdicts import FAINT, Slot, Verdict, is_permuted
 from probe.reading.compare.origins import gradient_end, own_parameters, table, updates
 from probe.reading.compare.origins.batch import Batch
 from probe.reading.compare.origins.exact_evidence import changed_calls, inserted_calls
@@ -73,7 +73,7 @@ class OriginFinder:
         if not nodes:
             return []
         node = calls[0] if calls else nodes[-1]
-        hard = [slot.place for slot in graph.slots[node] if slot.verdict in HARD]
+        hard = [slot.place for slot in graph.hard(node)]
         is_backward = graph.parts(node).direction == BACKWARD
         kind = Kind.GRADIENT if is_backward else Kind.COMPUTATION
         plainly = Finding(kind, node, hard[-1] if hard else "", why=_PLAINLY)
@@ -107,7 +107,7 @@ class OriginFinder:
                 break
             if not graph.off[node] or not graph.tainted[node] or graph.is_container(node):
                 continue
-            hard = [slot for slot in graph.slots[node] if slot.verdict in HARD]
+            hard = graph.hard(node)
             inputs = [slot.place for slot in hard if slot.is_input]
             outside = next((place for place in inputs if graph.is_outside(node, place)), None)
             if graph.is_update(node):
@@ -134,7 +134,7 @@ class OriginFinder:
 
     def _classified(self, node: int) -> Iterator[Finding]:
         graph = self._graph
-        hard = [slot for slot in graph.slots[node] if slot.verdict in HARD]
+        hard = graph.hard(node)
         inputs = [slot for slot in hard if slot.is_input]
         if graph.parts(node).direction == BACKWARD:
             yield from self._gradient(node, hard)
@@ -162,7 +162,7 @@ class OriginFinder:
         """Yield the origin of outputs that differ though the inputs agree."""
         graph = self._graph
         parts = graph.parts(node)
-        given = [slot.verdict for slot in graph.slots[node] if slot.is_input]
+        given = [slot.verdict for slot in graph.inputs(node)]
         facts = table.CallFacts(
             carried=bool(outputs) and self._is_carried(node, outputs),
             argument=Verdict.ARGUMENT in given,
@@ -225,7 +225,7 @@ class OriginFinder:
         """Return whether the differences of the inputs, though within tolerance, explain those of the outputs."""
         if any(slot.is_input for slot in outputs):
             return False
-        inputs = [slot for slot in self._graph.slots[node] if slot.is_input]
+        inputs = self._graph.inputs(node)
         given = max(map(_apart, inputs), default=0.0)
         return all(_apart(slot) <= _GROWN * given for slot in outputs)
 
@@ -239,17 +239,39 @@ class OriginFinder:
         if is_replaced and is_tensor(slot.a) != is_tensor(slot.b):
             yield Finding(Kind.CALLS, node, why=table.MADE_ALONE.why)
             return
+        is_unmade = graph.producer_nodes(node, slot.place) == (NONE, NONE)
+        moving = self._moving(node, slot.place) if is_unmade else None
+        parameter = moving or self._parameter(node, slot)
+        facts = self._input_facts(node, slot)._replace(
+            is_parameter=parameter is not None and is_unmade,
+            is_state=moving is not None,
+        )
+        rule = table.first_rule(table.INPUT_RULES, facts)
+        if rule is table.MADE_ALONE:
+            alone = graph.alone_producers(node, slot.place)
+            yield Finding(Kind.CALLS, alone[0], why=rule.why, source=node)
+        elif rule is table.OTHER_CALL:
+            yield Finding(Kind.CALLS, node, why=rule.why)
+        elif rule.kind == Kind.PARAMETER:
+            yield Finding(Kind.PARAMETER, node, slot.place, parameter, why=rule.why)
+        elif rule is table.OTHER_PARAMETER:
+            yield Finding(Kind.WIRING, node, slot.place, why=rule.why)
+        elif rule.kind == Kind.WIRING:
+            yield Finding(Kind.WIRING, *graph.outermost(node, slot.place), why=rule.why)
+        else:
+            yield from self._by_rule(rule, node, slot.place)
+
+    def _input_facts(self, node: int, slot: Slot) -> table.InputFacts:
+        """Return the facts about an input, but for those that tell whether it is a parameter."""
+        graph = self._graph
+        is_replaced = graph.pairs[node].how == REPLACED
         maker_a, maker_b = graph.producer_nodes(node, slot.place)
         alone = graph.alone_producers(node, slot.place)
         same = maker_a == maker_b and maker_a != NONE
         is_unmade = maker_a == NONE and maker_b == NONE
-        moving = self._moving(node, slot.place) if is_unmade else None
-        parameter = moving or self._parameter(node, slot)
         is_one_sided = slot.verdict == Verdict.ONE_SIDE
-        facts = table.InputFacts(
+        return table.InputFacts(
             of_container=slot.place.startswith(PARAMETERS) and graph.is_container(node),
-            is_parameter=parameter is not None and is_unmade,
-            is_state=moving is not None,
             made_alone=bool(alone) and not same,
             of_other_call=is_replaced
             and (is_one_sided or maker_a != maker_b or self._others.are_two(node, slot)),
@@ -263,19 +285,6 @@ class OriginFinder:
             other_parameter=not is_replaced and self._others.parameter(node, slot) is not None,
             other_outside=is_unmade and self._others.exchange(node, slot) is not None,
         )
-        rule = table.first_rule(table.INPUT_RULES, facts)
-        if rule is table.MADE_ALONE:
-            yield Finding(Kind.CALLS, alone[0], why=rule.why, source=node)
-        elif rule is table.OTHER_CALL:
-            yield Finding(Kind.CALLS, node, why=rule.why)
-        elif rule.kind == Kind.PARAMETER:
-            yield Finding(Kind.PARAMETER, node, slot.place, parameter, why=rule.why)
-        elif rule is table.OTHER_PARAMETER:
-            yield Finding(Kind.WIRING, node, slot.place, why=rule.why)
-        elif rule.kind == Kind.WIRING:
-            yield Finding(Kind.WIRING, *graph.outermost(node, slot.place), why=rule.why)
-        else:
-            yield from self._by_rule(rule, node, slot.place)
 
     def _parameter(self, node: int, slot: Slot) -> tuple[str, str] | None:
         """Return (Cell entry, parameter) of a value that is a parameter; None where it is none."""
@@ -307,7 +316,7 @@ class OriginFinder:
 
     def _soft_input(self, node: int) -> Finding | None:
         graph = self._graph
-        inputs = [slot for slot in graph.slots[node] if slot.is_input]
+        inputs = graph.inputs(node)
         for slot in inputs:
             if is_permuted(slot) and graph.is_unmade(node, slot.place):
                 # a value that no recorded call made, whose bits differ and whose numbers do not
@@ -327,7 +336,7 @@ class OriginFinder:
         wirings = graph.wirings(node)
         if not wirings:
             slots = graph.slots[node]
-            tensors = [slot.place for slot in slots if is_tensor(slot.a) and is_tensor(slot.b)]
+            tensors = [slot.place for slot in slots if slot.are_tensors]
             return Finding(Kind.ARGUMENT, node, tensors[0] if tensors else "")
         alone = graph.alone_producers(node, wirings[0])
         if alone:
@@ -349,7 +358,7 @@ class OriginFinder:
         is_outside = finding.why == table.OTHER_OUTSIDE.why
         if finding.kind in (Kind.DATA, Kind.OUTSIDE) or is_outside:
             slot = self._graph.slot(finding.node, finding.place)
-            if slot is not None and is_tensor(slot.a) and is_tensor(slot.b):
+            if slot is not None and slot.are_tensors:
                 contents = (content_key(slot.a), content_key(slot.b))
                 # two values that were exchanged are one
                 return finding.kind, frozenset(contents) if is_outside else contents

@@ -7,7 +7,7 @@ from probe.naming import written_inputs
 from probe.reading.compare.dataflow.alone import alone_with
 from probe.reading.compare.dataflow.graph import Graph
 from probe.reading.compare.dataflow.structure import moves_elements
-from probe.reading.compare.judging.verdicts import HARD, Slot, Verdict
+from probe.reading.compare.judging.verdicts import Slot, Verdict
 from probe.reading.compare.pairing.partners import NONE
 from probe.reading.dumps.values import is_tensor
 
@@ -26,7 +26,7 @@ def is_harmless(graph: Graph, node: int) -> bool:
         return False
     if graph.is_update(node) and not _has_results(graph, node):
         return False
-    made = [slot for slot in graph.slots[node] if not slot.is_input]
+    made = graph.outputs(node)
     return all(_is_same(graph, node, slot) for slot in made) and _is_backward_same(graph, node)
 
 
@@ -69,7 +69,7 @@ def _is_without_effect(graph: Graph, node: int) -> bool:
 def _is_same(graph: Graph, node: int, slot: Slot) -> bool:
     """Return whether an output agrees in all bits, as far as the records tell."""
     if not is_tensor(slot.a) or slot.verdict == Verdict.BITS:
-        return slot.verdict not in HARD
+        return not slot.is_hard
     if slot.verdict != Verdict.NUMBERS_EQUAL:
         return False
     return not any(moves_elements(key) for key in _keys(graph, node))

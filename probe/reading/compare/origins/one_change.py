@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from probe.findings.sentence import Sentence, clauses, say
 from probe.reading.compare.origins.origin import Kind, Origin
@@ -17,19 +18,24 @@ from probe.reading.dumps.entry_name import parse
 from probe.reading.dumps.flow import Frame
 
 _OF_STATEMENTS = (Kind.WIRING, Kind.CALLS, Kind.ARGUMENT)
+#: the side of a call, and its name
+_Call = tuple[str, str]
+#: what origins that are one change share
+_Key = tuple[Hashable, ...]
 #: the number of a layer in the path of a Cell
 _NUMBER = re.compile(r"\.\d+(?=\.)|^\d+(?=\.)")
 
 
-def change_of(origin: Origin) -> tuple[Hashable, ...]:
+def change_of(origin: Origin) -> _Key:
     """Return what the same change of one call shares in all steps and ranks."""
-    calls = sorted(origin.site.calls) if any(origin.site.calls) else [origin.name]
+    has_calls = any(origin.site.calls)
+    calls = sorted(origin.site.calls) if has_calls else [origin.name]
     return origin.kind, *calls, origin.place
 
 
 def once(origins: Iterable[Origin]) -> list[Origin]:
     """Return the first of those that are one thing in several steps and ranks."""
-    found: dict[tuple[Hashable, ...], Origin] = {}
+    found: dict[_Key, Origin] = {}
     for origin in origins:
         found.setdefault(change_of(origin), origin)
     return list(found.values())
@@ -39,7 +45,10 @@ def of_lines(
     origins: Sequence[Origin], later: Sequence[Origin]
 ) -> tuple[list[Origin], list[Origin]]:
     """Return the later ones that are calls of the lines of origins, and the other ones."""
-    lines = {key for origin in origins if origin.file is not None for key in _line_keys(origin)}
+    lines: set[_Key] = set()
+    for origin in origins:
+        if origin.file is not None:
+            lines.update(_line_keys(origin))
     same: list[Origin] = []
     rest: list[Origin] = []
     for origin in later:
@@ -52,7 +61,7 @@ class Named:
     """The calls that origins name. One name may stand for another call on the other side."""
 
     def __init__(self, origins: Iterable[Origin]) -> None:
-        self._calls: set[tuple[str, str]] = set()
+        self._calls: set[_Call] = set()
         self._more: set[str] = set()
         for origin in origins:
             self._calls.update(_calls(origin))
@@ -60,21 +69,32 @@ class Named:
 
     def holds(self, origin: Origin) -> bool:
         """Return whether a call of an origin is named."""
-        return origin.name in self._more or not self._calls.isdisjoint(_calls(origin))
+        if origin.name in self._more:
+            return True
+        return not self._calls.isdisjoint(_calls(origin))
 
 
-def _calls(origin: Origin) -> list[tuple[str, str]]:
+def _calls(origin: Origin) -> list[_Call]:
     return [(side, name) for side, name, _ in _sides(origin)]
 
 
 def merged(origins: Iterable[Origin]) -> list[Origin]:
     """Return the origins, of which one stands for all ranks and for all calls of its line."""
-    found: dict[tuple[Hashable, ...], Origin] = {}
+    found: dict[_Key, list[Origin]] = {}
     for origin in origins:
-        first = found.setdefault((*change_of(origin), origin.step), origin)
-        if first is not origin and origin.rank not in (first.rank, *first.ranks):
-            first.ranks.append(origin.rank)
-    return _lines_once(found.values())
+        in_step = (*change_of(origin), origin.step)
+        found.setdefault(in_step, []).append(origin)
+    return _lines_once(map(_of_all_ranks, found.values()))
+
+
+def _of_all_ranks(same: Sequence[Origin]) -> Origin:
+    """Return the first of some origins, with the ranks of all."""
+    first = same[0]
+    ranks = list(first.ranks)
+    for origin in same[1:]:
+        if origin.rank not in (first.rank, *ranks):
+            ranks.append(origin.rank)
+    return replace(first, ranks=ranks)
 
 
 def _sides(origin: Origin) -> Iterator[tuple[str, str, Frame | None]]:
@@ -86,7 +106,7 @@ def _sides(origin: Origin) -> Iterator[tuple[str, str, Frame | None]]:
             yield side, name, frame
 
 
-def _line_keys(origin: Origin) -> Iterator[tuple[Hashable, ...]]:
+def _line_keys(origin: Origin) -> Iterator[_Key]:
     """Yield, for each side that has an origin, what the same change of one line of its code shares.
 
     Another wiring, other calls and other arguments of one line are one change of it. If its text is the same on both
@@ -97,18 +117,20 @@ def _line_keys(origin: Origin) -> Iterator[tuple[Hashable, ...]]:
         yield from _keys_of_value(origin)
     else:
         yield from _keys_of_neighbours(origin)
+    is_of_statement = origin.kind in _OF_STATEMENTS
     for side, name, frame in _sides(origin):
-        if frame is not None and origin.kind in _OF_STATEMENTS:
+        if frame is not None and is_of_statement:
             line_of_step = (side, origin.step, frame.file, frame.line)
             yield (*line_of_step, _layer_of(origin.cell))
             if not has_one_text:
                 yield line_of_step
             continue
         line = (name,) if frame is None else (frame.file, frame.line)
-        yield side, origin.step, origin.kind, origin.place, parse(name).key, *line
+        change = (side, origin.step, origin.kind, origin.place)
+        yield *change, parse(name).key, *line
 
 
-def _keys_of_value(origin: Origin) -> Iterator[tuple[Hashable, ...]]:
+def _keys_of_value(origin: Origin) -> Iterator[_Key]:
     """Yield a key of the value that differs, which calls of several lines share; the texts of the lines are equal.
 
     The value is the variable of a loop, say, or an output that was exchanged with another one of its call.
@@ -120,7 +142,7 @@ def _keys_of_value(origin: Origin) -> Iterator[tuple[Hashable, ...]]:
         yield origin.step, str(said.facts["maker"])
 
 
-def _keys_of_neighbours(origin: Origin) -> Iterator[tuple[Hashable, ...]]:
+def _keys_of_neighbours(origin: Origin) -> Iterator[_Key]:
     """Yield two keys of a line that was edited; the line behind it, edited with it, shares one of them."""
     frame_a, frame_b = origin.code.frames
     if frame_a is None or frame_b is None or origin.kind not in _OF_STATEMENTS:
@@ -162,24 +184,37 @@ def _layer_of(cell: str | None) -> str:
 
 def _lines_once(origins: Iterable[Origin]) -> list[Origin]:
     """Sum up the same change of one line of code: a line in a loop runs for each layer or parameter."""
-    counts: Counter[tuple[int, str]] = Counter()
-    kept: list[Origin] = []
-    #: for each that is kept the calls that it stands for, which have other names on the two sides
-    calls: list[set[tuple[str, str]]] = []
+    lines: dict[Origin, _Line] = {}
     for origin, first in _firsts(origins, _line_keys):
-        if first is origin:
-            kept.append(origin)
-            calls.append(set(_calls(origin)))
-            continue
-        place = kept.index(first)
-        if calls[place].isdisjoint(_calls(origin)):
-            first.more.append(origin.name)
-            key = "compare.more_lines" if _stands_elsewhere(origin, first) else "compare.more_calls"
-            counts[place, key] += 1
-        calls[place].update(_calls(origin))
-    for (place, key), count in counts.items():
-        kept[place].said = clauses(kept[place].said, say(key, count=count))
-    return kept
+        lines.setdefault(first, _Line(first)).add(origin)
+    return [line.origin() for line in lines.values()]
+
+
+class _Line:
+    """The changes of one line of code, for all of which the first stands."""
+
+    def __init__(self, first: Origin) -> None:
+        self._first = first
+        #: the calls of all, which have other names on the two sides
+        self._calls: set[_Call] = set()
+        self._more: list[str] = []
+        self._counts: Counter[str] = Counter()  # key of a sentence -> the changes that it counts
+
+    def add(self, origin: Origin) -> None:
+        """Add a change, which may be the first."""
+        calls = _calls(origin)
+        if origin is not self._first and self._calls.isdisjoint(calls):
+            is_elsewhere = _stands_elsewhere(origin, self._first)
+            self._counts["compare.more_lines" if is_elsewhere else "compare.more_calls"] += 1
+            self._more.append(origin.name)
+        self._calls.update(calls)
+
+    def origin(self) -> Origin:
+        """Return the first change with the names and the number of the others."""
+        said = self._first.said
+        for key, count in self._counts.items():
+            said = clauses(said, say(key, count=count))
+        return replace(self._first, said=said, more=[*self._first.more, *self._more])
 
 
 def _stands_elsewhere(origin: Origin, first: Origin) -> bool:
@@ -216,7 +251,7 @@ def like_once(origins: Iterable[Origin]) -> list[Origin]:
     return [origin for origin, first in _firsts(origins, _alike_keys) if first is origin]
 
 
-def _alike_keys(origin: Origin) -> Iterator[tuple[Hashable, ...]]:
+def _alike_keys(origin: Origin) -> Iterator[_Key]:
     values = _values(origin) if origin.kind == Kind.ARGUMENT else ("", "")
     change = (origin.kind, origin.place, origin.said.key, values)
     for side, name, frame in _sides(origin):

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any, NamedTuple
@@ -57,26 +57,24 @@ class CodeLine(NamedTuple):
     frames: tuple[Frame | None, Frame | None] = (None, None)  # that in A and in B
 
 
-@dataclass
+@dataclass(frozen=True)
 class Origin(Finding):
-    """A place where a difference begins."""
+    """A place where a difference begins. Who knows more about it makes a new one."""
 
     kind: str  # a ``Kind``
     site: Site  # the place
     said: Sentence  # one sentence about it
     code: CodeLine  # the code that made the call
     rel_l2: float | None = None  # the distance of the values
-    more: list[str] = field(
-        default_factory=list
-    )  # further places of the same kind; this origin stands for them
-    ranks: list[Rank] = field(default_factory=list)  # further ranks with the same origin
+    #: further places of the same kind; this origin stands for them
+    more: Sequence[str] = field(default_factory=list)
+    ranks: Sequence[Rank] = field(default_factory=list)  # further ranks with the same origin
     why: str = ""  # the rule by which it was found
     is_harmless: bool = False  # it is a change that is proved to change no value
     is_uncompared: bool = False  # it was made in steps that are not compared
     later: int | None = None  # the first step in which a value differs by it; None for its own step
-    given: tuple[
-        Hashable, ...
-    ] = ()  # the content in A and B of a value that no recorded call made, where it is known
+    #: the content in A and B of a value that no recorded call made, where it is known
+    given: tuple[Hashable, ...] = ()
     #: the content in A and B of a value that its place alone makes the batch: it may be a constant
     first_value: tuple[Hashable, ...] = ()
 
@@ -104,6 +102,9 @@ class Origin(Finding):
         """The first step in which a value differs by it."""
         step: int | None = self.step
         return step if self.later is None else self.later
+
+    def __hash__(self) -> int:
+        return hash((self.kind, self.site))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields for JSON."""

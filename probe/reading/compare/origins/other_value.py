@@ -16,7 +16,7 @@ from probe.reading.compare.pairing.partners import NONE
 from probe.reading.dumps import entry_name
 from probe.reading.dumps.entry_name import CELL
 from probe.reading.dumps.flow import Flow, Link, content_key, tells
-from probe.reading.dumps.values import is_tensor
+from probe.reading.dumps.values import is_tensor, part_of
 
 _PARAMETERS = "parameters."
 #: the Cell of a parameter as people name it, and its name there
@@ -82,7 +82,7 @@ class OtherValues:
         flow = self._graph.alignment.flows[side]
         for place, name in enumerate(flow.names):
             entry = self._graph.alignment.entry(side, place)
-            held = entry.get("parameters") if isinstance(entry, dict) else None
+            held = part_of(entry, "parameters")
             for key, record in held.items() if isinstance(held, dict) else ():
                 owned = _owned(name, key)
                 if owned is not None and is_tensor(record):

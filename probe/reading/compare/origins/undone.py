@@ -56,7 +56,7 @@ class _Region:
     def gives_other_gradients(self) -> bool:
         """Return whether a gradient that leaves the region has other bits."""
         return any(
-            slot.is_input and slot.verdict in FAINT
+            slot.is_input and slot.is_faint
             for backward in self._backwards()
             for slot in self._graph.slots[backward]
         )

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -81,6 +82,14 @@ class UnitOrigins(NamedTuple):
     casts: tuple[dict[str, Any], ...] = ()
     #: how the values before the first origin agree: one of BITS, NUMBERS_EQUAL and CLOSE; "" without values
     before: str = ""
+
+    def changed(self, newer: Mapping[Origin, Origin]) -> UnitOrigins:
+        """Return the same with newer forms of some origins."""
+        first, later, exact = (
+            tuple(newer.get(origin, origin) for origin in origins)
+            for origins in (self.first, self.later, self.exact)
+        )
+        return self._replace(first=first, later=later, exact=exact)
 
 
 @dataclass

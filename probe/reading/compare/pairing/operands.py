@@ -10,7 +10,7 @@ from probe.reading.compare.pairing.alignment import Alignment
 from probe.reading.compare.pairing.normal_dump import NormalDump, move_links, sort_links
 from probe.reading.dumps.dump import Dump
 from probe.reading.dumps.flow import content_key
-from probe.reading.dumps.values import Record, is_tensor
+from probe.reading.dumps.values import Record, is_tensor, part_of
 
 _COMMUTATIVE = frozenset(
     (
@@ -76,7 +76,7 @@ def _exchange_gradients(dump: NormalDump, name: str) -> None:
 
 
 def _operands(entry: Any) -> list[Any]:
-    given = entry.get("input_args") if isinstance(entry, dict) else None
+    given = part_of(entry, "input_args")
     return given[:2] if isinstance(given, list) and len(given) >= 2 else []
 
 

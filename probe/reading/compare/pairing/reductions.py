@@ -17,7 +17,7 @@ from probe.reading.dumps.dump import Dump
 from probe.reading.dumps.entry_name import API, BACKWARD, CELL, GRADIENT
 from probe.reading.dumps.flow import Flow, Link, content_key
 from probe.reading.dumps.updates import is_update
-from probe.reading.dumps.values import is_tensor, leaves, tensors_in
+from probe.reading.dumps.values import is_tensor, leaves, part_of, tensors_in
 
 #: the names of the gradients in a list; None for one without a name
 _Names = list[Hashable]
@@ -150,7 +150,7 @@ class _Side:
     def lists(self, place: int) -> list[_Names]:
         """Return for each argument of a call the names of its gradients, if it is a list of tensors; else no names."""
         entry = self._entry(place)
-        given = entry.get("input_args") if type(entry) is dict else None
+        given = part_of(entry, "input_args")
         return [self._names_of(argument) for argument in given or ()]
 
     def _names_of(self, argument: Any) -> _Names:

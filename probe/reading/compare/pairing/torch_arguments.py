@@ -13,7 +13,14 @@ from probe.reading.compare.pairing.alignment import Alignment
 from probe.reading.compare.pairing.normal_dump import NormalDump, move_links
 from probe.reading.dumps.entry_name import API, BACKWARD, CELL, FORWARD, GRADIENT
 from probe.reading.dumps.flow import Flow, content_key
-from probe.reading.dumps.values import Record, element_count, is_tensor, leaves, real, tensors_in
+from probe.reading.dumps.values import (
+    Record,
+    count_of,
+    is_tensor,
+    leaves,
+    real,
+    tensors_in,
+)
 
 
 class _Argument(NamedTuple):
@@ -151,9 +158,9 @@ def _placed_like(own: Any, other: Any, returned: list[Record]) -> Any:
         return None
 
     placed = [place(item) for item in other]
-    sizes = {element_count(record.get("shape")) for record in returned}
+    sizes = {count_of(record) for record in returned}
     for _, value in given:
-        is_told = is_tensor(value) and element_count(value.get("shape")) not in sizes
+        is_told = is_tensor(value) and count_of(value) not in sizes
         if is_told and not _is_zero(value):
             placed.append(value)
     return placed
@@ -218,11 +225,11 @@ def _nearest(given: list[_Argument], wanted: Any, place: str) -> _Argument | Non
             if argument.place == place and not is_tensor(argument.value):
                 return argument
         return None
-    size = element_count(wanted.get("shape"))
+    size = count_of(wanted)
     fitting: list[_Argument] = []
     for argument in given:
         value = argument.value
-        if is_tensor(value) and element_count(value.get("shape")) == size:
+        if is_tensor(value) and count_of(value) == size:
             fitting.append(argument)
     return min(fitting, key=lambda argument: _gap(argument.value, wanted), default=None)
 

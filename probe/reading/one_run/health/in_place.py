@@ -12,7 +12,7 @@ from probe.findings.sentence import say
 from probe.reading.check.difference import listed
 from probe.reading.dumps.entry_name import FORWARD
 from probe.reading.dumps.flow import content_key
-from probe.reading.dumps.values import Record, element_count, is_tensor, leaves
+from probe.reading.dumps.values import Record, count_of, is_tensor, leaves
 from probe.reading.one_run.health.step import (
     FAULT,
     NOTE,
@@ -76,7 +76,7 @@ def _bounds(step: Step) -> dict[str, float | None]:
     for update in step.updates:
         for name in update.entered:
             record = step.records.get(name) or {}
-            size = element_count(record.get("shape"))
+            size = count_of(record)
             limit = bound(update, name, size) if size else None
             if limit is None or name in bounds:  # two updates may add up
                 bounds[name] = None

@@ -13,7 +13,7 @@ from probe.reading.check.difference import listed
 from probe.reading.dumps.entry_name import EntryName
 from probe.reading.dumps.values import (
     Record,
-    element_count,
+    count_of,
     is_tensor,
     leaves,
     plain,
@@ -79,7 +79,7 @@ def _of_output(step: Step, place: int, parts: EntryName, output: Record) -> Iter
         return
     name = step.flow.names[place]
     api = parts.api.lower()
-    size = element_count(output.get("shape")) or 0
+    size = count_of(output) or 0
     given = [link.record for link in step.flow.links[place]]
     if size >= _LEAST_SIZE and "relu" in api:
         if high == low == 0 and not is_zero(given[:1]):

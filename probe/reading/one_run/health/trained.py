@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from probe.reading.dumps.entry_name import FORWARD
 from probe.reading.dumps.flow import content_key
-from probe.reading.dumps.values import is_tensor, real
+from probe.reading.dumps.values import greatest, is_tensor
 from probe.reading.one_run.health.gradient_ends import End, EndFinder
 from probe.reading.one_run.health.step import FAULT, HealthFinding, Step, Update, is_zero
 
@@ -130,12 +130,7 @@ def optimizer_of(update: str) -> str:
 
 
 def _size(record: Any) -> float:
-    """Return the greatest element of a tensor, without its sign."""
-    if not is_tensor(record):
-        return 0.0
-    high = real(record.get("Max")) or 0.0
-    low = real(record.get("Min")) or 0.0
-    return max(abs(high), abs(low))
+    return greatest(record) if is_tensor(record) else 0.0
 
 
 def _change(update: Update, name: str, record: Any) -> float:
