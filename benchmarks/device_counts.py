@@ -1,11 +1,12 @@
 # Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Launches, copies and waits of a recorded step on the simulated Ascend, as the simulator counts them.
 
-    python benchmarks/device_counts.py [--peer PYTHON_WITH_MSPROBE] [--levels L0,L1,mix] [--ways statistics,md5]
+    python benchmarks/device_counts.py [--peer PYTHON_WITH_MSPROBE] [--levels L0,L1,mix] [--ways statistics,rolling]
 
 A count is that of the second recorded step of lenet minus that of a bare step, divided by the entries of the step. It
 holds ``start``, ``stop`` and ``step``. Two columns divide all launches by tensors: by those in dump.json, and by the
-larger ones of them, which are reduced where the others are copied. A count is no time: the simulator says nothing about
+larger ones of them, which are reduced where the others are copied. Of ``rolling`` it is the sum of a round of steps,
+each minus a bare one, divided by the entries that were recorded. A count is no time: the simulator says nothing about
 speed.
 """
 
@@ -25,10 +26,13 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
+ROLLING = "rolling"
+ROUND = 11  # steps of a round
 WAYS = {
     "statistics": {"task": "statistics"},
     "md5": {"task": "statistics", "statistics": {"summary_mode": "md5"}},
     "tensor": {"task": "tensor"},
+    ROLLING: {"task": "statistics", "statistics": {"rolling": ROUND}},
 }
 KINDS = ("launches", "copies", "waits")
 #: names of dtypes -> bytes of an element; tensors of up to so many bytes are copied
@@ -84,6 +88,14 @@ def count(tool, level, way, folder):
 
     bare = [step(number) for number in range(3)][-1]
     debugger = make(tool, level, way, folder)
+    if way == ROLLING:
+        step(3, debugger)  # counts the calls
+        steps = [step(4 + number, debugger) for number in range(ROUND)]
+        debugger.close()
+        return {
+            **of_rows(folder),
+            **{kind: sum(one[kind] - bare[kind] for one in steps) for kind in KINDS},
+        }
     recorded = [step(number, debugger) for number in (3, 4)][-1]
     if tool == "probe":
         debugger.close()
@@ -96,6 +108,16 @@ def count(tool, level, way, folder):
         **tensors,
         **{kind: recorded[kind] - bare[kind] for kind in KINDS},
     }
+
+
+def of_rows(folder):
+    """Return the entries of rolling records below a folder, and their tensors."""
+    from probe.series.series import open_series
+
+    content = open_series(str(folder / "dump"))[0].calls
+    heads = [head for _, records_of_step in content.records() for head, _ in records_of_step]
+    tensors = sum(column.endswith(".norm") for head in heads for column in head.columns)
+    return {"entries": len(heads), "recorded": tensors, "reduced": tensors}
 
 
 def start(python, tool, level, way):
@@ -134,7 +156,9 @@ def main():
     for way in given.ways.split(","):
         for level in given.levels.split(","):
             found = [
-                start(os.path.abspath(python), tool, level, way) for tool, python in sides.items()
+                start(os.path.abspath(python), tool, level, way)
+                for tool, python in sides.items()
+                if tool == "probe" or way != ROLLING
             ]
             entries = " / ".join(str(one.get("entries", one.get("error"))) for one in found)
             columns = [

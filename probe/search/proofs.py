@@ -37,7 +37,7 @@ _FARTHER = 100.0
 _CELLS = ("Cell.", "Module.")
 _HALF = frozenset(("Float16", "BFloat16"))
 #: kinds of differences whose call has the same name in the golden run
-_SAME_NAME = frozenset((Kind.ARGUMENT, Kind.COMPUTATION, Kind.GRADIENT, Kind.OPTIMIZER))
+_SAME_NAME = frozenset((Kind.ARGUMENT, Kind.COMPUTATION, Kind.OPTIMIZER))
 #: the outcome -> the sentence about it
 _REPLAYED = {
     "right": "find.replay_right",
@@ -64,8 +64,12 @@ def can_graft(lab: Lab) -> bool:
 
 
 def grafted(lab: Lab, cause: Cause) -> str:
-    """Return the call that gets its golden output: the call itself, or the Cell around it; "" for none."""
-    if cause.kind in (Kind.DATA, Kind.PARAMETER):
+    """Return the call that gets its golden output: the call itself, or the Cell around it; "" for none.
+
+    Where a gradient is wrong it proves nothing: the golden outputs of a late call give golden losses, whatever
+    gradients the calls before it get.
+    """
+    if cause.kind in (Kind.DATA, Kind.GRADIENT, Kind.PARAMETER):
         return ""
     if cause.kind in _SAME_NAME and _has_golden_shape(lab, cause):
         return cause.call

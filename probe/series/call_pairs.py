@@ -77,8 +77,10 @@ def compare_calls(
     place = _first_apart([calls for _, calls in steps], SAME * factor)
     if place is None:
         return None, count
-    later = [call for _, calls in steps[place : place + _round(left)] for call in calls]
-    return _difference(steps[place][0], later, rank), count
+    first = steps[place][0]
+    last = first + _round(left)
+    later = [call for step, calls in steps[place:] if step < last for call in calls]
+    return _difference(first, later, rank), count
 
 
 def _first_apart(steps: Sequence[Sequence[Apart]], tolerance: float) -> int | None:

@@ -91,3 +91,17 @@ def test_the_mask_of_an_input_hides_no_difference_of_its_numbers(tmp_path):
     }
     left, right = (run(tmp_path, side, rows[side]) for side in "ab")
     assert compare_calls(left, right)[0].entry == ""
+
+
+def test_a_later_round_blames_nobody_though_few_steps_of_a_round_record(tmp_path):
+    def rows(is_faulty):
+        for step in range(1, 60, 6):
+            late = 2.0 if is_faulty and step >= 25 else 1.0
+            early = 1.01 if is_faulty and step >= 7 else 1.0
+            if step % 12 == 1:
+                yield step, numbers(RELU, 1.0, 0.5 * late)
+            else:
+                yield step, numbers(TANH, 0.5, 0.4 * early)
+
+    found, _ = compare_calls(run(tmp_path, "a", rows(False)), run(tmp_path, "b", rows(True)))
+    assert (found.entry, found.first) == (TANH, 7)
