@@ -66,7 +66,7 @@ def can_graft(lab: Lab) -> bool:
 def grafted(lab: Lab, cause: Cause) -> str:
     """Return the call that gets its golden output: the call itself, or the Cell around it; "" for none.
 
-    Where a gradient is wrong it proves nothing: the golden outputs of a late call give golden losses, whatever
+    It proves nothing of a wrong gradient: the golden outputs of a late call give golden losses, whatever
     gradients the calls before it get.
     """
     if cause.kind in (Kind.DATA, Kind.GRADIENT, Kind.PARAMETER):

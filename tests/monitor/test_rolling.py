@@ -427,6 +427,17 @@ def test_a_setting_that_rolling_does_not_serve_is_refused(tmp_path, own):
         Loop(tmp_path, "wrong", rolling=5, **own)
 
 
+def test_two_models_that_train_in_turn_are_both_recorded(tmp_path):
+    loop = Loop(tmp_path, "rolled", rolling=3)
+    other = nn.Dense(6, 6)
+    start = loop.debugger.start
+    loop.debugger.start = lambda net: start(net if net.step % 2 else other)
+    loop.run(40)
+    steps = loop.calls()
+    assert {step % 2 for step in steps} == {0, 1}
+    assert any("Functional.gelu.0.forward" in calls for calls in steps.values())
+
+
 def test_models_that_are_given_as_a_new_list_in_each_step_are_the_same(tmp_path):
     loop = Loop(tmp_path, "rolled", rolling=3)
     start = loop.debugger.start

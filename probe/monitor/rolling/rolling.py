@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -26,6 +27,8 @@ from probe.store.error_log import ErrorLog
 
 #: Cells and Primitives that a model got since are looked for every so many steps: a look costs 1 % of a small step
 _LOOK = 20
+#: so many sets of models are remembered whose calls were counted: a loop may train two in turn
+_SETS = 8
 
 
 class Rolling:
@@ -58,6 +61,8 @@ class Rolling:
         )
         self._recorder: StepRecorder | None = None
         self._models: list[Any] = []
+        self._counted_models: deque[list[Any]] = deque(maxlen=_SETS)
+        self._since_look = 0  # steps
         self._is_open = False
         self._is_census = False
         self._is_installed = False
@@ -85,10 +90,10 @@ class Rolling:
     def _begin_step(self, step: int, models: Any) -> None:
         """Begin a step. One that records nothing has no recorder."""
         self._step = step
-        self._is_census = self._watch(step, models)
+        self._is_census = self._watch(models)
         if self._is_census:
             self._rounds.note(step)
-            self._keys = self._capture.keys
+            self._keys = self._keys | self._capture.keys
             self._capture.choose(None)
             self._counted.begin_step({}, is_census=True)
             self._recorder = self._new_recorder()
@@ -101,6 +106,7 @@ class Rolling:
     def _wanted(self, step: int) -> Mapping[str, set[int]]:
         """Return the numbers of the calls to record, by their keys; none in a step that is measured as a bare one."""
         if self._rounds.is_bare(step):
+            self.skip(step)
             return {}
         owed = self._owed
         self._owed = {}
@@ -113,20 +119,23 @@ class Rolling:
         )
         return StepRecorder(self._settings, self._task, queue, sink, CallStacks(), self._counted)
 
-    def _watch(self, step: int, models: Any) -> bool:
-        """Watch the models; return whether they are others than before, so that their calls are to be counted."""
-        given = list(models) if isinstance(models, (list, tuple)) else [models]
+    def _watch(self, models: Any) -> bool:
+        """Watch the models; return whether their calls are to be counted, as in the first step that has them."""
         # a loop may write them as a new list in each step
-        is_new = len(given) != len(self._models) or any(
-            a is not b for a, b in zip(given, self._models)
-        )
+        given = list(models) if isinstance(models, (list, tuple)) else [models]
+        is_other = not _are_same(given, self._models)
         self._models = given
-        if is_new or step % _LOOK == 0:
+        self._since_look += 1
+        if is_other or self._since_look >= _LOOK:
+            self._since_look = 0
             self._capture.watch(models)
-        return is_new
+        if not is_other or any(_are_same(given, known) for known in self._counted_models):
+            return False
+        self._counted_models.append(given)
+        return True
 
     def skip(self, step: int) -> None:
-        """Leave out a step that a dump records: the next one records its share too."""
+        """Leave out a step, as one that a dump records: the next one records its share too."""
         self._owed = _joined(self._owed, self._rounds.of(step))
 
     def pause(self) -> None:
@@ -183,6 +192,11 @@ class Rolling:
         self._capture.detach()
         self._recorder = None
         self._is_open = False
+        self._counted_models.clear()
+
+
+def _are_same(left: list[Any], right: list[Any]) -> bool:
+    return len(left) == len(right) and all(a is b for a, b in zip(left, right))
 
 
 def _joined(left: Mapping[str, set[int]], right: Mapping[str, set[int]]) -> dict[str, set[int]]:
