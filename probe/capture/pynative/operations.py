@@ -250,17 +250,23 @@ def find_primitives(cells: Iterable[Any]) -> list[tuple[str, Any]]:
 
 
 class PrimitiveHooks:
-    """Replaces the classes of Primitive instances, and restores them; ``held`` comes from ``find_primitives``."""
+    """Replaces the classes of Primitive instances, and restores them; ``held`` comes from ``find_primitives``.
+
+    Another capture may have replaced them before: then that one's class is the own one until ``remove``, which is to
+    come before its.
+    """
 
     def __init__(self, context: CaptureContext, held: Iterable[tuple[str, Any]]) -> None:
         self._apis = ApiHooks(context)
         self._state = context.state
-        self._found: list[tuple[str, Any, type, type]] = []
+        self._found = [
+            (clean(f"{PRIMITIVE}.{attribute}.{type(primitive).__name__}"), primitive)
+            for attribute, primitive in held
+        ]
         self._only: Collection[str] | None = None
-        for attribute, primitive in held:
-            own = type(primitive)
-            key = clean(f"{PRIMITIVE}.{attribute}.{own.__name__}")
-            self._found.append((key, primitive, own, self._subclass(own, key)))
+        self._classes: dict[tuple[type, str], type] = {}  # (own class, key) -> the recorded class
+        #: the Primitives that have a recorded class, their own one, and the recorded one
+        self._replaced: list[tuple[Any, type, type]] = []
 
     @property
     def keys(self) -> set[str]:
@@ -274,8 +280,13 @@ class PrimitiveHooks:
     def install(self) -> None:
         """Give every Primitive its recorded class."""
         only = self._only
-        for key, primitive, own, recorded in self._found:
-            if type(primitive) is own and (only is None or key in only):
+        if self._replaced:  # of an interrupted step
+            self.remove()
+        for key, primitive in self._found:
+            if only is None or key in only:
+                own = type(primitive)
+                recorded = self._recorded(own, key)
+                self._replaced.append((primitive, own, recorded))
                 try:
                     primitive.__class__ = recorded
                 except TypeError as error:
@@ -283,9 +294,17 @@ class PrimitiveHooks:
 
     def remove(self) -> None:
         """Restore the class of every Primitive."""
-        for _, primitive, own, recorded in self._found:
+        for primitive, own, recorded in reversed(self._replaced):
             if type(primitive) is recorded:
                 primitive.__class__ = own
+        self._replaced = []
+
+    def _recorded(self, own: type, key: str) -> type:
+        """Return the recorded class for a class of a Primitive."""
+        found = self._classes.get((own, key))
+        if found is None:
+            found = self._classes[own, key] = self._subclass(own, key)
+        return found
 
     def _subclass(self, own: type, key: str) -> type:
         apis = self._apis
