@@ -30,7 +30,7 @@ class CellTask(Task):
     """Passes tensors on as they are now, and arrays of sums; keeps no entry. ``functions`` are names, None for all."""
 
     has_values = True
-    records_updates = records_parameters = False
+    keeps_entries = records_updates = records_parameters = False
 
     def __init__(
         self, modes: frozenset[str], note: Note, functions: frozenset[str] | None = None

@@ -69,6 +69,9 @@ class Task:
     records_updates = True  # whether the updates of optimizers are entries
     records_parameters = True  # whether the gradients of parameters are entries
     has_values = False  # whether entries have parts; otherwise only construct.json and stack.json name the calls
+    keeps_entries = (
+        True  # whether calls become entries; otherwise their values are noted as they pass
+    )
     needs_complete_entries = False  # an entry is put only after its communication has finished
 
     def __init__(self, modes: frozenset[str], gradients: GradientUse) -> None:

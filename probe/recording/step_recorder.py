@@ -438,6 +438,8 @@ class StepRecorder:
     # -- helpers ------------------------------------------------------------------------------------------------
 
     def _emit(self, call: Call, parts: dict[str, Any], backward: bool) -> None:
+        if not self.task.keeps_entries:
+            return
         with self.queue.lock:
             if not self.closed:
                 if call.micro is not None:

@@ -28,7 +28,7 @@ class CallTask(Task):
     """Passes the tensors of calls on as they are now, and keeps no entry."""
 
     has_values = True
-    records_updates = records_parameters = False
+    keeps_entries = records_updates = records_parameters = False
 
     def __init__(self, modes: frozenset[str], note: Note) -> None:
         from mindspore import Tensor, get_context
