@@ -9,7 +9,7 @@ import json
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import Field, fields
 from typing import TYPE_CHECKING, Any
 
 from probe.config.config_file import ConfigFile
@@ -238,11 +238,17 @@ def _parser(language: str = ENGLISH) -> OneLineParser:
             parse = _words if row.name != "summary_mode" else _word_or_words
             settings.add_argument(option, type=parse, metavar="A,B", help=meaning)
         else:
-            kind = _value if row.name in _JSON or isinstance(row.default, int) else str
+            kind = _value if row.name in _JSON or _is_number(row) else str
             settings.add_argument(
                 option, type=kind, metavar=_metavar(row.name, row.default), help=meaning
             )
     return parser
+
+
+def _is_number(row: Field[Any]) -> bool:
+    """Return whether a setting takes numbers."""
+    kinds = str(row.type).split(" | ")
+    return not {"int", "float"}.isdisjoint(kinds)
 
 
 def _metavar(name: str, default: Any) -> str:

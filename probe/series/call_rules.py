@@ -1,8 +1,8 @@
 # Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Rules on the curves of calls: rolling records have one value of each call in a round.
 
-A call is judged by its own inputs. Its gain is the norm of an output by the largest norm of an input: a call in front
-of it that grows changes the inputs too, and so not the gain.
+A call is judged by its own inputs. Its gains are the norm of an output by the norms of the inputs: a call in front of it
+that grows changes the inputs too, and so not the gains.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Curve:
 
     def __init__(self) -> None:
         self.count = 0
-        self.gains: deque[float] = deque(maxlen=_KEPT)
+        self.gains: deque[tuple[float, ...]] = deque(maxlen=_KEPT)  # by each input
         self.far = 0  # rounds in which the gain was far from those before
         self.zeros: deque[float] = deque(maxlen=_KEPT)
         self.is_finite = True  # in all rounds before
@@ -130,29 +130,45 @@ class CallRules:
         self, step: int, curve: Curve, tensor: Tensor, inputs: list[Tensor]
     ) -> Iterator[tuple[str, Sentence]]:
         limit = self._limits.get("call gain")
-        largest = max((item.norm for item in inputs), default=0.0)
         is_one_number = tensor.highest == tensor.lowest  # as a loss, which falls by itself
-        if limit is None or is_one_number or not largest > 0 or not tensor.norm > 0:
+        if limit is None or is_one_number:
             return
-        ratio = tensor.norm / largest
-        if not 0 < ratio < math.inf:  # a norm that has left float32
+        gains = _gains(tensor, inputs)
+        if not gains:
             return
-        gain = math.log(ratio)
+        if curve.gains and len(curve.gains[-1]) != len(gains):
+            curve.gains.clear()
         before = None
         if len(curve.gains) >= ONLINE["call gain"].warm_up:
-            past = list(curve.gains)
-            if _is_jump(past, gain, limit):
+            past = list(zip(*curve.gains))  # of each input
+            if all(_is_jump(own, gain, limit) for own, gain in zip(past, gains)):
                 curve.far += 1
                 if curve.far < _ROUNDS:
                     return  # one value alone may be chance
-                before = statistics.median(past)
-            elif _is_steady([*past, gain]):
-                before = past[-_STEADY]
+                before = statistics.median(past[_largest(gains)])
+            elif all(_is_steady([*own, gain]) for own, gain in zip(past, gains)):
+                before = past[_largest(gains)][-_STEADY]
         if before is not None:
-            numbers = {"value": math.exp(gain), "before": math.exp(before)}
+            numbers = {"value": math.exp(min(gains)), "before": math.exp(before)}
             yield "call gain", say("alarm.call_gain", **numbers, step=step)
         curve.far = 0
-        curve.gains.append(gain)
+        curve.gains.append(gains)
+
+
+def _gains(tensor: Tensor, inputs: Sequence[Tensor]) -> tuple[float, ...]:
+    """Return the logarithms of the norm of an output by those of the inputs; () where a number has left float32.
+
+    An output that goes with one of its inputs is not judged: a product follows the gate that closes.
+    """
+    ratios = [tensor.norm / item.norm for item in inputs if item.norm > 0]
+    if not all(0 < ratio < math.inf for ratio in ratios):
+        return ()
+    return tuple(map(math.log, ratios))
+
+
+def _largest(gains: Sequence[float]) -> int:
+    """Return the place of the input with the largest norm."""
+    return gains.index(min(gains))
 
 
 def _is_jump(past: Sequence[float], gain: float, limit: float) -> bool:

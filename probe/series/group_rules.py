@@ -21,7 +21,11 @@ _FEW = 2
 
 
 class MissingGradients:
-    """Gradients that are missing in so many steps, after so many in a row."""
+    """Gradients that are missing in so many steps, after so many in a row.
+
+    Where all gradients of a step have begun since, another part of the training has begun, as that of a student behind
+    its teacher: then none is missing.
+    """
 
     _KEY = "alarm.missing"
 
@@ -29,6 +33,7 @@ class MissingGradients:
         self._limit = int(limit)
         self._gradients = gradients
         self._streaks: dict[str, int] = {}  # steps in a row that have the gradient, but the first
+        self._began: dict[str, int] = {}  # the first steps of these
 
     def look(self, now: Now, values: Mapping[str, float]) -> Iterator[Alarm]:
         """Yield the gradients that are missing from this step on."""
@@ -39,6 +44,8 @@ class MissingGradients:
                 series.active.pop(self._KEY, None)
                 goes_on = series.last_step >= now.step - 1
                 streaks[name] = streaks.get(name, 0) + 1 if goes_on else 0
+                if streaks[name] == 0:
+                    self._began[name] = now.step
                 continue
             is_told = self._KEY in series.active
             if (
@@ -48,8 +55,15 @@ class MissingGradients:
             ):
                 continue
             series.active[self._KEY] = math.inf
+            if self._are_all_new(values, series.last_step):
+                continue
             said = say(self._KEY, last=series.last_step, step=now.step)
             yield Alarm("missing", name, now.step, said)
+
+    def _are_all_new(self, values: Mapping[str, float], last: int) -> bool:
+        """Return whether a step has gradients, and all of them have begun behind a step."""
+        present = [name for name in self._gradients if name in values]
+        return bool(present) and all(self._began.get(name, 0) > last for name in present)
 
 
 class FallenStates:

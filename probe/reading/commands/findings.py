@@ -135,6 +135,20 @@ def has_rows_alone(path: str) -> bool:
     return bool(find_series(path)) and not open(path).folders
 
 
+def have_rows_in_common(left: str, right: str) -> bool:
+    """Return whether two folders have rows of the monitor, and no step of a dump that both have.
+
+    An alarm records the steps behind it, so each run has a dump of other steps, or one has none.
+    """
+    from probe.reading.dumps.run import open
+    from probe.series.series import find_series
+
+    if not (find_series(left) and find_series(right)):
+        return False
+    steps = [{folder.step for folder in open(path).folders} for path in (left, right)]
+    return steps[0].isdisjoint(steps[1])
+
+
 def _nan_of_rows(given: argparse.Namespace) -> int:
     """Answer ``probe nan`` about rows of the monitor; return the exit status."""
     from probe.reading.one_run.health.rows import nonfinite_of, said_of

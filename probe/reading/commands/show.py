@@ -17,7 +17,7 @@ from probe.errors import UsageError
 from probe.findings.sentence import locale_language, say
 from probe.findings.system import foreign, reason_of
 from probe.reading.commands import arguments
-from probe.reading.commands.findings import has_rows_alone
+from probe.reading.commands.findings import has_rows_alone, have_rows_in_common
 from probe.reading.commands.rows import compare_rows_alone
 from probe.reading.dumps import text
 from probe.reading.dumps.tables import create, table_file
@@ -42,7 +42,7 @@ def run_compare(given: argparse.Namespace) -> int:
         raise UsageError(say("error.two_outputs"))
     if is_table and given.scheduler:
         raise UsageError(say("error.csv_cluster"))
-    if has_rows_alone(golden) and has_rows_alone(target):
+    if have_rows_in_common(golden, target):
         return compare_rows_alone(given, golden, target)
     scratch = tempfile.mkdtemp(prefix="probe-rows-") if is_table else ""
     try:
