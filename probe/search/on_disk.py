@@ -26,6 +26,7 @@ from probe.store.file_names import Rank
 #: the sentence about nets that no optimizer holds
 _UNTOLD = "gap.outside"
 #: the sentences about findings that other steps contradict
+_NOT_HELD = "health.not_held"
 _CONTRADICTED = (
     "health.gradient_later",
     "health.update_later",
@@ -181,8 +182,12 @@ def _suspicions(readers: Readers) -> list[Cause]:
 
 
 def _remarks(readers: Readers) -> list[Sentence]:
-    """Return the notes that other steps contradict; of several about NaN/Inf the first."""
-    notes = [item for item in readers.run.health if item.said.key in _CONTRADICTED]
+    """Return the notes that other steps contradict, of several about NaN/Inf the first; and parameters without an owner.
+
+    A training may freeze the better part of a model by leaving it out of the optimizer, or forget it.
+    """
+    told_keys = {*_CONTRADICTED, _NOT_HELD}
+    notes = [item for item in readers.run.health if item.said.key in told_keys]
     told: dict[tuple[str, str, Rank], Sentence] = {}
     for item in notes:
         name = "" if item.rule == NAN else item.name

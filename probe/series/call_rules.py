@@ -1,8 +1,8 @@
 # Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """Rules on the curves of calls: rolling records have one value of each call in a round.
 
-A call is judged by its own inputs. Its gains are the norm of an output by the norms of the inputs: a call in front of it
-that grows changes the inputs too, and so not the gains.
+A call is judged by its own inputs. Its gains are the norm of an output by the norms of the inputs: a call in front of
+it that grows changes the inputs too, and so not the gains.
 """
 
 from __future__ import annotations

@@ -16,6 +16,8 @@ from probe.series.series_name import state_kind
 
 #: so many steps in a row another part of a gradient enters
 _IN_A_ROW = 3
+#: behind so many steps without it a gradient begins anew
+_PAUSE = 10
 #: so few series tell nothing of one that differs from the others
 _FEW = 2
 
@@ -33,7 +35,8 @@ class MissingGradients:
         self._limit = int(limit)
         self._gradients = gradients
         self._streaks: dict[str, int] = {}  # steps in a row that have the gradient, but the first
-        self._began: dict[str, int] = {}  # the first steps of these
+        self._seen: dict[str, int] = {}  # the last step that has the gradient
+        self._began: dict[str, int] = {}  # the first one, or the first behind a long pause
 
     def look(self, now: Now, values: Mapping[str, float]) -> Iterator[Alarm]:
         """Yield the gradients that are missing from this step on."""
@@ -44,8 +47,9 @@ class MissingGradients:
                 series.active.pop(self._KEY, None)
                 goes_on = series.last_step >= now.step - 1
                 streaks[name] = streaks.get(name, 0) + 1 if goes_on else 0
-                if streaks[name] == 0:
+                if now.step - self._seen.get(name, -math.inf) > _PAUSE:
                     self._began[name] = now.step
+                self._seen[name] = now.step
                 continue
             is_told = self._KEY in series.active
             if (

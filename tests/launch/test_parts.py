@@ -442,3 +442,16 @@ def test_the_help_describes_every_setting():
     assert _parser().format_help().count('"nan_check"') == len(
         re.findall('"nan_check"', " ".join(meanings().values()))
     )
+
+
+def test_each_setting_that_takes_numbers_takes_them_as_options():
+    parser = _parser("en")
+    numeric = [
+        row.name
+        for row in fields(Settings)
+        if not {"int", "float"}.isdisjoint(str(row.type).split(" | "))
+    ]
+    assert {"rolling", "budget", "interval"} <= set(numeric)
+    for name in numeric:
+        given = parser.parse_args([f"--{name.replace('_', '-')}", "20"])
+        assert getattr(given, name) == 20, name

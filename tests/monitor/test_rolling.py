@@ -374,6 +374,18 @@ def test_alarms_without_a_monitor_and_without_rolling_are_refused(tmp_path):
         Loop(tmp_path, "wrong", on_alarm="dump")
 
 
+def test_runs_are_compared_by_their_rows_where_alarms_have_dumped_other_steps(
+    tmp_path, monkeypatch, capsys
+):
+    golden = Loop(tmp_path, "golden", rolling=3)
+    golden.run(60)
+    loop = Loop(tmp_path, "mine", rolling=3)
+    loop.run(60, factor_from(monkeypatch, 40, 0.0))
+    assert list(loop.path.glob("step*/rank/dump.json")), "an alarm has recorded steps"
+    assert main(["compare", str(golden.path), str(loop.path), "--lang", "en"]) == 1
+    assert "Functional.gelu.0.forward differs" in capsys.readouterr().out
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "kills", [4, pytest.param(100, marks=[pytest.mark.thorough, pytest.mark.proof])]

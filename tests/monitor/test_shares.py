@@ -63,12 +63,12 @@ def test_a_budget_chooses_the_number_of_steps_that_it_pays_for(price, expected):
 
 def test_a_step_that_a_checkpoint_makes_long_does_not_change_the_number():
     stride = Stride(None, 0.02)
-    changes = [
-        stride.take(
-            30.0 if step % 104 == 0 else 1.136 if step % 8 == 0 else 1.0, 0.0, step % 8 == 0
-        )
-        for step in range(200)
-    ]
+    every = apart(stride.every)
+    changes = []
+    for step in range(400):
+        is_recorded = step % every == 0
+        seconds = 30.0 if step % (7 * every) == 0 else 1.0 + 0.017 * every * is_recorded
+        changes.append(stride.take(seconds, 0.0, is_recorded))
     assert not any(changes)
 
 

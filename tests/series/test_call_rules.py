@@ -115,3 +115,24 @@ def test_an_output_that_was_always_zero_is_none():
 @pytest.mark.parametrize(("peak", "expected"), [(0.91, [("call range", 1)]), (0.89, [])])
 def test_a_number_near_the_end_of_its_dtype_is_told(peak, expected):
     assert alarms([of_call(peak=0.1), of_call(peak=peak)]) == expected
+
+
+@pytest.mark.parametrize(("gate", "expected"), [(0.2, []), (1.0, [("call gain", 17)])])
+def test_a_product_that_goes_with_the_gate_that_closes_is_none(gate, expected):
+    def row(size, norm):
+        second = {f"{FORWARD}.input.1.{name}": size for name in ("norm", "max")}
+        return {**of_call(norm=norm), **second, f"{FORWARD}.input.1.min": -size}
+
+    steady = [row(1.0, 1.0), row(1.01, 1.01)] * 8
+    assert alarms([*steady, row(gate, 0.2), row(gate, 0.2)]) == expected
+
+
+def test_an_input_of_zeros_is_no_measure_of_an_output():
+    rows = [
+        {
+            **of_call(norm=norm),
+            **{f"{FORWARD}.input.1.{name}": 0.0 for name in ("norm", "max", "min")},
+        }
+        for norm in [1.0, 1.01] * 8 + [2.1, 2.1]
+    ]
+    assert alarms(rows) == [("call gain", 17)]

@@ -389,3 +389,18 @@ def test_an_update_that_was_rounding_before_may_be_zero():
         for step, value in enumerate([0.01, 0.01, 0.0, 0.0])
     ]
     assert [alarm.rule for alarm in found[3]] == ["unchanged"]
+
+
+@pytest.mark.parametrize(
+    ("others", "expected"), [("new", []), ("old", ["missing"]), ("", ["missing"])]
+)
+def test_gradients_of_another_part_of_a_training_are_not_missing(others, expected):
+    """A teacher has gradients up to step 19. Then a student has ("new"), or a part that had them before, or nobody."""
+    looking = OnlineRules()
+    found = []
+    for step in range(30):
+        row = {"teacher.weight.grad": 1.0} if step < 20 else {}
+        if others == "old" or (others == "new" and step >= 20):
+            row["student.weight.grad"] = 1.0
+        found += looking.feed(step, row)
+    assert [alarm.rule for alarm in found if alarm.rule == "missing"] == expected

@@ -8,7 +8,7 @@ import statistics
 from collections import deque
 
 #: so many steps of a round record, about: patches and hooks cost the same for one call as for thirty
-RECORDING = 12
+RECORDING = 6
 _FIRST = 100  # the number of steps of a round until the price is known
 _LEAST = 2
 _MOST = 100_000
@@ -25,7 +25,7 @@ def apart(every: int) -> int:
     """Return how far apart the steps are that record, in a round of so many steps.
 
     >>> apart(10), apart(50), apart(1000)
-    (1, 4, 83)
+    (1, 8, 166)
     """
     return max(1, every // RECORDING)
 
