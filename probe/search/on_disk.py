@@ -182,7 +182,7 @@ def _suspicions(readers: Readers) -> list[Cause]:
 
 
 def _remarks(readers: Readers) -> list[Sentence]:
-    """Return the notes that other steps contradict, of several about NaN/Inf the first; and parameters without an owner.
+    """Return the notes that other steps contradict, of several about NaN/Inf the first; and what no optimizer holds.
 
     A training may freeze the better part of a model by leaving it out of the optimizer, or forget it.
     """
