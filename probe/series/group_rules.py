@@ -25,7 +25,7 @@ _FEW = 2
 class MissingGradients:
     """Gradients that are missing in so many steps, after so many in a row.
 
-    Where all gradients of a step have begun since, another part of the training has begun, as that of a student behind
+    If all gradients of a step have begun since, another part of the training has begun, as that of a student behind
     its teacher: then none is missing.
     """
 
