@@ -457,6 +457,14 @@ def test_two_models_that_train_in_turn_are_both_recorded(tmp_path):
     assert any("Functional.gelu.0.forward" in calls for calls in steps.values())
 
 
+def test_a_cell_that_a_model_gets_later_is_recorded(tmp_path):
+    loop = Loop(tmp_path, "rolled", level="L0", rolling=3)
+    loop.run(5)
+    loop.net.first = nn.SequentialCell(loop.net.first)
+    loop.run(60)
+    assert "Cell.first.SequentialCell.forward.0" in entries_of(loop)
+
+
 def test_models_that_are_given_as_a_new_list_in_each_step_are_the_same(tmp_path):
     loop = Loop(tmp_path, "rolled", rolling=3)
     start = loop.debugger.start

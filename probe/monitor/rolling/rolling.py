@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import time
+import weakref
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import replace
@@ -61,6 +62,7 @@ class Rolling:
         )
         self._recorder: StepRecorder | None = None
         self._models: list[Any] = []
+        #: weak references, as models of an earlier training must not stay in memory
         self._counted_models: deque[list[Any]] = deque(maxlen=_SETS)
         self._since_look = 0  # steps
         self._is_open = False
@@ -93,7 +95,6 @@ class Rolling:
         self._is_census = self._watch(models)
         if self._is_census:
             self._rounds.note(step)
-            self._keys = self._keys | self._capture.keys
             self._capture.choose(None)
             self._counted.begin_step({}, is_census=True)
             self._recorder = self._new_recorder()
@@ -129,10 +130,20 @@ class Rolling:
         if is_other or self._since_look >= _LOOK:
             self._since_look = 0
             self._capture.watch(models)
-        if not is_other or any(_are_same(given, known) for known in self._counted_models):
+            self._take_new_keys()
+        if not is_other or any(
+            _are_same(given, [reference() for reference in known]) for known in self._counted_models
+        ):
             return False
-        self._counted_models.append(given)
+        self._counted_models.append([weakref.ref(model) for model in given])
         return True
+
+    def _take_new_keys(self) -> None:
+        """Let the calls of Cells and Primitives that a model got since have their turn."""
+        new = self._capture.keys - self._keys
+        if new:
+            self._keys = self._keys | new
+            self._rounds.know(self._counted.known, self._keys)
 
     def skip(self, step: int) -> None:
         """Leave out a step, as one that a dump records: the next one records its share too."""
