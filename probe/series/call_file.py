@@ -14,7 +14,7 @@ import math
 import os
 import struct
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -68,7 +68,7 @@ class CallFile:
             if number is None:
                 number = self._heads[head] = len(self._heads)
                 new[number] = head
-            content.append(struct.pack(f"<I{len(row)}f", number, *map(_single, row.values())))
+            content.append(_record(number, row.values()))
         heads = _heads_chunk(new) if new else b""
         try:
             self._append(heads + _chunk(b"".join(content)))
@@ -131,6 +131,14 @@ class CallFile:
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
+
+
+def _record(head: int, values: Collection[float]) -> bytes:
+    layout = f"<I{len(values)}f"
+    try:
+        return struct.pack(layout, head, *values)
+    except OverflowError:  # one leaves the range of float32
+        return struct.pack(layout, head, *map(_single, values))
 
 
 def _single(value: float) -> float:

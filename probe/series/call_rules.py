@@ -199,53 +199,67 @@ def _roughness(values: Sequence[float]) -> float:
     return statistics.median(abs(change - steady) for change in changes)
 
 
-@functools.lru_cache(10_000)
-def place_and_statistic(column: str) -> tuple[str, str]:
-    """Return the two parts of a column.
+class _Places(NamedTuple):
+    """The places of the numbers of one tensor in a row; None where the row lacks one."""
 
-    >>> place_and_statistic("output.0.max")
-    ('output.0', 'max')
+    norm: int
+    highest: int | None
+    lowest: int | None
+    zeros: int | None
+    peak: int | None
+
+
+@functools.lru_cache(10_000)
+def _places_of(columns: tuple[str, ...]) -> Mapping[str, _Places]:
+    """Return the tensors of a row by its columns. One that has bits alone is left out.
+
+    >>> _places_of(("output.0.max", "output.0.norm"))
+    {'output.0': _Places(norm=1, highest=0, lowest=None, zeros=None, peak=None)}
     """
-    place, _, statistic = column.rpartition(".")
-    return place, statistic
+    found: dict[str, dict[str, int]] = {}
+    for index, column in enumerate(columns):
+        place, _, statistic = column.rpartition(".")
+        found.setdefault(place, {})[statistic] = index
+    return {
+        place: _Places(
+            numbers["norm"],
+            numbers.get("max"),
+            numbers.get("min"),
+            numbers.get("zeros"),
+            numbers.get("peak"),
+        )
+        for place, numbers in found.items()
+        if "norm" in numbers
+    }
 
 
 def tensors_of_rows(rows: Rows) -> dict[str, dict[str, Tensor]]:
     """Return the tensors of calls by the rows of their entries. Those that have bits alone are left out."""
-    found: dict[str, dict[str, dict[str, float]]] = {}
+    found: dict[str, dict[str, Tensor]] = {}
     for entry, row in rows.items():
-        places = found[entry] = {}
-        for column, value in row.items():
-            place, statistic = place_and_statistic(column)
-            places.setdefault(place, {})[statistic] = value
-    return _tensors(found)
+        values = tuple(row.values())
+        found[entry] = {
+            place: _tensor(values, numbers) for place, numbers in _places_of(tuple(row)).items()
+        }
+    return found
+
+
+def _tensor(values: Sequence[float], places: _Places) -> Tensor:
+    norm, highest, lowest, zeros, peak = places
+    return Tensor(
+        values[norm],
+        math.nan if highest is None else values[highest],
+        math.nan if lowest is None else values[lowest],
+        None if zeros is None else values[zeros],
+        None if peak is None else values[peak],
+    )
 
 
 def tensors_of_series(values: Mapping[str, float]) -> dict[str, dict[str, Tensor]]:
     """Return the tensors of calls by the names of their series."""
-    found: dict[str, dict[str, dict[str, float]]] = {}
+    rows: dict[str, dict[str, float]] = {}
     for name, value in values.items():
         place = call_place(name)
         if place is not None:
-            row = found.setdefault(place.entry, {}).setdefault(place.place, {})
-            row[place.statistic] = value
-    return _tensors(found)
-
-
-def _tensors(
-    found: Mapping[str, Mapping[str, Mapping[str, float]]],
-) -> dict[str, dict[str, Tensor]]:
-    return {
-        entry: {
-            place: Tensor(
-                row["norm"],
-                row.get("max", math.nan),
-                row.get("min", math.nan),
-                row.get("zeros"),
-                row.get("peak"),
-            )
-            for place, row in places.items()
-            if "norm" in row
-        }
-        for entry, places in found.items()
-    }
+            rows.setdefault(place.entry, {})[f"{place.place}.{place.statistic}"] = value
+    return tensors_of_rows(rows)

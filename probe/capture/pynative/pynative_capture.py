@@ -74,9 +74,7 @@ class PyNativeCapture:
         context = self._context
         recompute = make("recompute", lambda: recompute_patches(context), HookGroup())
         compiled = make("compiled functions", lambda: jit_patches(context), HookGroup())
-        self._compilation = HookGroup([recompute, compiled])
-        if counted is None:
-            self._compilation.add(RareCollections())
+        self._compilation = HookGroup([recompute, compiled, RareCollections()])
         listed = load_supported_apis(settings.support_ops) if settings.apis else []
         if functions is not None:  # parts of the keys of their calls
             listed = [api for api in listed if not functions.isdisjoint(api.key.split("."))]

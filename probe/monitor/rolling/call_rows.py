@@ -81,7 +81,8 @@ class Noted(NamedTuple):
     call: Call
     is_backward: bool
     place: str  # "output.0"
-    dtype: Any
+    is_output: bool  # of a forward
+    largest: float | None  # the largest number of its dtype, where a training may leave the range
     numbers: Held  # returns its numbers
 
 
@@ -107,40 +108,52 @@ class CallRows:
             checksum = self._numbers.checksum(tensor)
             self._checksums.setdefault(call.name(is_backward), {})[place] = checksum
             return
-        names = () if is_backward or not place.startswith("output") else _OF_OUTPUTS
-        held = self._numbers.held(tensor, names)
-        self._noted.append(Noted(call, is_backward, place, local_tensor(tensor).dtype, held))
+        is_output = not is_backward and place.startswith("output")
+        largest = None
+        if is_output:
+            largest = _LARGEST.get(dtype_name(local_tensor(tensor).dtype))
+        held = self._numbers.held(tensor, _OF_OUTPUTS if is_output else ())
+        self._noted.append(Noted(call, is_backward, place, is_output, largest, held))
 
     def end(self) -> StepCalls:
         """End the step and return its numbers."""
         rows: dict[str, dict[str, Number]] = {}
+        limits: dict[str, dict[str, float]] = {}
         for noted in self._noted:
-            row = rows.setdefault(noted.call.name(noted.is_backward), {})
+            entry = noted.call.name(noted.is_backward)
+            row = rows.setdefault(entry, {})
             found = noted.numbers()
-            is_output = not noted.is_backward and noted.place.startswith("output")
-            for name, column in columns(noted.place, is_output).items():
+            for name, column in columns(noted.place, noted.is_output).items():
                 row[column] = found[name]
-            largest = _LARGEST.get(dtype_name(noted.dtype)) if is_output else None
-            if largest is not None:
-                row[f"{noted.place}.limit"] = largest
-        ended = StepCalls(rows, self._checksums, self._numbers.take())
+            if noted.largest is not None:
+                limits.setdefault(entry, {})[noted.place] = noted.largest
+        ended = StepCalls(rows, limits, self._checksums, self._numbers.take())
         self._noted = []
         self._checksums = {}
         return ended
 
 
 class StepCalls:
-    """The numbers of the calls of a step that has ended."""
+    """The numbers of the calls of a step that has ended.
+
+    Args:
+        values: entry -> column -> number.
+        limits: entry -> place -> the largest number of the dtype, where a training may leave the range.
+        checksums: entry -> place -> CRC-32.
+        scalars: the numbers that are still on a device.
+    """
 
     def __init__(
         self,
         values: dict[str, dict[str, Number]],
+        limits: Mapping[str, Mapping[str, float]],
         checksums: dict[str, dict[str, Checksum]],
         scalars: list[Any],
     ) -> None:
         self._values = values
+        self._limits = limits
         self._checksums = checksums
-        self.scalars = scalars  # those that are still on a device
+        self.scalars = scalars
 
     @property
     def is_open(self) -> bool:
@@ -153,10 +166,9 @@ class StepCalls:
         found: dict[str, dict[str, float]] = {}
         for name, row in self._values.items():
             numbers = known(row, fetched)
-            for key in [key for key in numbers if key.endswith(".limit")]:
-                place = key[: -len(".limit")]
+            for place, largest in self._limits.get(name, {}).items():
                 peak = max(abs(numbers[f"{place}.max"]), abs(numbers[f"{place}.min"]))
-                numbers[f"{place}.peak"] = peak / numbers.pop(key)
+                numbers[f"{place}.peak"] = peak / largest
             found[name] = numbers
         for name, sums in self._checksums.items():
             found[name] = {}

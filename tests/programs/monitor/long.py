@@ -70,7 +70,8 @@ bare, _ = train(given.steps)
 folder = tempfile.mkdtemp()
 config = os.path.join(folder, "config.json")
 with open(config, "w") as file:
-    own = {} if given.rolling is None else {"rolling": given.rolling}
+    # a dump after an alarm has a constant price of its own
+    own = {} if given.rolling is None else {"rolling": given.rolling, "on_alarm": "log"}
     level = "mix" if own else "L1"
     top = {"task": "monitor", "level": level, "dump_path": folder, "quiet": True}
     json.dump({**top, "monitor": own}, file)
