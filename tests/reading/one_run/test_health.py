@@ -349,6 +349,27 @@ def test_a_frozen_cell_whose_norm_goes_on_to_learn_is_a_note(tmp_path):
         assert [item.weight for item in found] == ["note"] * expected
 
 
+@pytest.mark.parametrize(("last", "expected"), [("student", []), ("teacher", [2])])
+def test_a_model_may_leave_training_mode_in_steps_that_do_not_train_it(tmp_path, last, expected):
+    training = Training()
+    models = ("teacher", "student")
+    training.run["cells"] = [
+        [f"{place}{path}", kind]
+        for place, name in enumerate(models)
+        for path, kind in (("", name.title()), (".fc", "Dense"), (".drop", "Dropout"))
+    ]
+    training.run["parameters"] = {
+        f"{place}.fc.weight": training._parameter(f"{place}.fc") for place in range(2)
+    }
+    training.run["cell_values"] = {f"{place}.drop": {"p": 0.5} for place in range(2)}
+    for step, name in zip(training.steps, ("teacher", "student", last)):
+        names = (f"{models.index(name)}.fc.weight",)
+        step["Cell.optimizer.SGD.forward.0"] = update([GRADIENT], names=names)
+    training.lines.append({"step": 1, "inputs": {}, "evaluating": ["0", "0.fc", "0.drop"]})
+    found = probe.check(training.write(tmp_path)).findings
+    assert [item.step for item in found if "training mode" in str(item.whole)] == expected
+
+
 def frozen(training):
     never_training(training)
     left_as_it_is(training)

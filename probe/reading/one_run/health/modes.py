@@ -37,15 +37,13 @@ class _Evaluating(NamedTuple):
     changed: list[str]  # the Cells in it that the mode changes, in the first of the steps
 
 
-def modes(snapshot: RunSnapshot, steps: list[int], held: set[str]) -> Iterator[HealthFinding]:
-    """Yield Cells in the wrong mode; ``steps`` are those with an update of the parameters ``held``."""
+def modes(snapshot: RunSnapshot, held: Mapping[int, Set[str]]) -> Iterator[HealthFinding]:
+    """Yield Cells in the wrong mode; ``held`` has the parameters that each step with an update has updated."""
     cells = snapshot.cells
-    evaluating = _evaluating(snapshot, steps)
-    trained = _cells_of(snapshot, held)
+    trained = {step: _cells_of(snapshot, names) for step, names in held.items()}
+    evaluating = _evaluating(snapshot, trained)
     roots = {""} if "" in cells else {path for path in cells if "." not in path}
     for top, own in evaluating.items():
-        if not any(is_below(path, top) for path in trained):
-            continue  # frozen on purpose: nothing in it is trained
         first = own.steps[0]
         kind = cells[top]
         facts = {
@@ -54,7 +52,8 @@ def modes(snapshot: RunSnapshot, steps: list[int], held: set[str]) -> Iterator[H
             "step": first,
         }
         if top in roots:
-            key = "health.no_return" if first > steps[0] else "health.never_training"
+            was_trained = any(step < first for step in _steps_of(top, trained))
+            key = "health.no_return" if was_trained else "health.never_training"
             yield HealthFinding(FAULT, "mode", say(key, **facts), "", first)
         else:
             weight = NOTE if _are_all_norms(cells, evaluating.values()) else SUSPICIOUS
@@ -97,16 +96,25 @@ def _cells_of(snapshot: RunSnapshot, held: Set[str]) -> set[str]:
     return cells
 
 
-def _evaluating(snapshot: RunSnapshot, steps: list[int]) -> dict[str, _Evaluating]:
-    """Return the outermost Cells that are not in training mode, and hold Cells that the mode changes."""
+def _steps_of(top: str, trained: Mapping[int, Set[str]]) -> list[int]:
+    """Return the steps that update a parameter of a Cell, or of one in it."""
+    return [step for step, cells in trained.items() if any(is_below(cell, top) for cell in cells)]
+
+
+def _evaluating(snapshot: RunSnapshot, trained: Mapping[int, Set[str]]) -> dict[str, _Evaluating]:
+    """Return the outermost Cells that are trained outside of training mode, and hold Cells that the mode changes.
+
+    A Cell that a step does not train may be frozen on purpose: a teacher, or a discriminator in the turn of its
+    generator.
+    """
     cells = snapshot.cells
     found: dict[str, _Evaluating] = {}
-    for step in steps:
+    for step in trained:
         evaluating = [path for path in snapshot.evaluating(step) if path in cells]
         by_mode = [path for path in evaluating if _differs(snapshot, path)]
         for top in _outermost(evaluating):
             changed = [path for path in by_mode if is_below(path, top)]
-            if changed:
+            if changed and step in _steps_of(top, trained):
                 found.setdefault(top, _Evaluating([], changed)).steps.append(step)
     return found
 

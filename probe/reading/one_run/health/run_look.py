@@ -275,15 +275,14 @@ def over_steps(
 
 
 def _modes(steps: Sequence[StepFacts], snapshot: RunSnapshot) -> Iterator[HealthFinding]:
-    held: set[str] = set()
-    with_update: list[int] = []
-    for item in steps:
-        held.update(item.trained.held)
-        if item.trained.held and item.step is not None:
-            with_update.append(item.step)
-    yield from modes.modes(snapshot, with_update, held)
-    if with_update:
-        yield from modes.frozen_norms(snapshot, with_update)
+    held = {
+        item.step: item.trained.held.keys()
+        for item in steps
+        if item.trained.held and item.step is not None
+    }
+    yield from modes.modes(snapshot, held)
+    if held:
+        yield from modes.frozen_norms(snapshot, list(held))
 
 
 def _nan(steps: Sequence[StepFacts], skipped: Set[Place]) -> list[HealthFinding]:
