@@ -42,6 +42,7 @@ from probe.search.watching import (
     WATCH_RESUMED,
     watched_name,
 )
+from probe.search.wishes import Wishes
 
 #: an experiment and its outcome -> what it excludes
 _EXCLUDES = {
@@ -89,7 +90,8 @@ def concluded(search: Search) -> Diagnosis:
     if doubt:
         seen = by_chance(seen, look_alone(lab), doubt)
     seen = replace(
-        seen, circumstances=[line for line in seen.circumstances if not is_command(line)]
+        seen,
+        circumstances=[line for line in seen.circumstances if not is_given(line, search.wishes)],
     )
     found = diagnosis_of(seen, path, golden_dump(lab))
     named = _judged(seen.cause, results) or wrong_backward(results.get(GRADIENTS))
@@ -156,10 +158,17 @@ def _is_of(item: Evidence, cause: Cause | None) -> bool:
     return cause is not None and item.said.facts.get("said") == cause.said
 
 
-def is_command(line: Sentence) -> bool:
-    """Return whether a circumstance is only that two commands were given: the user has given them."""
+def is_given(line: Sentence, wishes: Wishes) -> bool:
+    """Return whether a circumstance is only that two programs were given: their commands, or their own files."""
     subject = line.facts.get("subject")
-    return isinstance(subject, Sentence) and subject.key == "check.command"
+    said = line.facts.get("said")
+    if isinstance(subject, Sentence) and subject.key == "check.command":
+        return True
+    if wishes.golden is None or not isinstance(said, Sentence) or said.key != "check.files":
+        return False
+    names = said.facts["names"]
+    programs = {os.path.basename(program.path) for program in (wishes.training, wishes.golden)}
+    return isinstance(names, list) and programs.issuperset(map(os.path.basename, names))
 
 
 def _without_record(search: Search, first: Result | None) -> Diagnosis:

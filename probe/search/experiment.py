@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from probe.search.lab import Lab
 from probe.search.ledger import Result
+from probe.search.recordings import wanted_steps
 
 
 @dataclass(frozen=True)
@@ -39,17 +40,18 @@ class Price:
     ratio: float = 1.0
     is_whole: bool = False
 
-    def seconds(self, start: float, step: float, last: int, count: int) -> float:
+    def seconds(self, start: float, step: float, steps: Sequence[int], count: int) -> float:
         """Return the seconds that it takes.
 
         Args:
             start: the seconds before the first step.
             step: those of a bare step.
-            last: the last step that a run needs.
+            steps: the steps that it looks at.
             count: how many steps the program has.
         """
-        steps = count if self.is_whole else last + 2
-        return self.runs * (start + steps * step) + self.recorded * step * self.ratio
+        last = count if self.is_whole else max(steps, default=0) + 1
+        recorded = min(self.recorded, len(steps))
+        return self.runs * (start + last * step) + recorded * step * self.ratio
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,7 @@ class Experiment:
         outcomes: its outcomes by name.
         can: whether it can be done, and would tell something.
         do: does it.
+        steps: the steps that it looks at, once a run has told the steps of the program.
     """
 
     name: str
@@ -71,3 +74,4 @@ class Experiment:
     can: Callable[[Lab], bool]
     do: Callable[[Lab], Result]
     outcomes: Mapping[str, Outcome] = field(default_factory=dict)
+    steps: Callable[[Lab], Sequence[int]] = wanted_steps

@@ -19,7 +19,7 @@ from probe.reading.dumps.values import tensors_in
 from probe.search.cause import BITS, COMPARED, NONFINITE, Cause
 from probe.search.lab import CALLS, NUMBERS, Lab
 from probe.search.ledger import Result
-from probe.search.recordings import RECORD, golden_dump
+from probe.search.recordings import RECORD, golden_dump, wanted_steps
 from probe.search.repeating import REPEAT, suspect
 from probe.search.running import Done
 from probe.search.watching import WATCH_GOLDEN, watched, watched_name
@@ -99,11 +99,9 @@ def graft(lab: Lab) -> Result:
     program = lab.wishes.golden
     assert cause is not None
     assert program is not None
-    begin = cause.acts_in if cause.acts_in is not None else cause.step
-    assert begin is not None
     name = grafted(lab, cause)
-    last = int(min(begin + _BEHIND, watched(lab, "last", begin)))
-    steps = list(range(begin, last + 1))
+    steps = _steps(lab, cause)
+    last = steps[-1]
     arrays = f"{GRAFT}_arrays"
     options = ("--tensor-list", _arrays_of(name), "--optimizer", "states")
     first = lab.record(arrays, program, steps, [*CALLS, *NUMBERS, *options])
@@ -125,6 +123,32 @@ def graft(lab: Lab) -> Result:
     learned = say(key, name=name, first=steps[0], last=last)
     facts = {"name": name, "further": 0 if is_healed else _further_calls(lab, cause)}
     return Result(GRAFT, outcome, learned, seconds, 3, facts)
+
+
+def _steps(lab: Lab, cause: Cause) -> list[int]:
+    """Return the steps whose losses must heal: from that in which the cause acts on."""
+    begin = cause.acts_in if cause.acts_in is not None else cause.step
+    assert begin is not None
+    last = min(begin + _BEHIND, watched(lab, "last", begin))
+    return list(range(begin, last + 1))
+
+
+def grafted_steps(lab: Lab) -> list[int]:
+    """Return the steps with golden outputs."""
+    cause = suspect(lab)
+    return wanted_steps(lab) if cause is None or cause.step is None else _steps(lab, cause)
+
+
+def replayed_steps(lab: Lab) -> list[int]:
+    """Return the step of the suspect."""
+    cause = suspect(lab)
+    return wanted_steps(lab) if cause is None or cause.step is None else [cause.step]
+
+
+def widened_steps(lab: Lab) -> list[int]:
+    """Return the step of the first NaN/Inf."""
+    last = watched(lab, "nonfinite")
+    return wanted_steps(lab) if last is None else [last]
 
 
 def _further_calls(lab: Lab, cause: Cause) -> int:

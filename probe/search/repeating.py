@@ -36,12 +36,8 @@ def can_repeat(lab: Lab) -> bool:
 
 def repeat(lab: Lab) -> Result:
     """Record the steps up to that of the cause once more, and compare their bits."""
-    steps = wanted_steps(lab)
     cause = _named(lab)
-    last = None if cause is None or cause.reader != COMPARED else cause.acts_in
-    steps = [
-        step for step in steps if step in steps[:_FIRST] or (last is not None and step <= last)
-    ]
+    steps = repeated_steps(lab)
     done = lab.record(REPEAT, lab.wishes.repeated, steps, [*calls_of(lab), *NUMBERS])
     if not lab.has_steps(REPEAT):
         return nothing(REPEAT, done)
@@ -59,6 +55,14 @@ def repeat(lab: Lab) -> Result:
         "is_later": cause is not None and _is_later(lab, first, cause),
     }
     return Result(REPEAT, "varies", say("find.varies", said=first.said), done.seconds, facts=facts)
+
+
+def repeated_steps(lab: Lab) -> list[int]:
+    """Return the steps to record once more."""
+    steps = wanted_steps(lab)
+    cause = _named(lab)
+    last = None if cause is None or cause.reader != COMPARED else cause.acts_in
+    return [step for step in steps if step in steps[:_FIRST] or (last is not None and step <= last)]
 
 
 def have_equal_bits(found: Comparison) -> bool:

@@ -96,11 +96,9 @@ class Search:
         count = watched(self.lab, "count")
         if count is None:
             return None
-        symptoms = [watched(self.lab, "alarm"), watched(self.lab, "nonfinite"), 2]
-        last = max(step for step in symptoms if step is not None)
         start = watched(self.lab, "start_seconds", _START)
         step_seconds = watched(self.lab, "step_seconds", 0.0)
-        return experiment.price.seconds(start, step_seconds, last, count)
+        return experiment.price.seconds(start, step_seconds, experiment.steps(self.lab), count)
 
     def _is_too_dear(self, experiment: Experiment) -> bool:
         seconds = self._seconds(experiment)

@@ -17,8 +17,11 @@ from probe.search.proofs import (
     can_replay,
     can_widen,
     graft,
+    grafted_steps,
     replay,
+    replayed_steps,
     widen,
+    widened_steps,
 )
 from probe.search.recordings import (
     RECORD,
@@ -26,7 +29,7 @@ from probe.search.recordings import (
     record,
     record_golden,
 )
-from probe.search.repeating import REPEAT, can_repeat, repeat, suspect
+from probe.search.repeating import REPEAT, can_repeat, repeat, repeated_steps, suspect
 from probe.search.watching import (
     CUT,
     LOST,
@@ -159,6 +162,7 @@ EXPERIMENTS = {
                 "varies": Outcome("find.mean_varies", _AFTER_REPEAT),
                 "nothing": Outcome("find.mean_no_steps", _AFTER_REPEAT),
             },
+            repeated_steps,
         ),
         Experiment(
             GRAFT,
@@ -171,6 +175,7 @@ EXPERIMENTS = {
                 "stays": Outcome("find.mean_stays", (REPLAY,)),
                 "failed": Outcome("find.mean_failed", (REPLAY,)),
             },
+            grafted_steps,
         ),
         Experiment(
             REPLAY,
@@ -184,6 +189,7 @@ EXPERIMENTS = {
                 "unknown": Outcome("find.mean_unjudged", (FLOAT32,)),
                 "failed": Outcome("find.mean_failed", (FLOAT32,)),
             },
+            replayed_steps,
         ),
         Experiment(
             FLOAT32,
@@ -196,6 +202,7 @@ EXPERIMENTS = {
                 "stays": Outcome("find.mean_stays", (GRADIENTS, NEW_LINES)),
                 "failed": Outcome("find.mean_failed", (GRADIENTS, NEW_LINES)),
             },
+            widened_steps,
         ),
         Experiment(
             GRADIENTS,

@@ -12,6 +12,7 @@ import pytest
 from probe.errors import UsageError
 from probe.findings.sentence import say
 from probe.reading.one_run.health.rows import alarms_of, read_rows
+from probe.search.concluding import is_given
 from probe.search.ledger import Ledger, Result
 from probe.search.proofs import heals
 from probe.search.table import EXPERIMENTS, FIRST
@@ -104,8 +105,9 @@ def test_each_outcome_leads_to_experiments_of_the_table_and_never_back():
 def test_a_price_rises_with_the_steps_that_a_run_needs():
     whole = EXPERIMENTS["watch"].price
     record = EXPERIMENTS["record"].price
-    assert whole.seconds(start=2.0, step=1.0, last=5, count=100) > 100
-    assert record.seconds(2.0, 1.0, 5, 100) < record.seconds(2.0, 1.0, 50, 100)
+    assert whole.seconds(start=2.0, step=1.0, steps=[5], count=100) > 100
+    assert record.seconds(2.0, 1.0, [5], 100) < record.seconds(2.0, 1.0, [50], 100)
+    assert record.seconds(2.0, 1.0, [5], 100) < record.seconds(2.0, 1.0, [4, 5], 100)
 
 
 def test_an_edit_gives_the_search_another_name(tmp_path, monkeypatch):
@@ -173,3 +175,18 @@ def test_a_path_above_leads_to_the_same_file_from_a_copy(tmp_path):
     copy = copied(str(tmp_path / "mine"), str(kept / "work" / "mine"), str(kept))
     with open(os.path.join(copy, "..", "data.txt")) as file:
         assert file.read() == "numbers"
+
+
+@pytest.mark.parametrize(
+    ("subject", "said", "is_told"),
+    [
+        ("check.command", say("check.values", values=["a", "b"]), False),
+        ("check.code", say("check.files", names=["good.py", "bad.py"]), False),
+        ("check.code", say("check.files", names=["bad.py", "model.py"]), True),
+        ("check.code", say("check.values", values=["a", "b"]), True),
+    ],
+)
+def test_the_two_programs_that_were_given_are_no_finding(subject, said, is_told):
+    line = say("check.line", subject=say(subject), said=said)
+    programs = (Training("bad.py", "", ()), Training("good/good.py", "", ()))
+    assert is_given(line, Wishes(*programs, "", "probe_find", 30.0)) != is_told

@@ -1,7 +1,7 @@
 # Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
 """A long training, bare and then under the monitor. Prints one JSON line: memory that grew, length of the file.
 
-    python -m tests.programs.monitor.long [--steps 10000] [--rolling 50]
+    python -m tests.programs.monitor.long [--steps 10000] [--rolling 50 [--calls 600]]
 
 Memory is what the process holds, in bytes, and the part of it that Python and numpy hold, which has no noise.
 Both are read after a tenth of the steps and at the end.
@@ -21,6 +21,7 @@ from pathlib import Path
 parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
 parser.add_argument("--steps", type=int, default=10_000)
 parser.add_argument("--rolling", type=int, help="record a share of the calls in each step")
+parser.add_argument("--calls", type=int, default=0, help="so many calls of a function more")
 given = parser.parse_args()
 
 import mindspore as ms
@@ -33,7 +34,18 @@ from probe.series.series import open_series
 ms.set_context(mode=ms.PYNATIVE_MODE, pynative_synchronize=True)
 ms.set_device("CPU")
 ms.set_seed(1)
-net = nn.SequentialCell(nn.Dense(8, 16), nn.ReLU(), nn.Dense(16, 4))
+
+
+class Calls(nn.Cell):
+    """Calls on four numbers, which stay as they are."""
+
+    def construct(self, x):
+        for _ in range(given.calls):
+            x = x * 1.0
+        return x
+
+
+net = nn.SequentialCell(nn.Dense(8, 16), nn.ReLU(), nn.Dense(16, 4), Calls())
 optimizer = nn.Adam(net.trainable_params(), 0.001)
 gradient = ms.value_and_grad(
     lambda x: ((net(x) - x[:, :4]) ** 2).mean(), None, optimizer.parameters

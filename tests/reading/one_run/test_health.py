@@ -300,7 +300,7 @@ FAULTS = {
     f"no gradient for fc.weight{AT}",
     zero_gradient: f"fault: the backward of Functional.matmul.0.forward gives zeros; no gradient for fc.weight, "
     f"in fc.Dense{AT}",
-    not_held: "fault: gradients are computed for out.weight, which no optimizer holds",
+    not_held: "fault: gradients are computed for out.weight, which no optimizer of these steps holds",
     unused: "suspicious: Cell.optimizer.SGD.forward.0 holds extra.weight, which no recorded call uses",
     left_as_it_is: "fault: no update changes a parameter: fc.weight",
     no_update: "suspicious: gradients are computed in 3 steps, and no optimizer runs: no parameter changes",
