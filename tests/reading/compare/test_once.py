@@ -101,6 +101,19 @@ def test_float_labels_of_the_data_set_are_data(compare):
     assert found.first.sentence.startswith("the batch differs: ")
 
 
+@pytest.mark.parametrize(("count", "kind"), [(7, "data"), (8, "outside value")])
+def test_targets_of_one_number_are_a_constant(compare, count, kind):
+    tree = {"Functional.matmul.0.forward": "Cell.net.Net.forward.0", "Cell.net.Net.forward.0": None}
+    sides = [batch(1.0), batch(1.0)]
+    for side, number in zip(sides, (1.0, 0.0)):
+        side["Functional.matmul.0.forward"]["input_args"][0]["shape"][0] = count
+        side["Cell.net.Net.forward.0"]["input_args"][0]["shape"][0] = count
+        targets = tensor(3, (count, 1), 1.0)
+        targets.update(Max=number, Min=number, Mean=number, Norm=number * count**0.5)
+        side["Functional.mse_loss.0.forward"]["input_args"][1] = targets
+    assert compare(*sides, tree=tree).first.kind == kind
+
+
 def test_a_constant_of_another_size_stays_an_outside_value(compare):
     tree = {"Functional.matmul.0.forward": "Cell.net.Net.forward.0", "Cell.net.Net.forward.0": None}
     sides = [batch(1.0), batch(1.5)]

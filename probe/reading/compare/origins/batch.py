@@ -10,8 +10,13 @@ from typing import Any
 from probe.reading.compare.dataflow.graph import Graph
 from probe.reading.compare.judging.verdicts import Slot
 from probe.reading.dumps.entry_name import CELL, FORWARD
-from probe.reading.dumps.flow import Link, content_key
-from probe.reading.dumps.values import Record, is_tensor
+from probe.reading.dumps.flow import Link, content_key, is_constant
+from probe.reading.dumps.values import Record, count_of, is_tensor
+
+
+_SIDES = 2
+#: so many equal elements are no chance
+_SEVERAL = 8
 
 
 class Batch:
@@ -24,7 +29,8 @@ class Batch:
         """Return whether a value from outside is the batch.
 
         The batch is integers, or the tensor that the first call is given. A tensor with as many samples is of the data
-        set too if it enters an outermost Cell, or a call outside of all Cells, as the labels of a regression.
+        set too if it enters an outermost Cell, or a call outside of all Cells, as the labels of a regression. One that
+        is the same number everywhere is a constant.
         """
         sides = _tensors(slot)
         if any(map(_is_integer, sides)):
@@ -33,6 +39,8 @@ class Batch:
         others = self._given[1:]
         if _share_content(sides, first):
             return True
+        if len(sides) == _SIDES and all(map(_is_one_number, sides)):
+            return False  # as the targets "real" and "fake" of a discriminator, which the program makes
         sizes = {_samples(given) for given in first} - {0, 1}
         if sizes.isdisjoint(map(_samples, sides)):
             return False  # as a mask, which the outermost Cells may be given too
@@ -87,6 +95,11 @@ class Batch:
 
 def _tensors(slot: Slot) -> list[Record]:
     return [side for side in (slot.a, slot.b) if is_tensor(side)]
+
+
+def _is_one_number(record: Record) -> bool:
+    """Return whether a tensor of several elements has one number alone: a few samples may be equal by chance."""
+    return is_constant(record) and (count_of(record) or 0) >= _SEVERAL
 
 
 def _is_integer(record: Record) -> bool:
