@@ -13,7 +13,6 @@ from probe.reading.dumps.entry_name import CELL, FORWARD
 from probe.reading.dumps.flow import Link, content_key, is_constant
 from probe.reading.dumps.values import Record, count_of, is_tensor
 
-
 _SIDES = 2
 #: so many equal elements are no chance
 _SEVERAL = 8
