@@ -15,7 +15,7 @@ from probe.reading.dumps.folders import find_folders
 from probe.search.cause import COMPARED, HEALTH, NONFINITE, RANKS, WATCHED, Cause
 from probe.search.on_disk import DiskLook
 from probe.search.random_calls import have_one_seed, have_seeds, is_random_call
-from probe.search.unheld import UNHELD
+from probe.search.unheld import FROZEN, UNHELD
 from probe.series.series import find_series
 
 #: steps behind the first one that are recorded next
@@ -131,6 +131,7 @@ ROWS: dict[tuple[str, str], AdviceRow] = {
     (COMPARED, ""): AdviceRow("find.do_line", lambda place, _: place.compares("compare")),
     (NONFINITE, ""): AdviceRow("find.do_inputs", _shown),
     (HEALTH, ""): AdviceRow("find.do_rule", lambda place, _: place.reads("check")),
+    (HEALTH, FROZEN): AdviceRow("find.do_thaw", lambda place, _: place.compares("check")),
     (HEALTH, UNHELD): AdviceRow("find.do_hold", lambda place, _: place.compares("check")),
     (WATCHED, ""): AdviceRow("find.do_setting", lambda place, _: place.reads("watch")),
     (RANKS, ""): AdviceRow("find.do_ranks", lambda place, _: place.reads("ranks")),

@@ -20,7 +20,7 @@ from probe.search.cause import (
     Cause,
 )
 from probe.search.on_disk import DiskLook
-from probe.search.unheld import UNHELD
+from probe.search.unheld import FROZEN, UNHELD
 
 #: how many differences of the circumstances are told
 _MOST = 3
@@ -83,7 +83,7 @@ def evidence_of(cause: Cause) -> Evidence:
 
 def _by_check(cause: Cause) -> Sentence:
     """Return why a look at one run, or at the optimizers of two, names a cause."""
-    if cause.kind == UNHELD:
+    if cause.kind in (UNHELD, FROZEN):
         return say("find.by_unheld")
     key = "find.by_suspicion" if cause.strength == GUESS else "find.by_check"
     return say(key, rule=cause.kind)

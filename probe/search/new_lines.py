@@ -14,8 +14,9 @@ from probe.search.cause import GUESS, LINES, Cause
 from probe.search.lab import Lab
 from probe.search.ledger import Result
 from probe.search.recordings import RECORD
-from probe.search.watching import watched
+from probe.search.watching import watched, watched_rows
 from probe.search.workplace import original
+from probe.series.skipped import skipped_steps
 
 NEW_LINES = "new_lines"
 
@@ -27,12 +28,17 @@ def symptom_step(lab: Lab) -> int | None:
 
 
 def new_lines(lab: Lab) -> Result:
-    """Compare the lines of code of the step of the symptom with those of the recorded steps before it."""
+    """Compare the lines of code of the step of the symptom with those of the recorded steps before it.
+
+    A step whose update a loss scaler has skipped lacks the lines of the update: no step is compared with it.
+    """
     step = symptom_step(lab)
+    skipped = {number for rank in watched_rows(lab) for number in skipped_steps(rank)}
     before: set[tuple[str, int]] = set()
     found: list[dict[str, Any]] = []
     for dump in open_run(lab.place(RECORD, "dump")):
-        if dump.step is not None and step is not None and dump.step < step:
+        is_before = dump.step is not None and step is not None and dump.step < step
+        if is_before and dump.step not in skipped:
             before |= {(line["file"], line["line"]) for line in _lines(dump)}
         if dump.step == step:
             found += _lines(dump)

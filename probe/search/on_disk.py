@@ -25,6 +25,8 @@ from probe.store.file_names import Rank
 
 #: the sentence about nets that no optimizer holds
 _UNTOLD = "gap.outside"
+#: the sentences about circumstances of parameters that no optimizer holds
+_TOLD = ("check.updates", "check.trainable")
 #: the sentences about findings that other steps contradict
 _NOT_HELD = "health.not_held"
 _CONTRADICTED = (
@@ -125,9 +127,9 @@ def _with_unheld(seen: DiskLook, path: str, golden: str) -> DiskLook:
 
 
 def _is_told(line: Sentence) -> bool:
-    """Return whether a circumstance is that an optimizer lacks parameters, which the cause tells."""
-    said = line.facts.get("said")
-    return isinstance(said, Sentence) and said.key == "check.updates"
+    """Return whether the cause tells a circumstance: an optimizer lacks parameters, or some are frozen."""
+    keys = {fact.key for fact in line.facts.values() if isinstance(fact, Sentence)}
+    return not keys.isdisjoint(_TOLD)
 
 
 def by_chance(seen: DiskLook, alone: DiskLook, doubt: Sentence) -> DiskLook:

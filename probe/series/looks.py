@@ -89,6 +89,12 @@ class History:
         if self.count == self.warm:
             self.first = self.median
 
+    def restart(self) -> None:
+        """Begin anew behind a gap; the first values stay."""
+        self.recent.clear()
+        self.count = 0
+        self.warm = -1
+
     def ending(self, count: int, value: float) -> list[float]:
         """Return the last values, of which ``value`` is the newest."""
         return [*list(self.recent)[1 - count :], value]
@@ -175,9 +181,14 @@ def gradient_spike(key: str, history: History, value: float, limit: float, now: 
 def growing(
     key: str, above: float, history: History, value: float, limit: float, now: Now
 ) -> Sentence:
-    """Values that grow in each of five steps, and so many times above the highest before."""
+    """Values that grow in each of five steps, and so many times above the highest before.
+
+    With ``above``, growth from a dip up to the usual values is none: it counts from the median of the last values too.
+    """
     first = history.recent[max(1 - LEAST_STEPS, -len(history.recent))]
     if first <= 0 or value < limit * first or value < above * history.highest:
+        return NOTHING
+    if above and value < limit * history.median:
         return NOTHING
     window = history.ending(LEAST_STEPS, value)
     if any(x >= y for x, y in zip(window, window[1:])):

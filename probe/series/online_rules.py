@@ -6,17 +6,26 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from types import MappingProxyType
+from typing import NamedTuple
 
 from probe.series.alarm import Alarm, Chosen, chosen, holding
 from probe.series.call_file import Rows
 from probe.series.call_rules import CallRules, tensors_of_rows, tensors_of_series
 from probe.series.group_rules import FallenStates, MissingGradients, ScaledGradients
 from probe.series.looks import WINDOW, History, Now
+from probe.series.phases import Phases
 from probe.series.rules import ONLINE, Condition
 from probe.series.series_name import kind_of
 
 _ROUNDING = 1e-5  # so small a part of the step's largest update is rounding: a bias before a BatchNorm has no gradient
 _LOST = 1e-6  # a smaller part of a parameter is lost when it is added in float32
+
+
+class _Looked(NamedTuple):
+    """A series, and the rules that look at it."""
+
+    series: History
+    rules: list[Chosen]
 
 
 class OnlineRules:
@@ -34,6 +43,10 @@ class OnlineRules:
                 self._conditions.setdefault(kind, []).append((name, rule))
         self._of_kind: dict[str, list[Chosen]] = {}  # the rules that the series of a kind share
         self._rules: dict[str, list[Chosen]] = {}  # those of each series
+        self._phases = Phases()
+        self._phase = 0
+        #: phase -> its series of losses: those of another phase tell nothing of its losses
+        self._losses: dict[int, dict[str, _Looked]] = {}
         self._gradients: dict[str, History] = {}
         self._entered: dict[str, History] = {}  # gradients that enter an optimizer
         self._states: dict[str, History] = {}
@@ -61,6 +74,7 @@ class OnlineRules:
     def _of_others(self, step: int, values: Mapping[str, float]) -> list[Alarm]:
         """Return what the rules say about the series that no call has."""
         found: list[Alarm] = []
+        self._begin_phase(values)
         now = Now(step, self._learnt(), self._floor(values))
         if "reset" in self._limits:
             found += self._reset.look(now, values)
@@ -70,6 +84,19 @@ class OnlineRules:
         if "scaled" in self._limits:
             found += self._scaled.look(now, values)
         return found
+
+    def _begin_phase(self, values: Mapping[str, float]) -> None:
+        """Go on with the losses of the phase that a step is of."""
+        phase = self._phases.of([name for name in values if name.endswith(".grad")])
+        if phase == self._phase:
+            return
+        names = [name for name, series in self._series.items() if series.kinds == "loss"]
+        kept = {name: _Looked(self._series.pop(name), self._rules.pop(name, [])) for name in names}
+        self._losses[self._phase] = kept
+        for name, looked in self._losses.pop(phase, {}).items():
+            self._series[name] = looked.series
+            self._rules[name] = looked.rules
+        self._phase = phase
 
     def _of_single(self, now: Now, values: Mapping[str, float]) -> list[Alarm]:
         """Return what the rules say about each series alone."""

@@ -99,3 +99,28 @@ class Swollen:
         lowest = self._lowest
         holds = value >= max(limit, 4 * lowest)
         return say(self._key, value=value, lowest=lowest, step=now.step) if holds else NOTHING
+
+
+class FallenScale:
+    """A loss scale that fell: below 1, or so many times at once, or after it stood still.
+
+    Before that a scaler looks for its scale: it begins with a large one, and takes a smaller one after each overflow.
+    """
+
+    def __init__(self, key: str) -> None:
+        self._key = key
+        self._still = 0  # values in a row that did not fall
+        self._is_found = (
+            False  # whether so many values in a row did not fall that the scaler has its scale
+        )
+
+    def look(self, history: History, value: float, limit: float, now: Now) -> Sentence:
+        """Look at one value."""
+        before = history.last
+        self._still = self._still + 1 if value >= before else 0
+        self._is_found = self._is_found or self._still >= WINDOW
+        highest = max(history.recent)
+        has_fallen = self._is_found and value * limit <= highest
+        if value < 1 <= highest or value * limit <= before or has_fallen:
+            return say(self._key, value=value, highest=highest, step=now.step)
+        return NOTHING

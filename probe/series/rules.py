@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
@@ -239,7 +238,7 @@ RULES = {
             64.0,
             _kinds("scale"),
             warm_up=5,
-            look=partial(looks.collapse, "alarm.collapse", math.inf),
+            new_rule=partial(own_looks.FallenScale, "alarm.collapse"),
         ),
     ),
     "attention entropy": Rule(

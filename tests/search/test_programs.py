@@ -137,6 +137,19 @@ def test_parameters_that_no_optimizer_holds_are_the_cause(tmp_path, is_given):
     assert not any("updates only in A" in item["sentence"] for item in answer["evidence"])
 
 
+def test_parameters_that_are_frozen_here_alone_are_the_cause(tmp_path):
+    freeze = (
+        "for item in net.first.trainable_params():\n    item.requires_grad = False\noptimizer ="
+    )
+    mine = HEALTHY.replace("optimizer =", freeze)
+    done, lines = find(tmp_path, "--golden", "good.py", "mine.py", mine=mine, good=HEALTHY)
+    answer = lines[-1]
+    assert (done.returncode, answer["answer"], answer["cause"]["kind"]) == (1, "cause", "frozen")
+    assert "update first.weight, first.bias, and they are frozen in this one" in answer["sentence"]
+    assert answer["next"]["key"] == "find.do_thaw"
+    assert not any("only in A" in item["sentence"] for item in answer["evidence"])
+
+
 def test_a_program_of_another_folder_and_data_above_are_found(tmp_path):
     (tmp_path / "old").mkdir()
     (tmp_path / "new").mkdir()

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from probe.search.new_values import guessed_value, new_values
 from probe.search.repeating import have_equal_bits
 from probe.search.wishes import Training, Wishes
 from tests.reading.builders import forward, tensor, value, write
+from tests.reading.report.rows import write_rows
 
 RELU = "Functional.relu.0.forward"
 GELU = "Functional.gelu.0.forward"
@@ -67,6 +69,24 @@ def test_lines_that_run_in_each_step_are_none(lab):
         lambda _: {"0": [[RELU], frames(5)]},
     )
     assert guessed(new_lines(lab)) is None
+
+
+@pytest.mark.parametrize(("skipped", "expected"), [([0, 1, 2], []), ([0, 1], [GELU])])
+def test_the_lines_of_an_update_are_not_new_behind_steps_that_skipped_it(lab, skipped, expected):
+    def row(step, rank):
+        if step in skipped:
+            return {"loss": 1.0, "loss_scale": 1024.0, "w.grad": math.inf}
+        return {"loss": 1.0, "loss_scale": 1024.0, "w.grad": 1.0, "w.update": 0.1}
+
+    write_rows(lab.place("watch", "dump"), row, steps=4, ranks=1)
+    call = forward([tensor()], [tensor(norm=3.0)])
+    record(
+        lab,
+        lambda step: {RELU: call, **({GELU: call} if step == 3 else {})},
+        lambda step: {"0": [[RELU], frames(5)], "1": [[GELU], frames(9)]},
+    )
+    cause = guessed(new_lines(lab))
+    assert ([] if cause is None else [cause.name]) == expected
 
 
 def update(rate):

@@ -112,6 +112,56 @@ def test_a_loss_near_zero_whose_numbers_vary_much_has_a_spike():
     assert (alarm.rule, alarm.step) == ("spike", 40)
 
 
+@pytest.mark.parametrize(("still", "expected"), [(19, []), (22, ["collapse"])])
+def test_a_scaler_that_looks_for_its_scale_does_not_collapse(still, expected):
+    search = [2.0**24 / 2**i for i in range(8)]
+    fall = [search[-1] / 2**i for i in range(1, 7)]
+    found = alarms_of("loss_scale", [*search, *[search[-1]] * still, *fall])
+    assert [alarm.rule for alarm in found] == expected
+
+
+def test_a_scale_below_one_collapses_at_any_time():
+    assert [alarm.rule for alarm in alarms_of("loss_scale", [4.0 / 2**i for i in range(7)])] == [
+        "collapse"
+    ]
+
+
+@pytest.mark.parametrize(("dip", "expected"), [(0.036, []), (0.04, ["growing"])])
+def test_a_gradient_that_comes_back_from_a_dip_does_not_grow(dip, expected):
+    values = [0.3] * 20 + [dip * 3**i for i in range(5)]
+    found = {alarm.rule for alarm in alarms_of("w.grad", values)} - {"gradient spike"}
+    assert sorted(found) == expected
+
+
+PHASES = {
+    "other parameters": ({"teacher.grad": 1.0}, {"student.grad": 1.0}, []),
+    "a parameter more": ({"a.grad": 1.0}, {"a.grad": 1.0, "b.grad": 1.0}, ["spike"]),
+    "experts": ({"a.grad": 1.0, "one.grad": 1.0}, {"a.grad": 1.0, "two.grad": 1.0}, ["spike"]),
+}
+
+
+@pytest.mark.parametrize(("before", "behind", "expected"), PHASES.values(), ids=PHASES)
+def test_the_loss_of_another_phase_is_no_spike(before, behind, expected):
+    looking = OnlineRules()
+    found = []
+    for step in range(60):
+        is_first = step < 30
+        loss = 1 + 0.01 * (step % 3) if is_first else 9.0 - 0.01 * step
+        found += looking.feed(step, {"loss": loss, **(before if is_first else behind)})
+    assert [alarm.rule for alarm in found if alarm.series == "loss"] == expected
+
+
+def test_the_losses_of_phases_in_turn_are_judged_each_by_its_own():
+    looking = OnlineRules()
+    found = []
+    for step in range(80):
+        name = ("generator.grad", "discriminator.grad")[step % 2]
+        loss = (1.0, 50.0)[step % 2] + 0.01 * (step % 3)
+        found += looking.feed(step, {"loss": 9.0 if step == 78 else loss, name: 1.0})
+    (alarm,) = [alarm for alarm in found if alarm.series == "loss"]
+    assert (alarm.rule, alarm.step) == ("spike", 78)
+
+
 def test_updates_that_grow_little_by_little_raise_no_alarm():
     assert alarms_of("w.update", [1e-5 * 1.8**i for i in range(12)]) == []
 
@@ -255,6 +305,43 @@ def found_in_dumps(rule):
 @pytest.mark.parametrize("rule", list(IN_DUMPS))
 def test_each_rule_of_dumps_says_its_numbers_once(rule):
     assert [item.sentence for item in found_in_dumps(rule)] == [IN_STEPS[rule][2]]
+
+
+BIAS = "Cell.fc.Dense.parameters_grad.0.bias.0"
+WEIGHT = "Cell.fc.Dense.parameters_grad.0.weight.0"
+
+
+def rules_in(series, points=None):
+    """Return (rule, step) of what is found in dumps of these series: name -> step -> number."""
+    trend = {name: {None: values} for name, values in series.items()}
+    known = {
+        name: {None: dict.fromkeys(series[name], point)} for name, point in (points or {}).items()
+    }
+    steps = sorted(set().union(*series.values()))
+    return {(item.rule, item.step) for item in findings(trend, steps, points=known)}
+
+
+@pytest.mark.parametrize(
+    ("last", "expected"), [(6, {("spike", 6)}), (7, {("spike", 7)}), (8, set())]
+)
+def test_a_value_behind_a_gap_of_steps_is_no_spike(last, expected):
+    assert rules_in({WEIGHT: {**dict(enumerate(STEADY[:6])), last: 30.0}}) == expected
+
+
+@pytest.mark.parametrize(("norm", "expected"), [(0.9e-5, {("vanishing", 0)}), (1.1e-5, set())])
+def test_a_bias_before_a_norm_does_not_vanish(norm, expected):
+    points = dict.fromkeys((BIAS, WEIGHT), Point(size=1))
+    bias = {step: 1e-8 + step * 1e-10 for step in range(5)}
+    weight = {step: norm - step * 1e-9 for step in range(5)}
+    assert rules_in({BIAS: bias, WEIGHT: weight}, points) == expected
+
+
+@pytest.mark.parametrize(("common", "expected"), [(4, {("missing", 5)}), (5, set())])
+def test_gradients_of_an_ended_phase_are_not_missing(common, expected):
+    first = dict.fromkeys(range(5), 1.0)
+    second = dict.fromkeys(range(common, 9), 1.0)
+    found = rules_in({WEIGHT: first, BIAS: second})
+    assert {item for item in found if item[0] == "missing"} == expected
 
 
 #: rule -> the sentence of the series above

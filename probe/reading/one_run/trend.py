@@ -16,7 +16,7 @@ from probe.findings.system import reason_of
 from probe.reading.dumps.names import Names
 from probe.reading.dumps.samples import LIKE
 from probe.reading.dumps.tables import extra
-from probe.series.dump_rules import Points, Trend, layer_hits, series_hits
+from probe.series.dump_rules import Points, Trend, is_usual, layer_hits, series_hits
 from probe.series.file import RankSeries
 from probe.series.looks import LEAST_STEPS
 from probe.series.neighbour import alarms_of_all
@@ -54,6 +54,7 @@ def findings(
         for hit in series_hits(
             name, series, (points or {}).get(name, {}).get(rank, {}), steps, limits
         )
+        if not is_usual(name, rank, hit, trend, points or {}, limits)
     ]
     if len(steps) >= LEAST_STEPS:
         hits += layer_hits(trend, limits)

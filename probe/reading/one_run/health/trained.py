@@ -19,6 +19,7 @@ _OF_FLOAT32 = 5e-7
 class Trained(NamedTuple):
     """The facts of one step about its parameters."""
 
+    step: int | None
     held: dict[str, str]  # the parameters of the updates
     zero: frozenset[str]  # those of them whose gradient is zeros
     asked: frozenset[str]  # the parameters of which a gradient that is not zero was computed
@@ -43,6 +44,7 @@ def facts(step: Step) -> Trained:
     used = {name: places[0] for name, places in step.uses.items()}
     asked = frozenset(name for name, records in step.gradients.items() if not is_zero(records))
     return Trained(
+        step=step.dump.step,
         held=held,
         zero=zero,
         asked=asked,

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence, Set
 from typing import Any, NamedTuple
 
 from probe.findings.sentence import Sentence, say
+from probe.naming import ranges
 from probe.reading.check.difference import listed
 from probe.reading.one_run.health.gradient_ends import End
 from probe.reading.one_run.health.modes import is_below
@@ -88,7 +89,8 @@ class TrainingRules:
         zero = self._in_each_update(lambda step: step.zero)
         every = len(zero) == len(self._held)
         if every:
-            said = say("health.all_gradients_zero", count=len(self._with_update))
+            known = [step.step for step in self._with_update if step.step is not None]
+            said = say("health.all_gradients_zero", steps=", ".join(ranges(known)) or "?")
             yield _found(FAULT, "zero gradient", said, list(self._held), name="")
         unused = [name for name in self._unused if not every]
         if unused:
