@@ -168,9 +168,9 @@ class OnlineRules:
         return {name: value for name, value in values.items() if known[name]}
 
     def _learnt(self) -> float:
-        """Return the part of the first loss that is left."""
+        """Return the part of the first loss that is left; that of a policy is below zero."""
         loss = self._series.get("loss")
-        if loss is None or loss.first <= 0 or loss.median <= 0:
+        if loss is None or not loss.first * loss.median > 0:
             return 1.0
         return min(1.0, loss.median / loss.first)
 

@@ -114,7 +114,7 @@ def test_follow_prints_each_new_alarm_of_old_and_new_ranks_once(tmp_path, monkey
     said = [line for line in capsys.readouterr().out.splitlines() if line.startswith("look here")]
     assert said == [
         "look here: NaN/Inf: loss: NaN in step 40, after 1 in step 39",
-        "look here: spike: loss: 9, 1.02 at most in the 20 steps before in step 41",
+        "look here: spike: loss: 9 in step 41, 1.02 at most in the 20 steps before",
         "look here: NaN/Inf: loss: Inf in step 1, after 1 in step 0",
         "look here: NaN/Inf: loss: NaN/Inf in step 0",
     ]

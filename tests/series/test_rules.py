@@ -166,10 +166,11 @@ def test_updates_that_grow_little_by_little_raise_no_alarm():
     assert alarms_of("w.update", [1e-5 * 1.8**i for i in range(12)]) == []
 
 
-def test_gradients_that_fall_with_the_loss_do_not_vanish():
+@pytest.mark.parametrize("sign", [1, -1], ids=["a loss", "that of a policy"])
+def test_gradients_that_fall_with_the_loss_do_not_vanish(sign):
     looking, found = OnlineRules(), []
     for step in range(400):
-        found += looking.feed(step, {"loss": 0.95**step, "w.grad": 0.95**step})
+        found += looking.feed(step, {"loss": sign * 0.95**step, "w.grad": 0.95**step})
     assert found == []
 
 
@@ -351,31 +352,31 @@ SAID = {
     "call zeros": "100% of its elements are zero, from step 5 on",
     "call gain": "its norm is 4 times that of its inputs, and was 1 times, from step 15 on",
     "NaN/Inf": "NaN in step 1, after 1 in step 0",
-    "spike": "9, 1.02 at most in the 20 steps before in step 30",
-    "gradient spike": "90, about 1.01 in the 20 steps before in step 30",
-    "rising": "about 0.55 in 10 steps, 0.21 at its lowest in step 49",
-    "growing": "from 1 to 81 in 5 steps in step 33",
-    "vanishing": "1e-06, about 1 at first in step 34",
-    "update ratio": "1, about 0.001 before in step 10",
-    "unchanged": "zero in 2 steps in step 11",
+    "spike": "9 in step 30, 1.02 at most in the 20 steps before",
+    "gradient spike": "90 in step 30, about 1.01 in the 20 steps before",
+    "rising": "about 0.55 in the 10 steps up to step 49, 0.21 at its lowest before",
+    "growing": "from 1 to 81 in the 5 steps up to step 33",
+    "vanishing": "1e-06 in step 34, about 1 in the first 20 steps",
+    "update ratio": "1 in step 10, about 0.001 before",
+    "unchanged": "zero in the 2 steps up to step 11",
     "missing": "no gradient since step 19, but in each step before",
-    "zeros": "zero in 3 steps in step 22",
-    "never": "zero in each of the first 20 steps, in step 19",
-    "no update": "zero in each of the first 20 steps, in step 19",
+    "zeros": "zero in the 3 steps up to step 22",
+    "never": "zero in each of the first 20 steps, up to step 19",
+    "no update": "zero in each of the first 20 steps, up to step 19",
     "no gradient": "all gradients are zero in step 5: is the loss 0?",
-    "constant": "0.7 in 10 steps, in step 9",
-    "weight drift": "6.192, 1 ten measured steps before in step 10",
-    "collapse": "1, 4096 before in step 10",
-    "attention entropy": "0.2, 2 before in step 20",
-    "attention logits": "120, 5 at its lowest in step 10",
+    "constant": "0.7 in the 10 steps up to step 9",
+    "weight drift": "6.192 in step 10, 1 ten measured steps before",
+    "collapse": "1 in step 10, 4096 before",
+    "attention entropy": "0.2 in step 20, 2 before",
+    "attention logits": "120 in step 10, 5 at its lowest",
     "expert": "at most 0.05 of an even share of the tokens prefers one expert, in 5 measured steps up to step 9",
     "expert takes all": "at least 95% of all preferences are for one expert, in 5 measured steps up to step 9",
-    "stable rank": "2, 20 within the last measured steps, in step 10",
+    "stable rank": "2 in step 10, 20 within the last measured steps",
     "table update": "an update changes 0.2 of its norm, 0.01 at its lowest, in step 5",
-    "setting": "0.999, 0.9 at most before in step 20",
+    "setting": "0.999 in step 20, 0.9 at most before",
     "reset": "1e-06 in step 5, 0.001 in step 4; as half of optimizer.moment2 or more",
     "scaled": "0.001 of it enters the optimizer, 1 of the others, in step 22 and the two before",
-    "stuck": "it turned 0 times in 20 steps, 39 times in the 40 before: is the batch stuck? in step 79",
+    "stuck": "it turned 0 times in the 20 steps up to step 79, 39 times in the 40 before: is the batch stuck?",
 }
 
 
@@ -399,7 +400,7 @@ def test_a_loss_that_is_nan_from_the_first_step_on_and_one_far_above_all():
     steady = [1 + 0.01 * (i % 3) for i in range(30)]
     assert (
         alarms_of("loss", [*steady, 5.0])[0].sentence
-        == "5, about 1.01 in the 20 steps before in step 30"
+        == "5 in step 30, about 1.01 in the 20 steps before"
     )
 
 

@@ -146,7 +146,7 @@ PARTS = {
     "watch": [
         ("rank 0: 61 steps, the newest is 60, 0.1 s a step\n", "rank 0：共 61 步，最新为第 60 步，每步 0.1 秒\n"),
         (
-            "look here: spike: loss: 9, 1.02 at most in the 20 steps before in step 50\n",
+            "look here: spike: loss: 9 in step 50, 1.02 at most in the 20 steps before\n",
             "请看这里：spike：loss：第 50 步为 9，之前 20 步最大为 1.02\n",
         ),
         (

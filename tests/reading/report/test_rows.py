@@ -34,7 +34,7 @@ def test_an_alarm_heads_the_page_and_the_command_with_the_status_of_watch(tmp_pa
     assert status == 1 == main(["watch", str(run)])
     assert found["description"]["headline"]["tone"] == "bad"
     assert (
-        said == "step 45: loss: spike: 3.425e+04, 2.106 at most in the 20 steps before in step 45"
+        said == "step 45: loss: spike: 3.425e+04 in step 45, 2.106 at most in the 20 steps before"
     )
     assert found["description"]["headline"]["text"] == said
 
