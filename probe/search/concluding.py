@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from probe.findings.sentence import NOTHING, Sentence, say
+from probe.findings.system import foreign
 from probe.reading.dumps.entry_name import parse
 from probe.search.advice import Advice, advice
 from probe.search.answer import Diagnosis, Evidence
@@ -37,9 +38,11 @@ from probe.search.watching import (
     LOST,
     OFFSET,
     SICK,
+    SYMPTOM,
     WATCH,
     WATCH_GOLDEN,
     WATCH_RESUMED,
+    watched,
     watched_name,
 )
 from probe.search.wishes import Wishes
@@ -96,7 +99,8 @@ def concluded(search: Search) -> Diagnosis:
     found = diagnosis_of(seen, path, golden_dump(lab))
     named = _judged(seen.cause, results) or wrong_backward(results.get(GRADIENTS))
     cause = named
-    if named is None and (_symptom(lab) or not doubt):
+    is_shared = _is_shared(lab, named)
+    if named is None and not is_shared and (_symptom(lab) or not doubt):
         cause = _guess(lab, seen)
     status, said = _told(search, found, cause)
     of_disk = found.evidence[seen.cause is not None :]
@@ -105,7 +109,7 @@ def concluded(search: Search) -> Diagnosis:
         status=status,
         said=said,
         cause=cause,
-        symptom=_symptom(lab),
+        symptom=NOTHING if is_shared else _symptom(lab),
         evidence=[
             *_evidence(cause, results, doubt),
             *(item for item in of_disk if not _is_of(item, cause)),
@@ -137,11 +141,27 @@ def _symptom(lab: Lab) -> Sentence:
     return NOTHING
 
 
+def _is_shared(lab: Lab, cause: Cause | None) -> bool:
+    """Return whether the golden program shows the alarm too, with the same numbers, and nobody names a cause.
+
+    NaN/Inf is a symptom also where both programs have it.
+    """
+    is_equal = all(
+        result.outcome in ("agrees", "no_cause")
+        for name, result in lab.ledger.results.items()
+        if name in (WATCH_GOLDEN, RECORD_GOLDEN)
+    )
+    is_alarm = bool(_symptom(lab)) and watched(lab, "nonfinite") is None
+    return is_alarm and cause is None and is_equal and WATCH_GOLDEN in lab.ledger.results
+
+
 def _told(search: Search, found: Diagnosis, cause: Cause | None) -> tuple[int, Sentence]:
     """Return the exit status, and the first line."""
     if found.cause is not None:
         return found.status, found.said
     symptom = _symptom(search.lab)
+    if _is_shared(search.lab, cause):
+        return (2 if _lacks_time(search) else 0), say("find.golden_shows", said=symptom)
     if cause is not None or symptom:
         return 1, symptom if cause is None else cause.said
     return (2 if _lacks_time(search) else found.status), found.said
@@ -264,15 +284,19 @@ def _excluded(results: dict[str, Result], doubt: Sentence, has_skips: bool) -> I
 def _apart_when_watched(results: dict[str, Result]) -> int | None:
     """Return the step in which the watched runs differ, where the recorded ones do not; None for none."""
     golden = results.get(RECORD_GOLDEN)
-    watched = results.get(WATCH_GOLDEN)
-    if golden is None or watched is None or golden.outcome != "no_cause":
+    rows = results.get(WATCH_GOLDEN)
+    if golden is None or rows is None or golden.outcome != "no_cause":
         return None
-    step = watched.facts.get("step")
+    step = rows.facts.get("step")
     return None if step is None else int(step)
 
 
 def _remarks(results: dict[str, Result], doubt: Sentence) -> Iterator[Sentence]:
-    """Yield that the program differs from itself behind the cause, or in last bits alone."""
+    """Yield that the program ended with an error; that it differs from itself behind the cause, or in last bits."""
+    first = results.get(WATCH)
+    if first is not None and first.outcome == SYMPTOM and first.facts.get("status"):
+        said = foreign(first.facts["words"])
+        yield say("find.watch_fails", count=first.facts["count"], said=said)
     repeat = results.get(REPEAT)
     if repeat is not None and repeat.outcome == "varies" and not doubt:
         yield repeat.learned
@@ -317,12 +341,28 @@ def _advice(search: Search, seen: DiskLook, cause: Cause | None, path: str) -> A
     if cause is not None and cause.reader == REPLAYED:
         words = ["probe", "replay", search.lab.place(GRADIENTS, "dump"), cause.name, "--gradients"]
         return Advice(say("find.do_own_backward"), shlex.join(words))
-    if _lacks_time(search) and cause is None:
+    return _of_search(search, cause) or advice(seen, path, golden_dump(search.lab))
+
+
+def _of_search(search: Search, cause: Cause | None) -> Advice | None:
+    """Return a further search that helps; None where a look at the recorded steps does."""
+    if cause is None and _lacks_time(search):
         return _more_time(search)
-    if not search.wishes.has_golden:
-        words = ["probe", "find", "--golden", "GOLDEN", *search.wishes.training.words]
-        return Advice(say("find.do_golden"), shlex.join(words))
-    return advice(seen, path, golden_dump(search.lab))
+    if cause is None and _outcome_of(search, WATCH_GOLDEN) == "agrees":
+        return _another_golden(search)
+    if search.wishes.has_golden:
+        return None
+    words = ["probe", "find", "--golden", "GOLDEN", *search.wishes.training.words]
+    return Advice(say("find.do_golden"), shlex.join(words))
+
+
+def _another_golden(search: Search) -> Advice:
+    """Return what helps where the golden program does the same in all steps."""
+    wishes = search.wishes
+    if _symptom(search.lab):
+        words = ["probe", "find", "--golden", "GOLDEN", *wishes.training.words]
+        return Advice(say("find.do_other_golden"), shlex.join(words))
+    return Advice(say("find.do_elsewhere"), wishes.command(wishes.minutes))
 
 
 def _outcome_of(search: Search, name: str) -> str:

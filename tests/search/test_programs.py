@@ -150,6 +150,32 @@ def test_parameters_that_are_frozen_here_alone_are_the_cause(tmp_path):
     assert not any("only in A" in item["sentence"] for item in answer["evidence"])
 
 
+#: the loss of step 31 is far above those before
+JUMP = HEALTHY.replace("range(4):", "range(40):").replace(
+    "    optimizer(gradients)",
+    """    optimizer(gradients)
+    if step == 30:
+        net.first.weight.set_data(net.first.weight * 1e4)
+    assert step < LAST, "too late\"""",
+)
+
+
+def test_an_alarm_that_the_golden_program_has_too_is_no_cause(tmp_path):
+    program = JUMP.replace("LAST", "40")
+    done, lines = find(tmp_path, "--golden", "good.py", "mine.py", mine=program, good=program)
+    answer = lines[-1]
+    assert outcomes(lines)["watch"] == "symptom", lines
+    assert (done.returncode, answer["answer"], answer["cause"]) == (0, "nothing", None)
+    assert "the golden program shows the same" in answer["sentence"]
+    assert answer["next"]["key"] == "find.do_other_golden"
+
+
+def test_a_program_that_ends_with_an_error_behind_its_symptom_is_told(tmp_path):
+    _, lines = find(tmp_path, "mine.py", mine=JUMP.replace("LAST", "35"))
+    said = [item["sentence"] for item in lines[-1]["remarks"]]
+    assert any("with an error after 36 steps: AssertionError: too late" in line for line in said)
+
+
 def test_a_program_of_another_folder_and_data_above_are_found(tmp_path):
     (tmp_path / "old").mkdir()
     (tmp_path / "new").mkdir()

@@ -315,5 +315,7 @@ def test_nan_on_both_sides_agrees_and_is_told_as_the_fault_of_b(tmp_path):
     status, found, _ = report(tmp_path, *runs)
     assert status == 1
     said = found["description"]["headline"]["text"]
-    assert said.startswith("The rows of both agree in 840 numbers, but B alone shows: step 50: ")
+    assert said.startswith(
+        "The rows of both agree in 840 numbers. B shows a finding, which is no difference from A: step 50: "
+    )
     assert "loss: NaN/Inf" in said
