@@ -170,13 +170,15 @@ class Lab:
         known = self._looks.get((name, golden))
         if known is None:
             seen = of_program(look(self.place(name, "dump"), golden, watched()))
-            known = replace(seen, cause=self._of_user(seen.cause, name, golden))
+            suspicions = [self._of_user(item, name, golden) for item in seen.suspicions]
+            cause = None if seen.cause is None else self._of_user(seen.cause, name, golden)
+            known = replace(seen, cause=cause, suspicions=suspicions)
             self._looks[name, golden] = known
         return known
 
-    def _of_user(self, cause: Cause | None, name: str, golden: str) -> Cause | None:
+    def _of_user(self, cause: Cause, name: str, golden: str) -> Cause:
         """Return a cause whose file is that of the user, not that of a copy for one of the two runs."""
-        if cause is None or self.wishes.is_in_place:
+        if self.wishes.is_in_place:
             return cause
         file = cause.file
         for experiment in (name, os.path.basename(os.path.dirname(golden))):

@@ -70,6 +70,36 @@ class MissingGradients:
         return bool(present) and all(self._began.get(name, 0) > last for name in present)
 
 
+class TotalLoss:
+    """Tells whether the sum of the losses of a step rises: one may rise while another falls, as those of a GAN."""
+
+    _RULE = "rising"
+
+    def __init__(self, limit: float) -> None:
+        self._limit = limit
+        self._names: tuple[str, ...] = ()
+        self._begin()
+
+    def _begin(self) -> None:
+        self._history = History("loss")
+        self._look = ONLINE[self._RULE].look_of_series()
+
+    def rises(self, now: Now, losses: Mapping[str, float]) -> bool:
+        """Take the losses of a step; return whether their sum has left its lowest; one loss alone is no sum."""
+        if tuple(losses) != self._names:
+            self._names = tuple(losses)
+            self._begin()
+        if len(losses) < _FEW or self._look is None:
+            return True
+        total = sum(losses.values())
+        rises = False
+        if self._history.count >= ONLINE[self._RULE].warm_up:
+            rises = bool(self._look(self._history, total, self._limit, now))
+        if math.isfinite(total):
+            self._history.take(now.step, total)
+        return rises
+
+
 class FallenStates:
     """A kind of states of an optimizer that fell together: one alone may cross zero."""
 

@@ -250,8 +250,13 @@ def update_ratio(key: str, history: History, value: float, limit: float, now: No
 
 
 def weight_drift(key: str, history: History, value: float, limit: float, now: Now) -> Sentence:
-    """A norm so many times that of ten values before, and no longer slow."""
+    """A norm so many times that of ten values before, and no longer slow.
+
+    A parameter that was zeros a moment ago has no size of its own yet, as that of an adapter.
+    """
     before = history.recent[-10]
+    if not min(history.recent):
+        return NOTHING
     holds = before > 0 and limit * before <= value >= _DRIFT * history.last
     return say(key, value=value, before=before, step=now.step) if holds else NOTHING
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from probe.series.alarm import Alarm, Chosen, chosen, holding
 from probe.series.call_file import Rows
 from probe.series.call_rules import CallRules, tensors_of_rows, tensors_of_series
-from probe.series.group_rules import FallenStates, MissingGradients, ScaledGradients
+from probe.series.group_rules import FallenStates, MissingGradients, ScaledGradients, TotalLoss
 from probe.series.looks import WINDOW, History, Now
 from probe.series.phases import Phases
 from probe.series.rules import ONLINE, Condition
@@ -53,6 +53,7 @@ class OnlineRules:
         self._updates: dict[str, History] = {}
         self._missing = MissingGradients(self._limit("missing"), self._gradients)
         self._reset = FallenStates(self._limit("reset"), self._states)
+        self._total = TotalLoss(self._limit("rising"))
         self._scaled = ScaledGradients(self._limit("scaled"), self._gradients, self._entered)
 
     def feed(
@@ -76,9 +77,15 @@ class OnlineRules:
         found: list[Alarm] = []
         self._begin_phase(values)
         now = Now(step, self._learnt(), self._floor(values))
+        losses = {name: value for name, value in values.items() if kind_of(name) == "loss"}
+        rises = self._total.rises(now, losses)
         if "reset" in self._limits:
             found += self._reset.look(now, values)
-        found += self._of_single(now, values)
+        for alarm in self._of_single(now, values):
+            if rises or alarm.rule != "rising":
+                found.append(alarm)
+            else:  # the rule may hold for the sum later
+                self._series[alarm.series].active.pop(alarm.said.key, None)
         if "missing" in self._limits:
             found += self._missing.look(now, values)
         if "scaled" in self._limits:

@@ -133,6 +133,24 @@ def test_a_gradient_that_comes_back_from_a_dip_does_not_grow(dip, expected):
     assert sorted(found) == expected
 
 
+@pytest.mark.parametrize(("first", "expected"), [(0.0, []), (0.01, ["weight drift"])])
+def test_a_parameter_that_begins_with_zeros_does_not_drift(first, expected):
+    values = [first] * 5 + [0.01 * 1.6**i for i in range(12)]
+    assert [alarm.rule for alarm in alarms_of("lora_b.param", values)] == expected
+
+
+@pytest.mark.parametrize(("fall", "expected"), [(1.0, []), (0.3, ["rising"])])
+def test_one_loss_that_rises_while_another_falls_is_no_alarm(fall, expected):
+    looking = OnlineRules()
+    found = []
+    for step in range(80):
+        part = max(0.0, (step - 45) / 5)
+        rises = 1.0 - 0.015 * min(step, 45) + part
+        falls = 9.0 - 0.18 * min(step, 45) - fall * part
+        found += looking.feed(step, {"loss": falls, "loss1": rises + 0.001 * (step % 3)})
+    assert [alarm.rule for alarm in found if alarm.series == "loss1"] == expected
+
+
 PHASES = {
     "other parameters": ({"teacher.grad": 1.0}, {"student.grad": 1.0}, []),
     "a parameter more": ({"a.grad": 1.0}, {"a.grad": 1.0, "b.grad": 1.0}, ["spike"]),

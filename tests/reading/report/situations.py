@@ -144,7 +144,9 @@ SITUATIONS = {
         1,
         "No difference beyond tolerance. B shows a finding, which is no difference from A: ",
     ),
-    "two equal runs with an alarm": Situation(_two_with_alarm, 1, "no difference from A: step 45: loss: spike"),
+    "two equal runs with an alarm": Situation(
+        _two_with_alarm, 1, "no difference from A: step 45: loss: spike"
+    ),
     "two runs without numbers": Situation(
         _two_without_numbers, 2, "cannot be known: no tensor has numbers"
     ),
