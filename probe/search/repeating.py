@@ -30,8 +30,8 @@ _MADE = (Kind.RANDOM, Kind.COMPUTATION, Kind.GRADIENT, Kind.COMMUNICATION)
 
 
 def can_repeat(lab: Lab) -> bool:
-    """Return whether a reader names a cause."""
-    return _named(lab) is not None
+    """Return whether a reader names a cause; or two runs differ, and nobody knows whether that is chance."""
+    return _named(lab) is not None or _is_apart(lab)
 
 
 def repeat(lab: Lab) -> Result:
@@ -61,6 +61,8 @@ def repeated_steps(lab: Lab) -> list[int]:
     """Return the steps to record once more."""
     steps = wanted_steps(lab)
     cause = _named(lab)
+    if cause is None and _is_apart(lab):
+        return steps
     last = None if cause is None or cause.reader != COMPARED else cause.acts_in
     return [step for step in steps if step in steps[:_FIRST] or (last is not None and step <= last)]
 
@@ -80,14 +82,22 @@ def suspect(lab: Lab) -> Cause | None:
 def chance(lab: Lab) -> Sentence:
     """Return why the difference from the golden run may be chance; NOTHING where it is none, or nobody knows."""
     cause = _named(lab)
-    if cause is None or cause.reader != COMPARED:
+    if not _is_apart(lab) or (cause is not None and cause.reader != COMPARED):
         return NOTHING
     result = lab.ledger.results.get(REPEAT)
     if result is not None and result.outcome == "varies" and result.facts.get("is_later") is False:
         is_made = result.facts["kind"] in _MADE
         key = "find.varies_itself" if is_made else "find.varies_before"
         return say(key, name=result.facts["name"])
+    if cause is None:
+        return NOTHING
     return random_alone(cause, lab.place(RECORD, "dump"), golden_dump(lab))
+
+
+def _is_apart(lab: Lab) -> bool:
+    """Return whether the recorded steps of two runs differ."""
+    seen = final_look(lab)
+    return seen is not None and bool(golden_dump(lab)) and seen.is_apart
 
 
 def _named(lab: Lab) -> Cause | None:

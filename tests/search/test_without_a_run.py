@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from probe.search.ledger import Ledger, Result
 from probe.search.new_lines import guessed, new_lines
 from probe.search.new_numbers import guessed_number, new_numbers
 from probe.search.new_values import guessed_value, new_values
-from probe.search.repeating import have_equal_bits
+from probe.search.repeating import can_repeat, chance, have_equal_bits
 from probe.search.wishes import Training, Wishes
 from tests.reading.builders import forward, tensor, value, write
 from tests.reading.report.rows import write_rows
@@ -163,3 +164,20 @@ def test_a_number_that_leaps_beyond_its_schedule_is_a_guess(lab, rates, is_guess
     assert (cause is not None) is is_guess
     if is_guess:
         assert f"is {rates[3]:g} in step 3, and {rates[2]:g} in the step before" in cause.sentence
+
+
+def test_runs_that_differ_without_a_cause_are_recorded_once_more(lab):
+    lab.wishes = replace(lab.wishes, golden=Training("good.py", "", ()))
+    for name, changed in (("record", 1.0), ("record_golden", 1.5)):
+        for step in (0, 1, 2, 7):
+            weight = tensor(norm=3.0 * (changed if step == 7 else 1.0) + step)
+            call = {**forward([tensor()], [tensor(norm=4.0)]), "parameters": {"weight": weight}}
+            rank = Path(lab.place(name, "dump")) / f"step{step}/rank"
+            write(rank, {"Cell.fc.Dense.forward.0": call})
+        lab.ledger.add(Result(name, "no_cause", say("find.no_difference")))
+    assert suspect(lab) is None
+    assert can_repeat(lab)
+    assert not chance(lab)
+    facts = {"name": "Cell.drop.Dropout.forward.0", "kind": "random call", "is_later": False}
+    lab.ledger.add(Result("repeat", "varies", say("find.last_bits"), facts=facts))
+    assert "it differs from itself first at Cell.drop" in str(chance(lab))
