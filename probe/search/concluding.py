@@ -116,7 +116,7 @@ def concluded(search: Search) -> Diagnosis:
         ],
         excluded=list(dict.fromkeys(_excluded(results, doubt, _has_skips(seen)))),
         gaps=_gaps(found, seen, said),
-        unseen=list(_unseen(search, seen)),
+        unseen=list(_unseen(search, seen, said)),
         remarks=[*found.remarks, *_remarks(results, doubt)],
         advice=_advice(search, seen, cause, path),
         looked=NOTHING if cause is not None else _looked(lab),
@@ -164,6 +164,9 @@ def _told(search: Search, found: Diagnosis, cause: Cause | None) -> tuple[int, S
         return (2 if _lacks_time(search) else 0), say("find.golden_shows", said=symptom)
     if cause is not None or symptom:
         return 1, symptom if cause is None else cause.said
+    step = _apart_when_watched(search.lab.ledger.results)
+    if step is not None and found.status == 0:
+        return 2, say("find.apart_when_watched", step=step)
     return (2 if _lacks_time(search) else found.status), found.said
 
 
@@ -194,7 +197,7 @@ def is_given(line: Sentence, wishes: Wishes) -> bool:
 def _without_record(search: Search, first: Result | None) -> Diagnosis:
     """Return the answer of a search that has no recorded step."""
     said = first.learned if first is not None else say("find.no_time")
-    unseen = list(_unseen(search, None))
+    unseen = list(_unseen(search, None, said))
     advised = _more_time(search) if search.left_out else _by_itself(search)
     return Diagnosis(1 if _symptom(search.lab) else 2, said, unseen=unseen, advice=advised)
 
@@ -310,8 +313,9 @@ def _gaps(found: Diagnosis, seen: DiskLook, said: Sentence) -> Sequence[Sentence
     return [*doubts(seen, said), *gaps]
 
 
-def _unseen(search: Search, seen: DiskLook | None) -> Iterator[Sentence]:
-    """Yield what nobody has looked at."""
+def _unseen(search: Search, seen: DiskLook | None, said: Sentence) -> Iterator[Sentence]:
+    """Yield what nobody has looked at; ``said`` is the first line."""
+    is_told = said.key == "find.apart_when_watched"
     minutes = search.wishes.minutes
     for name in search.left_out:
         yield say("find.left_out", asks=say(EXPERIMENTS[name].asks), minutes=minutes)
@@ -321,7 +325,7 @@ def _unseen(search: Search, seen: DiskLook | None) -> Iterator[Sentence]:
         if result.outcome in _UNSEEN or (result.name, result.outcome) in _NO_STEPS:
             yield result.learned
     step = _apart_when_watched(search.lab.ledger.results)
-    if step is not None:
+    if step is not None and not is_told:
         yield say("find.apart_when_watched", step=step)
     if search.wishes.ranks > 1:
         yield say("find.ranks_unseen")

@@ -21,6 +21,7 @@ from probe.search.recordings import (
     nothing,
     wanted_steps,
 )
+from probe.search.watching import WATCH_GOLDEN
 
 REPEAT = "repeat"
 #: the first steps are recorded once more, and all recorded ones up to that of the cause
@@ -95,9 +96,11 @@ def chance(lab: Lab) -> Sentence:
 
 
 def _is_apart(lab: Lab) -> bool:
-    """Return whether the recorded steps of two runs differ."""
+    """Return whether two runs differ, in the recorded steps or in the watched ones."""
     seen = final_look(lab)
-    return seen is not None and bool(golden_dump(lab)) and seen.is_apart
+    if seen is None or not golden_dump(lab):
+        return False
+    return seen.is_apart or lab.ledger.fact(WATCH_GOLDEN, "step") is not None
 
 
 def _named(lab: Lab) -> Cause | None:
