@@ -17,7 +17,7 @@ from probe.search.ledger import Ledger, Result
 from probe.search.new_lines import guessed, new_lines
 from probe.search.new_numbers import guessed_number, new_numbers
 from probe.search.new_values import guessed_value, new_values
-from probe.search.repeating import can_repeat, chance, have_equal_bits
+from probe.search.repeating import can_repeat, chance, have_equal_bits, suspect
 from probe.search.wishes import Training, Wishes
 from tests.reading.builders import forward, tensor, value, write
 from tests.reading.report.rows import write_rows
@@ -171,7 +171,7 @@ def test_runs_that_differ_without_a_cause_are_recorded_once_more(lab):
     lab.ledger.add(Result("watch_golden", "differs", say("find.no_difference"), facts={"step": 3}))
     for name in ("record", "record_golden"):
         for step in range(4):
-            call = {RELU: forward([tensor()], [tensor(norm=3.0 + step)])}
+            call = {"Functional.add.0.forward": forward([tensor()], [tensor(norm=3.0 + step)])}
             write(Path(lab.place(name, "dump")) / f"step{step}/rank", call)
         lab.ledger.add(Result(name, "no_cause", say("find.no_difference")))
     assert suspect(lab) is None
