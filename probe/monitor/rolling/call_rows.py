@@ -100,6 +100,8 @@ class CallRows:
         self._numbers = numbers
         self._has_bits = has_bits
         self._noted: list[Noted] = []
+        self._rows: dict[str, dict[str, Number]] = {}
+        self._limits: dict[str, dict[str, float]] = {}
         self._checksums: dict[str, dict[str, Checksum]] = {}
 
     def note(self, call: Call, is_backward: bool, place: str, tensor: Any) -> None:
@@ -115,20 +117,24 @@ class CallRows:
         held = self._numbers.held(tensor, _OF_OUTPUTS if is_output else ())
         self._noted.append(Noted(call, is_backward, place, is_output, largest, held))
 
-    def end(self) -> StepCalls:
-        """End the step and return its numbers."""
-        rows: dict[str, dict[str, Number]] = {}
-        limits: dict[str, dict[str, float]] = {}
+    def settle(self) -> None:
+        """Make numbers of the tensors that were noted so far, and let these go."""
         for noted in self._noted:
             entry = noted.call.name(noted.is_backward)
-            row = rows.setdefault(entry, {})
+            row = self._rows.setdefault(entry, {})
             found = noted.numbers()
             for name, column in columns(noted.place, noted.is_output).items():
                 row[column] = found[name]
             if noted.largest is not None:
-                limits.setdefault(entry, {})[noted.place] = noted.largest
-        ended = StepCalls(rows, limits, self._checksums, self._numbers.take())
+                self._limits.setdefault(entry, {})[noted.place] = noted.largest
         self._noted = []
+
+    def end(self) -> StepCalls:
+        """End the step and return its numbers."""
+        self.settle()
+        ended = StepCalls(self._rows, self._limits, self._checksums, self._numbers.take())
+        self._rows = {}
+        self._limits = {}
         self._checksums = {}
         return ended
 

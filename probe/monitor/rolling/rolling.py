@@ -6,7 +6,7 @@ from __future__ import annotations
 import time
 import weakref
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -99,10 +99,18 @@ class Rolling:
             self._counted.begin_step({}, is_census=True)
             self._recorder = self._new_recorder()
         elif wanted := self._wanted(step):
-            callers = (self._counted.callers.get(key, ()) for key in wanted)
-            self._capture.choose(set(wanted).union(*callers))
+            self._capture.choose(self._with_callers(wanted))
             self._counted.begin_step(wanted, is_census=False)
             self._recorder = self._new_recorder()
+
+    def _with_callers(self, keys: Iterable[str]) -> set[str]:
+        """Return these keys, and those of the functions that call them."""
+        chosen = set(keys)
+        callers = self._counted.callers
+        for key in keys if callers else ():
+            if key in callers:
+                chosen |= callers[key]
+        return chosen
 
     def _wanted(self, step: int) -> Mapping[str, set[int]]:
         """Return the numbers of the calls to record, by their keys; none in a step that is measured as a bare one."""
@@ -152,6 +160,7 @@ class Rolling:
     def pause(self) -> None:
         """Record nothing but gradients of a backward that may follow."""
         if self._is_installed:
+            self._rows.settle()  # the garbage collector, which runs again, has less to look at
             self._capture.remove()
             self._is_installed = False
 
