@@ -363,10 +363,10 @@ def _of_search(search: Search, cause: Cause | None) -> Advice | None:
 def _another_golden(search: Search) -> Advice:
     """Return what helps where the golden program does the same in all steps."""
     wishes = search.wishes
-    if _symptom(search.lab):
-        words = ["probe", "find", "--golden", "GOLDEN", *wishes.training.words]
-        return Advice(say("find.do_other_golden"), shlex.join(words))
-    return Advice(say("find.do_elsewhere"), wishes.command(wishes.minutes))
+    key = "find.do_other_golden" if _symptom(search.lab) else "find.do_elsewhere"
+    golden = "GOLDEN" if _symptom(search.lab) else str(wishes.golden)
+    words = ["probe", "find", "--golden", golden, *wishes.training.words]
+    return Advice(say(key), shlex.join(words))
 
 
 def _outcome_of(search: Search, name: str) -> str:
