@@ -29,7 +29,7 @@ from tests.support.paths import ROOT
 CPU_ONLY = ROOT / "tests" / "ascend" / "cpu_only.txt"
 #: the files that take longest come first, so that no process of pytest-xdist is left alone with one of them
 LONGEST = (
-    "test_equality.py test_ranks.py reading/report/test_browser.py whitelist/test_whitelist.py "
+    "test_equality.py search/test_programs.py test_ranks.py reading/report/test_browser.py whitelist/test_whitelist.py "
     "capture/kernel/test_trainings.py monitor/test_monitor.py launch/test_programs.py capture/graph/test_ranks.py "
     "monitor/test_troubles.py reading/compare/layouts/test_real_ranks.py capture/graph/test_own_loop.py test_docs.py "
     "capture/test_cells.py reading/report/test_cost.py"

@@ -9,10 +9,11 @@ from probe.search.cause import BITS, EXPERIMENT
 from tests.search.programs import by_chance
 from tests.search.running import find, outcomes
 
+pytestmark = [pytest.mark.slow, pytest.mark.thorough]
+
 SEEDED = "find.do_repeat_random"
 
 
-@pytest.mark.slow
 def test_a_healthy_program_with_dropout_beside_its_own_copy_has_no_cause(tmp_path):
     text = by_chance()
     done, lines = find(tmp_path, "--golden", "good.py", "mine.py", mine=text, good=text)
@@ -27,7 +28,6 @@ def test_a_healthy_program_with_dropout_beside_its_own_copy_has_no_cause(tmp_pat
     assert names.count("watch") == 1  # another seed would not help
 
 
-@pytest.mark.slow
 def test_a_fault_before_the_first_chance_is_named_and_the_chance_is_a_remark(tmp_path):
     good = by_chance("x = x * 1.0")
     mine = by_chance("x = x * 1.5")
@@ -38,7 +38,6 @@ def test_a_fault_before_the_first_chance_is_named_and_the_chance_is_a_remark(tmp
     assert "find.no_graft" not in [item["key"] for item in answer["excluded"]]
 
 
-@pytest.mark.thorough
 def test_a_fault_behind_the_first_chance_never_proves_another_cause(tmp_path):
     last = "x = x * FACTOR if self.step >= 2 else x"
     good = by_chance(behind=last.replace("FACTOR", "1.0"))
@@ -48,7 +47,6 @@ def test_a_fault_behind_the_first_chance_never_proves_another_cause(tmp_path):
     assert (lines[-1]["answer"], lines[-1]["cause"]) == ("unknown", None)
 
 
-@pytest.mark.thorough
 def test_nan_beside_chance_is_named_by_the_run_alone(tmp_path):
     mine = by_chance(behind="x = ops.log(x) if self.step >= 2 else x")
     done, lines = find(tmp_path, "--golden", "good.py", "mine.py", mine=mine, good=by_chance())

@@ -19,7 +19,7 @@ from tests.search.programs import (
 from tests.search.running import find, outcomes
 from tests.support.launched import start
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.thorough]
 
 
 @pytest.fixture(scope="module")
@@ -97,7 +97,6 @@ def test_a_difference_that_the_program_has_from_itself_is_no_cause(tmp_path):
     assert answer["next"]["key"] == "find.do_repeat"
 
 
-@pytest.mark.thorough
 @pytest.mark.xdist_group("ranks")
 def test_several_ranks_are_searched_together(tmp_path):
     _, lines = find(tmp_path, "--ranks", "2", "mine.py", "bad", mine=RANKS)
@@ -166,7 +165,6 @@ for _ in range(4):
 """
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize(("fault", "status"), [("x = x * 1.5", 1), ("pass", 0)])
 def test_programs_without_a_seed_are_searched_once_more_with_one(tmp_path, fault, status):
     texts = {"good": UNSEEDED.replace("FAULT", "pass"), "mine": UNSEEDED.replace("FAULT", fault)}
@@ -186,7 +184,6 @@ def test_programs_without_a_seed_are_searched_once_more_with_one(tmp_path, fault
     assert find(tmp_path, "--golden", "good.py", "mine.py")[1][-1] == answer
 
 
-@pytest.mark.thorough
 def test_a_program_without_a_seed_is_searched_once_alone(tmp_path):
     done, lines = find(tmp_path, "mine.py", mine=UNSEEDED.replace("FAULT", "x = ops.log(x)"))
     names = [line["experiment"] for line in lines[:-1]]
