@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 
 class Phases:
     """Tells the phase of each step by the gradients in it.
@@ -16,17 +14,19 @@ class Phases:
     def __init__(self) -> None:
         self._gradients: list[set[str]] = [set()]  # of each phase
         self._now = 0
+        self._last: list[str] = []  # the gradients of the step before: most steps have the same
 
-    def of(self, gradients: Iterable[str]) -> int:
+    def of(self, gradients: list[str]) -> int:
         """Return the phase of a step; one without gradients is of the phase of the step before.
 
         >>> phases = Phases()
         >>> [phases.of(step) for step in (["a", "b"], ["b", "c"], ["d"], [], ["c"])]
         [0, 0, 1, 1, 0]
         """
-        found = set(gradients)
-        if not found:
+        if not gradients or gradients == self._last:
             return self._now
+        self._last = gradients
+        found = set(gradients)
         first = self._gradients[0]
         if not first:
             first.update(found)
