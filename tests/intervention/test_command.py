@@ -125,6 +125,7 @@ def test_a_condition_that_holds_already_is_said_and_nothing_is_changed(tmp_path)
     assert [row["fulfilled"] for row in answer["runs"]] == ["yes"]
 
 
+@pytest.mark.thorough
 def test_a_drill_of_an_example_with_a_debugger_of_its_own_names_each_fault(tmp_path):
     done = probe(
         tmp_path, "drill", "--json", "-", ROOT / "examples" / "train_loop.py", "--steps", "6"
