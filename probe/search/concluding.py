@@ -144,14 +144,18 @@ def _symptom(lab: Lab) -> Sentence:
 def _is_shared(lab: Lab, cause: Cause | None) -> bool:
     """Return whether the golden program shows the alarm too, with the same numbers, and nobody names a cause.
 
-    NaN/Inf is a symptom also where both programs have it.
+    NaN/Inf and an error that ends the program are symptoms also where both programs have them.
     """
     is_equal = all(
         result.outcome in ("agrees", "no_cause")
         for name, result in lab.ledger.results.items()
         if name in (WATCH_GOLDEN, RECORD_GOLDEN)
     )
-    is_alarm = bool(_symptom(lab)) and watched(lab, "nonfinite") is None
+    first = lab.ledger.results.get(watched_name(lab))
+    has_alarm = (
+        first is not None and first.outcome == SYMPTOM
+    )  # an error that both have is no alarm
+    is_alarm = has_alarm and watched(lab, "nonfinite") is None
     return is_alarm and cause is None and is_equal and WATCH_GOLDEN in lab.ledger.results
 
 

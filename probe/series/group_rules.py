@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 import statistics
+from collections import deque
 from collections.abc import Iterator, Mapping
 
 from probe.findings.sentence import say
@@ -20,6 +21,10 @@ _IN_A_ROW = 3
 _PAUSE = 10
 #: so few series tell nothing of one that differs from the others
 _FEW = 2
+#: so many values are a median of a loss
+_MEDIAN_OF = 10
+#: a loss has fallen that is below so large a part of what it was
+_FALLEN = 0.9
 
 
 class MissingGradients:
@@ -70,34 +75,34 @@ class MissingGradients:
         return bool(present) and all(self._began.get(name, 0) > last for name in present)
 
 
-class TotalLoss:
-    """Tells whether the sum of the losses of a step rises: one may rise while another falls, as those of a GAN."""
+class LossBalance:
+    """Tells whether a loss rises while another one of the same steps falls, as those of a GAN do."""
 
-    _RULE = "rising"
+    def __init__(self) -> None:
+        self._recent: dict[str, deque[float]] = {}
+        self._medians: dict[str, float] = {}
+        self._lowest: dict[str, float] = {}
+        #: loss -> the medians of all losses when its own was lowest
+        self._then: dict[str, dict[str, float]] = {}
 
-    def __init__(self, limit: float) -> None:
-        self._limit = limit
-        self._names: tuple[str, ...] = ()
-        self._begin()
+    def take(self, losses: Mapping[str, float]) -> None:
+        """Take the losses of a step."""
+        if len(losses) < _FEW:
+            return
+        for name, value in losses.items():
+            self._recent.setdefault(name, deque(maxlen=_MEDIAN_OF)).append(value)
+        self._medians = {name: statistics.median(last) for name, last in self._recent.items()}
+        for name, middle in self._medians.items():
+            if len(self._recent[name]) == _MEDIAN_OF and middle <= self._lowest.get(name, math.inf):
+                self._lowest[name] = middle
+                self._then[name] = self._medians
 
-    def _begin(self) -> None:
-        self._history = History("loss")
-        self._look = ONLINE[self._RULE].look_of_series()
-
-    def rises(self, now: Now, losses: Mapping[str, float]) -> bool:
-        """Take the losses of a step; return whether their sum has left its lowest; one loss alone is no sum."""
-        if tuple(losses) != self._names:
-            self._names = tuple(losses)
-            self._begin()
-        if len(losses) < _FEW or self._look is None:
-            return True
-        total = sum(losses.values())
-        rises = False
-        if self._history.count >= ONLINE[self._RULE].warm_up:
-            rises = bool(self._look(self._history, total, self._limit, now))
-        if math.isfinite(total):
-            self._history.take(now.step, total)
-        return rises
+    def falls_beside(self, name: str) -> bool:
+        """Return whether another loss has fallen since this one was lowest."""
+        then = self._then.get(name, {})
+        return any(
+            self._medians[other] < _FALLEN * value for other, value in then.items() if other != name
+        )
 
 
 class FallenStates:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from probe.series.alarm import Alarm, Chosen, chosen, holding
 from probe.series.call_file import Rows
 from probe.series.call_rules import CallRules, tensors_of_rows, tensors_of_series
-from probe.series.group_rules import FallenStates, MissingGradients, ScaledGradients, TotalLoss
+from probe.series.group_rules import FallenStates, LossBalance, MissingGradients, ScaledGradients
 from probe.series.looks import WINDOW, History, Now
 from probe.series.phases import Phases
 from probe.series.rules import ONLINE, Condition
@@ -53,7 +53,7 @@ class OnlineRules:
         self._updates: dict[str, History] = {}
         self._missing = MissingGradients(self._limit("missing"), self._gradients)
         self._reset = FallenStates(self._limit("reset"), self._states)
-        self._total = TotalLoss(self._limit("rising"))
+        self._balance = LossBalance()
         self._scaled = ScaledGradients(self._limit("scaled"), self._gradients, self._entered)
 
     def feed(
@@ -82,14 +82,15 @@ class OnlineRules:
             for name, value in values.items()
             if name.startswith("loss") and kind_of(name) == "loss"  # the first is quick
         }
-        rises = self._total.rises(now, losses)
+        self._balance.take(losses)
         if "reset" in self._limits:
             found += self._reset.look(now, values)
         for alarm in self._of_single(now, values):
-            if rises or alarm.rule != "rising":
-                found.append(alarm)
-            else:  # the rule may hold for the sum later
+            if alarm.rule == "rising" and self._balance.falls_beside(alarm.series):
+                # it is told later, once no other loss falls
                 self._series[alarm.series].active.pop(alarm.said.key, None)
+            else:
+                found.append(alarm)
         if "missing" in self._limits:
             found += self._missing.look(now, values)
         if "scaled" in self._limits:
@@ -108,6 +109,7 @@ class OnlineRules:
             self._series[name] = looked.series
             self._rules[name] = looked.rules
         self._phase = phase
+        self._balance = LossBalance()
 
     def _of_single(self, now: Now, values: Mapping[str, float]) -> list[Alarm]:
         """Return what the rules say about each series alone."""

@@ -177,6 +177,14 @@ def test_an_alarm_that_the_golden_program_has_too_is_no_cause(tmp_path):
 
 
 @pytest.mark.thorough
+def test_an_error_that_ends_both_programs_is_a_symptom(tmp_path):
+    text = HEALTHY.replace("    optimizer(gradients)", "    assert step < 3, 'too late'")
+    done, lines = find(tmp_path, "--golden", "good.py", "mine.py", mine=text, good=text)
+    assert (done.returncode, lines[-1]["answer"]) == (1, "symptom")
+    assert "too late" in lines[-1]["sentence"]
+
+
+@pytest.mark.thorough
 def test_a_program_that_ends_with_an_error_behind_its_symptom_is_told(tmp_path):
     _, lines = find(tmp_path, "mine.py", mine=JUMP.replace("LAST", "35"))
     said = [item["sentence"] for item in lines[-1]["remarks"]]

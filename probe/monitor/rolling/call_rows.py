@@ -119,7 +119,9 @@ class CallRows:
 
     def settle(self) -> None:
         """Make numbers of the tensors that were noted so far, and let these go."""
-        for noted in self._noted:
+        waiting = self._noted
+        self._noted = []
+        for noted in waiting:
             entry = noted.call.name(noted.is_backward)
             row = self._rows.setdefault(entry, {})
             found = noted.numbers()
@@ -127,7 +129,6 @@ class CallRows:
                 row[column] = found[name]
             if noted.largest is not None:
                 self._limits.setdefault(entry, {})[noted.place] = noted.largest
-        self._noted = []
 
     def end(self) -> StepCalls:
         """End the step and return its numbers."""

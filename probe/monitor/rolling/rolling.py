@@ -160,9 +160,11 @@ class Rolling:
     def pause(self) -> None:
         """Record nothing but gradients of a backward that may follow."""
         if self._is_installed:
-            self._rows.settle()  # the garbage collector, which runs again, has less to look at
-            self._capture.remove()
-            self._is_installed = False
+            try:
+                self._rows.settle()  # the garbage collector, which runs again, has less to look at
+            finally:
+                self._capture.remove()
+                self._is_installed = False
 
     def end_step(self) -> None:
         """End the step: write its rows."""
