@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import os
@@ -16,13 +17,12 @@ from probe.errors import UsageError
 from probe.findings.sentence import say
 from probe.naming import ranges
 from probe.reading.dumps.folders import find_folders
-from probe.search.cause import Cause
 from probe.search.full_disk import is_full
 from probe.search.ledger import Ledger
 from probe.search.on_disk import DiskLook, look, of_program
 from probe.search.running import Done, run
 from probe.search.wishes import Training, Wishes
-from probe.search.workplace import copied, original, states
+from probe.search.workplace import copied, name_originals, states
 from probe.series.file import RankSeries
 
 #: the numbers of each tensor, and its checksum
@@ -86,11 +86,13 @@ class Lab:
         before = states(self.user_folder, kept)
         work = self.user_folder
         if not self.wishes.is_in_place:
-            work = copied(self.user_folder, self.copy_of(name), kept)
+            work = copied(self.user_folder, self._copy_of(name), kept)
         log = os.path.join(place, "log.txt")
         held = () if self.held is None else (self.held,)
         variables = self.wishes.variables
         done = run(words, work, log, self.deadline, enough, self.wishes.ranks, held, variables)
+        with contextlib.suppress(OSError):  # a full disk is told by the next line
+            name_originals(self.place(name, "dump"), work, self.user_folder)
         if is_full(place):
             shutil.rmtree(os.path.join(place, "work"), ignore_errors=True)
             raise UsageError(say("find.full", folder=kept))
@@ -167,25 +169,12 @@ class Lab:
             golden: the golden run; "" for none.
             watched: reads the rows of the monitor of another run of the program.
         """
-        known = self._looks.get((name, golden))
-        if known is None:
-            seen = of_program(look(self.place(name, "dump"), golden, watched()))
-            suspicions = [self._of_user(item, name, golden) for item in seen.suspicions]
-            cause = None if seen.cause is None else self._of_user(seen.cause, name, golden)
-            known = replace(seen, cause=cause, suspicions=suspicions)
-            self._looks[name, golden] = known
-        return known
+        key = name, golden
+        if key not in self._looks:
+            self._looks[key] = of_program(look(self.place(name, "dump"), golden, watched()))
+        return self._looks[key]
 
-    def _of_user(self, cause: Cause, name: str, golden: str) -> Cause:
-        """Return a cause whose file is that of the user, not that of a copy for one of the two runs."""
-        if self.wishes.is_in_place:
-            return cause
-        file = cause.file
-        for experiment in (name, os.path.basename(os.path.dirname(golden))):
-            file = original(file, self.copy_of(experiment), self.user_folder)
-        return replace(cause, file=file)
-
-    def copy_of(self, name: str) -> str:
+    def _copy_of(self, name: str) -> str:
         """Return the working folder of an experiment, as stacks name it."""
         own_name = os.path.basename(self.user_folder) or "root"
         return os.path.join(os.path.realpath(self.place(name, "work")), own_name)

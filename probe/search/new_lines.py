@@ -15,7 +15,6 @@ from probe.search.lab import Lab
 from probe.search.ledger import Result
 from probe.search.recordings import RECORD
 from probe.search.watching import watched, watched_rows
-from probe.search.workplace import original
 from probe.series.skipped import skipped_steps
 
 NEW_LINES = "new_lines"
@@ -47,7 +46,6 @@ def new_lines(lab: Lab) -> Result:
     if not new or not before:
         return Result(NEW_LINES, "none", say("find.no_new_line", step=step), runs=0)
     facts = {**new[0], "step": step}
-    facts["file"] = original(facts["file"], lab.copy_of(RECORD), lab.user_folder)
     return Result(NEW_LINES, "found", _said(facts), runs=0, facts=facts)
 
 

@@ -17,7 +17,6 @@ from probe.search.lab import Lab
 from probe.search.ledger import Result
 from probe.search.new_lines import symptom_step
 from probe.search.recordings import RECORD
-from probe.search.workplace import original
 
 NEW_VALUES = "new_values"
 #: so many times larger than in each recorded step before
@@ -55,8 +54,7 @@ def _found(lab: Lab, dump: Dump, key: Key, size: float, before: float) -> Result
     learned = say("find.new_value", value=size, before=before, **facts)
     frame = user_frame(dump[name].stack)
     if frame is not None:
-        file = original(frame.file, lab.copy_of(RECORD), lab.user_folder)
-        facts.update(file=file, line=frame.line, source=frame.source)
+        facts.update(file=frame.file, line=frame.line, source=frame.source)
     return Result(NEW_VALUES, "found", learned, runs=0, facts=facts)
 
 

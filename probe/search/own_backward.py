@@ -15,7 +15,6 @@ from probe.search.cause import REPLAYED, RULE, Cause
 from probe.search.lab import CALLS, Lab
 from probe.search.ledger import Result
 from probe.search.recordings import RECORD
-from probe.search.workplace import original
 
 GRADIENTS = "gradients"
 #: so many backwards are compared, one of each kind
@@ -94,8 +93,7 @@ def _code(lab: Lab, name: str) -> dict[str, Any]:
     dump.release()
     if frame is None:
         return {}
-    file = original(frame.file, lab.copy_of(RECORD), lab.user_folder)
-    return {"file": file, "line": frame.line, "source": frame.source}
+    return {"file": frame.file, "line": frame.line, "source": frame.source}
 
 
 def _last_line(calls: Sequence[Any]) -> Frame | None:

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
+import json
 import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator
@@ -13,6 +15,8 @@ from probe.errors import UsageError
 from probe.findings.sentence import say
 from probe.findings.system import foreign
 from probe.reading.dumps.text import size
+from probe.store.file_io import atomic_write
+from probe.store.file_names import RUN, RUN_LINES, STACK
 
 #: a larger folder is not copied
 LARGEST = 1 << 30
@@ -70,15 +74,31 @@ def states(folder: str, kept: str) -> dict[str, State]:
     return found
 
 
-def original(path: str | None, copy: str, source: str) -> str | None:
-    """Return the file of the user that a file in a copy stands for.
+def name_originals(dump: str, copy: str, source: str) -> None:
+    """Let the stacks and the facts of a run name the files of the user, for which those in the copy stood.
 
-    >>> original("/find/runs/work/net.py", "/find/runs/work", "/home/me")
-    '/home/me/net.py'
+    Args:
+        dump: the folder with the dump of the run.
+        copy: the working folder of the run.
+        source: the folder of the user.
     """
-    if path is None or not path.startswith(copy + os.sep):
-        return path
-    return source + path[len(copy) :]
+    for path in Path(dump).rglob("*"):
+        if path.name in (STACK, RUN, RUN_LINES):
+            text = path.read_bytes()
+            named = text
+            for end, is_ascii in itertools.product((os.sep, '"'), (True, False)):
+                named = named.replace(
+                    _in_json(copy, end, is_ascii), _in_json(source, end, is_ascii)
+                )
+            if named != text:
+                with atomic_write(str(path), "wb") as file:
+                    file.write(named)
+
+
+def _in_json(folder: str, end: str, is_ascii: bool) -> bytes:
+    """Return a folder as files in JSON have it, with the character behind it."""
+    text = json.dumps(folder, ensure_ascii=is_ascii)[1:-1]
+    return os.fsencode(text) + end.encode()
 
 
 def _left_out(kept: str) -> Callable[[str, list[str]], Iterable[str]]:

@@ -19,7 +19,7 @@ from probe.search.table import EXPERIMENTS, FIRST
 from probe.search.watch_end import WatchEnd
 from probe.search.watching import is_offset
 from probe.search.wishes import Training, Wishes
-from probe.search.workplace import copied, original, states
+from probe.search.workplace import copied, name_originals, states
 from tests.reading.report.rows import broken, healthy, write_rows
 
 
@@ -65,9 +65,21 @@ def test_a_file_that_changes_is_seen(folder):
     ]
 
 
-def test_a_file_beside_a_copy_is_no_file_in_it():
-    assert original("/find/work2/net.py", "/find/work", "/home/me") == "/find/work2/net.py"
-    assert original(None, "/find/work", "/home/me") is None
+@pytest.mark.parametrize("folder", ["/home/me", "/home/m\u00e9", '/home/of "me"', "/home/\\me"])
+@pytest.mark.parametrize("is_ascii", [True, False])
+def test_the_files_of_a_run_name_those_of_the_user(tmp_path, folder, is_ascii):
+    copy = f"/find/work{folder}"
+    rank = tmp_path / "step0" / "rank"
+    rank.mkdir(parents=True)
+    stack = [f"File {copy}/net.py, line 3, in construct", f"File {copy}2/net.py, line 1"]
+    (rank / "stack.json").write_text(json.dumps(stack, ensure_ascii=is_ascii))
+    (rank / "run.json").write_text(json.dumps({"folder": copy}, ensure_ascii=is_ascii))
+    (rank / "dump.json").write_text(json.dumps([copy]))
+    name_originals(str(tmp_path), copy, folder)
+    expected = [f"File {folder}/net.py, line 3, in construct", stack[1]]
+    assert json.loads((rank / "stack.json").read_text()) == expected
+    assert json.loads((rank / "run.json").read_text()) == {"folder": folder}
+    assert json.loads((rank / "dump.json").read_text()) == [copy]
 
 
 @pytest.mark.parametrize(
