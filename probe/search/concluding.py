@@ -15,6 +15,9 @@ from probe.search.advice import Advice, advice
 from probe.search.answer import Diagnosis, Evidence
 from probe.search.cause import BITS, COMPARED, EXPERIMENT, GUESS, REPLAYED, RULE, Cause
 from probe.search.disk_answer import diagnosis_of, doubts, evidence_of
+from probe.search.float32 import FLOAT32
+from probe.search.graft import GRAFT
+from probe.search.kernel_replay import REPLAY
 from probe.search.lab import Lab
 from probe.search.ledger import Result
 from probe.search.new_lines import NEW_LINES, guessed
@@ -22,7 +25,6 @@ from probe.search.new_numbers import NEW_NUMBERS, guessed_number
 from probe.search.new_values import NEW_VALUES, guessed_value
 from probe.search.on_disk import DiskLook, by_chance
 from probe.search.own_backward import GRADIENTS, wrong_backward
-from probe.search.proofs import FLOAT32, GRAFT, REPLAY
 from probe.search.recordings import (
     RECORD,
     RECORD_GOLDEN,

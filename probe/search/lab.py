@@ -15,10 +15,11 @@ from typing import Any
 
 from probe.errors import UsageError
 from probe.findings.sentence import say
+from probe.findings.system import foreign
 from probe.naming import ranges
 from probe.reading.dumps.folders import find_folders
 from probe.search.full_disk import is_full
-from probe.search.ledger import Ledger
+from probe.search.ledger import Ledger, Result
 from probe.search.on_disk import DiskLook, look, of_program
 from probe.search.running import Done, run
 from probe.search.wishes import Training, Wishes
@@ -183,3 +184,16 @@ class Lab:
 def _is_begun(folder: str, ranks: int) -> bool:
     """Return whether all ranks have begun a step, or the only process has."""
     return os.path.isdir(folder) and (ranks == 1 or len(os.listdir(folder)) >= ranks)
+
+
+def failed(name: str, done: Done, seconds: float = 0.0, runs: int = 1) -> Result:
+    """Return the result of an experiment whose run has left no answer.
+
+    Args:
+        name: the experiment.
+        done: the run.
+        seconds: how long all its runs took, if there was more than one.
+        runs: how many there were.
+    """
+    learned = say("find.failed", reason=foreign(done.words.removeprefix("probe: ")))
+    return Result(name, "failed", learned, seconds or done.seconds, runs)

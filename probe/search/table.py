@@ -4,25 +4,14 @@
 from __future__ import annotations
 
 from probe.search.experiment import Experiment, Outcome, Price
+from probe.search.float32 import FLOAT32, can_widen, widen, widened_steps
+from probe.search.graft import GRAFT, can_graft, graft, grafted_steps
+from probe.search.kernel_replay import REPLAY, can_replay, replay, replayed_steps
 from probe.search.lab import Lab
 from probe.search.new_lines import NEW_LINES, new_lines, symptom_step
 from probe.search.new_numbers import NEW_NUMBERS, new_numbers
 from probe.search.new_values import NEW_VALUES, new_values
 from probe.search.own_backward import GRADIENTS, gradients, own_backwards
-from probe.search.proofs import (
-    FLOAT32,
-    GRAFT,
-    REPLAY,
-    can_graft,
-    can_replay,
-    can_widen,
-    graft,
-    grafted_steps,
-    replay,
-    replayed_steps,
-    widen,
-    widened_steps,
-)
 from probe.search.recordings import (
     RECORD,
     RECORD_GOLDEN,

@@ -14,7 +14,6 @@ from probe.findings.sentence import say
 from probe.reading.one_run.health.rows import alarms_of, read_rows
 from probe.search.concluding import is_given
 from probe.search.ledger import Ledger, Result
-from probe.search.proofs import heals
 from probe.search.table import EXPERIMENTS, FIRST
 from probe.search.watch_end import WatchEnd
 from probe.search.watching import is_offset
@@ -130,21 +129,6 @@ def test_an_edit_gives_the_search_another_name(tmp_path, monkeypatch):
     assert wishes.key == before
     os.utime(tmp_path / "net.py", (1, 1))
     assert wishes.key != before
-
-
-@pytest.mark.parametrize(
-    ("unchanged", "changed", "is_healed"),
-    [
-        ({"0": 2.0, "1": 1.7}, {"0": 2.0, "1": 1.5}, True),
-        ({"0": 2.0, "1": "nan"}, {"0": 2.0, "1": 1.5}, True),
-        ({"0": 2.0, "1": 1.7}, {"0": 2.0, "1": 1.500003}, False),  # nearly, and not equal
-        ({"0": 2.0, "1": 1.5}, {"0": 2.0, "1": 1.5}, False),  # nothing was sick
-        ({"0": 2.0, "1": 1.5000004}, {"0": 2.0, "1": 1.5}, False),  # too close to tell
-        ({"7": 2.0}, {"7": 2.0}, False),  # no step in common
-    ],
-)
-def test_a_graft_heals_where_the_losses_become_the_golden_ones(unchanged, changed, is_healed):
-    assert heals(unchanged, changed, {"0": 2.0, "1": 1.5}) is is_healed
 
 
 def test_results_are_plain_json(tmp_path):

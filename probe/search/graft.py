@@ -1,32 +1,28 @@
 # Copyright 2026 the probe developers. SPDX-License-Identifier: Apache-2.0
-"""Experiments about one suspect: the golden output in its place, float64 beside its kernel, float32 around it."""
+"""An experiment about one suspect: its golden output and gradients are put in its place."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from probe.errors import UsageError
 from probe.findings.sentence import say
-from probe.findings.system import foreign
 from probe.reading.compare.origins.origin import Kind
 from probe.reading.dumps.dump import Call
-from probe.reading.dumps.entry_name import CELL, FORWARD, parse
+from probe.reading.dumps.entry_name import FORWARD
 from probe.reading.dumps.flow import user_frame
 from probe.reading.dumps.run import open as open_run
 from probe.reading.dumps.values import tensors_in
-from probe.search.cause import BITS, COMPARED, NONFINITE, Cause
-from probe.search.lab import CALLS, NUMBERS, Lab
+from probe.search.cause import BITS, COMPARED, Cause
+from probe.search.lab import CALLS, NUMBERS, Lab, failed
 from probe.search.ledger import Result
 from probe.search.recordings import RECORD, golden_dump, wanted_steps
 from probe.search.repeating import REPEAT, suspect
-from probe.search.running import Done
 from probe.search.watching import WATCH_GOLDEN, watched, watched_name
 
 GRAFT = "graft"
-REPLAY = "replay"
-FLOAT32 = "float32"
 #: steps behind that of the cause, in which the losses must agree
 _BEHIND = 2
 #: the part by which healed losses may differ from the golden ones
@@ -35,15 +31,8 @@ _HEALED = 1e-6
 _FARTHER = 100.0
 #: the first words of the names of Cells, and of modules of torch
 _CELLS = ("Cell.", "Module.")
-_HALF = frozenset(("Float16", "BFloat16"))
 #: kinds of differences whose call has the same name in the golden run
 _SAME_NAME = frozenset((Kind.ARGUMENT, Kind.COMPUTATION, Kind.OPTIMIZER))
-#: the outcome -> the sentence about it
-_REPLAYED = {
-    "right": "find.replay_right",
-    "wrong": "find.replay_wrong",
-    "unknown": "find.replay_unknown",
-}
 
 
 def can_graft(lab: Lab) -> bool:
@@ -112,14 +101,14 @@ def graft(lab: Lab) -> Result:
     options = ("--tensor-list", _arrays_of(name), "--optimizer", "states")
     first = lab.record(arrays, program, steps, [*CALLS, *NUMBERS, *options])
     if not lab.has_steps(arrays):
-        return _failed(GRAFT, first)
+        return failed(GRAFT, first)
     words = ["try", *lab.wishes.options, "--from", lab.place(arrays, "dump"), name]
     words += ["--steps", str(last + 1), "-o", lab.place(GRAFT, "runs"), "--json", "-"]
     second = lab.do(GRAFT, [*words, *lab.wishes.repeated.words])
     seconds = first.seconds + second.seconds
     answer = lab.answer(GRAFT)
     if not answer:
-        return _failed(GRAFT, second, seconds, 3)
+        return failed(GRAFT, second, seconds, 3)
     losses = losses_of(lab, WATCH_GOLDEN) or answer["golden"]
     is_healed = heals(answer["unchanged"], answer["changed"], losses)
     if not is_healed and not _repeats(answer["unchanged"], losses_of(lab, watched_name(lab))):
@@ -143,18 +132,6 @@ def grafted_steps(lab: Lab) -> list[int]:
     """Return the steps with golden outputs."""
     cause = suspect(lab)
     return wanted_steps(lab) if cause is None or cause.step is None else _steps(lab, cause)
-
-
-def replayed_steps(lab: Lab) -> list[int]:
-    """Return the step of the suspect."""
-    cause = suspect(lab)
-    return wanted_steps(lab) if cause is None or cause.step is None else [cause.step]
-
-
-def widened_steps(lab: Lab) -> list[int]:
-    """Return the step of the first NaN/Inf."""
-    last = watched(lab, "nonfinite")
-    return wanted_steps(lab) if last is None else [last]
 
 
 def _further_calls(lab: Lab, cause: Cause) -> int:
@@ -224,79 +201,3 @@ def _apart(loss: Any, golden: Any) -> float:
     if isinstance(loss, str) or isinstance(golden, str):
         return 0.0 if loss == golden else 1.0
     return float(abs(loss - golden) / max(abs(golden), abs(loss), 1e-30))
-
-
-def can_replay(lab: Lab) -> bool:
-    """Return whether the suspect is one call of an operator."""
-    cause = suspect(lab)
-    if cause is None or cause.step is None or not cause.name:
-        return False
-    is_made = cause.reader == NONFINITE and cause.kind == "made"
-    is_computed = cause.reader == COMPARED and cause.kind == Kind.COMPUTATION
-    return (is_made or is_computed) and parse(cause.name).kind != CELL
-
-
-def replay(lab: Lab) -> Result:
-    """Record the arrays of the suspect, and make it again in float64."""
-    cause = suspect(lab)
-    assert cause is not None
-    assert cause.step is not None
-    options = ("--task", "tensor", "--list", cause.call)
-    first = lab.record(REPLAY, lab.wishes.repeated, [cause.step], [*CALLS, *options])
-    if not lab.has_steps(REPLAY):
-        return _failed(REPLAY, first)
-    arrays = lab.place(REPLAY, "dump")
-    words = ["replay", arrays, cause.name, "--step", str(cause.step), "--json"]
-    judged = f"{REPLAY}_judged"
-    second = lab.read(judged, words)
-    found = lab.answer(judged)
-    seconds = first.seconds + second.seconds
-    verdicts = {item["verdict"] for item in found} if isinstance(found, list) else set()
-    outcome = "unknown"
-    if verdicts:
-        outcome = "right" if verdicts == {"ok"} else "wrong" if "wrong" in verdicts else "unknown"
-    learned = say(_REPLAYED[outcome], name=cause.name)
-    return Result(REPLAY, outcome, learned, seconds)
-
-
-def can_widen(lab: Lab) -> bool:
-    """Return whether a loss is NaN/Inf, and the recorded steps have numbers of half precision."""
-    if lab.wishes.ranks > 1 or watched(lab, "nonfinite") is None or not lab.has_steps(RECORD):
-        return False
-    if lab.wishes.seed is not None:  # nor does probe bisect
-        return False
-    return any(dtype in _HALF for dtype in _dtypes(lab.place(RECORD, "dump")))
-
-
-def widen(lab: Lab) -> Result:
-    """Look for the smallest set of Cells that makes NaN/Inf go when it computes in float32."""
-    last = watched(lab, "nonfinite")
-    words = ["bisect", *lab.wishes.options, "--until", "finite", "--float32"]
-    words += ["--steps", str(last + 1), "-o", lab.place(FLOAT32, "runs"), "--json", "-"]
-    done = lab.do(FLOAT32, [*words, *lab.wishes.repeated.words])
-    answer = lab.answer(FLOAT32)
-    if not answer:
-        return _failed(FLOAT32, done)
-    if answer["key"] == "bisect.holds":  # NaN/Inf is in gradients alone
-        return Result(FLOAT32, "failed", say("find.float32_no_loss"), done.seconds, 1)
-    names = answer["found"]
-    runs = len(answer["runs"])
-    if names:
-        learned = say("find.float32_goes", names=names, runs=runs)
-        return Result(FLOAT32, "goes", learned, done.seconds, runs, {"names": names})
-    learned = say("find.float32_stays", runs=runs)
-    return Result(FLOAT32, "stays", learned, done.seconds, runs)
-
-
-def _dtypes(path: str) -> Iterator[str]:
-    """Yield the dtypes of the outputs in a dump."""
-    for dump in open_run(path):
-        for call in dump:
-            for tensor in tensors_in(call.entry, "output"):
-                yield str(tensor.get("dtype"))
-        dump.release()
-
-
-def _failed(name: str, done: Done, seconds: float = 0.0, runs: int = 1) -> Result:
-    learned = say("find.failed", reason=foreign(done.words.removeprefix("probe: ")))
-    return Result(name, "failed", learned, seconds or done.seconds, runs)

@@ -10,9 +10,9 @@ import pytest
 
 from probe.findings.sentence import say
 from probe.search.cause import BITS, COMPARED, Cause
+from probe.search.graft import grafted, heals, losses_of
 from probe.search.lab import Lab
 from probe.search.ledger import Ledger, Result
-from probe.search.proofs import grafted, losses_of
 from probe.search.wishes import Training, Wishes
 from tests.reading.builders import forward, tensor, write
 from tests.reading.report.rows import broken, write_rows
@@ -70,3 +70,18 @@ def test_a_golden_program_that_the_monitor_has_not_seen_has_no_losses(tmp_path):
     folder = Path(lab.place("watch_golden", "dump"))
     write_rows(folder, lambda *_: {"seconds": 0.1}, steps=5, ranks=1)
     assert losses_of(lab, "watch_golden") == {}
+
+
+@pytest.mark.parametrize(
+    ("unchanged", "changed", "is_healed"),
+    [
+        ({"0": 2.0, "1": 1.7}, {"0": 2.0, "1": 1.5}, True),
+        ({"0": 2.0, "1": "nan"}, {"0": 2.0, "1": 1.5}, True),
+        ({"0": 2.0, "1": 1.7}, {"0": 2.0, "1": 1.500003}, False),  # nearly, and not equal
+        ({"0": 2.0, "1": 1.5}, {"0": 2.0, "1": 1.5}, False),  # nothing was sick
+        ({"0": 2.0, "1": 1.5000004}, {"0": 2.0, "1": 1.5}, False),  # too close to tell
+        ({"7": 2.0}, {"7": 2.0}, False),  # no step in common
+    ],
+)
+def test_a_graft_heals_where_the_losses_become_the_golden_ones(unchanged, changed, is_healed):
+    assert heals(unchanged, changed, {"0": 2.0, "1": 1.5}) is is_healed
