@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from probe.findings.sentence import Finding, Sentence
-from probe.series.looks import History, Look, Now
+from probe.series.history import History, Look, Now
 from probe.series.rules import Condition
 
 

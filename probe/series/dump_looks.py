@@ -7,7 +7,8 @@ import math
 import statistics
 
 from probe.findings.sentence import NOTHING, Sentence, say
-from probe.series.looks import LEAST_STEPS, WINDOW, History, Now, is_far, logarithms
+from probe.series.history import LEAST_STEPS, WINDOW, History, Now
+from probe.series.looks import is_far, logarithms
 
 
 def spike(key: str, history: History, value: float, limit: float, now: Now) -> Sentence:

@@ -9,7 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from probe.findings.sentence import say
 from probe.series.alarm import Alarm, chosen, holding
-from probe.series.looks import LEAST_STEPS, History, Now, Point, is_far
+from probe.series.history import LEAST_STEPS, History, Now, Point
+from probe.series.looks import is_far
 from probe.series.rules import IN_DUMPS
 from probe.series.series_name import GRADIENT, kinds_of_tensor, layer_kind
 from probe.store.file_names import Rank

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from probe.findings.sentence import say
 from probe.series import series_name
 from probe.series.alarm import Alarm
-from probe.series.looks import History, Now
+from probe.series.history import History, Now
 from probe.series.rules import ONLINE
 from probe.series.series_name import state_kind
 

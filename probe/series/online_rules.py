@@ -12,7 +12,7 @@ from probe.series.alarm import Alarm, Chosen, chosen, holding
 from probe.series.call_file import Rows
 from probe.series.call_rules import CallRules, tensors_of_rows, tensors_of_series
 from probe.series.group_rules import FallenStates, LossBalance, MissingGradients, ScaledGradients
-from probe.series.looks import WINDOW, History, Now
+from probe.series.history import WINDOW, History, Now
 from probe.series.phases import Phases
 from probe.series.rules import ONLINE, Condition
 from probe.series.series_name import kind_of

@@ -9,7 +9,8 @@ from collections import deque
 from typing import Protocol
 
 from probe.findings.sentence import NOTHING, Sentence, say
-from probe.series.looks import LEAST_STEPS, WINDOW, History, Now, is_rough
+from probe.series.history import LEAST_STEPS, WINDOW, History, Now
+from probe.series.looks import is_rough
 
 #: so many values are a median of a loss
 _MEDIAN_OF = 10

@@ -8,7 +8,7 @@ from functools import partial
 from typing import NamedTuple
 
 from probe.series import dump_looks, looks, own_looks
-from probe.series.looks import LEAST_STEPS, Look
+from probe.series.history import LEAST_STEPS, Look
 from probe.series.own_looks import OwnLook
 
 

@@ -10,7 +10,7 @@ import re
 import pytest
 
 from probe.reading.one_run.trend import findings
-from probe.series.looks import Point
+from probe.series.history import Point
 from probe.series.online_rules import OnlineRules
 from probe.series.rules import IN_DUMPS, ONLINE, RULES
 from tests.series.test_call_rules import of_call

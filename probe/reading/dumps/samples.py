@@ -24,7 +24,7 @@ from probe.reading.dumps.values import (
 )
 from probe.reading.dumps.work import HERE, Workers, run_units
 from probe.series.dump_rules import Points, Trend
-from probe.series.looks import Point
+from probe.series.history import Point
 from probe.store.file_names import Rank
 
 _LARGEST = {"Float16": 65504.0, "BFloat16": 3.3895313892515355e38}

@@ -18,7 +18,7 @@ from probe.reading.dumps.samples import LIKE
 from probe.reading.dumps.tables import extra
 from probe.series.dump_rules import Points, Trend, is_usual, layer_hits, series_hits
 from probe.series.file import RankSeries
-from probe.series.looks import LEAST_STEPS
+from probe.series.history import LEAST_STEPS
 from probe.series.neighbour import alarms_of_all
 from probe.series.rules import IN_DUMPS, RULES
 from probe.series.series_name import kind_of, parse

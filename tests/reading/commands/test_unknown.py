@@ -13,7 +13,7 @@ import pytest
 import probe
 from probe.__main__ import main
 from probe.series.file import SeriesFile
-from probe.series.looks import LEAST_STEPS
+from probe.series.history import LEAST_STEPS
 from tests.reading.one_run.test_health import Training
 
 

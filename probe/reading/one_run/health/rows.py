@@ -14,7 +14,7 @@ from probe.reading.one_run.health.step import FAULT, NOTE, HealthFinding
 from probe.reading.one_run.trend import TrendFinding, findings_of
 from probe.series.alarm import Alarm
 from probe.series.file import RankSeries
-from probe.series.looks import LEAST_STEPS
+from probe.series.history import LEAST_STEPS
 from probe.series.neighbour import alarms_of_all
 from probe.series.series import find_series, opened
 from probe.series.series_name import is_strange
