@@ -17,8 +17,6 @@ from probe.series.history import LEAST_STEPS, WINDOW, History, Now
 _Z = 6.0  # robust z of a spike in each step
 _SMALL = 0.1  # so small a part of the first loss is no spike: a batch that is hard when nearly all is learnt
 _ROUGH = 0.7  # a loss whose logarithm changes so much from one step to the next is that of single samples
-#: growth in ten steps, of a weight that drifts; a weight that grows by equal steps from zero on stays below
-_DRIFT = 1.15
 
 
 def is_far(value: float, others: Sequence[float], limit: float) -> bool:
@@ -78,10 +76,23 @@ def spike(key: str, history: History, value: float, limit: float, now: Now) -> S
     if len(logs) < LEAST_STEPS:
         return NOTHING
     middle = math.exp(statistics.median(logs))
-    if value < limit * middle or not is_far(math.log(value), logs, _Z):
+    if value < limit * max(middle, _usual_size(history, now)) or not is_far(
+        math.log(value), logs, _Z
+    ):
         return NOTHING
     before = say("alarm.about", value=middle, count=len(last))
     return say(key, value=value, before=before, step=now.step)
+
+
+def _usual_size(history: History, now: Now) -> float:
+    """Return the first size of a loss or a global norm, once nearly all is learnt; 0.0 before that.
+
+    A single hard sample then raises both far above their last values.
+    """
+    learnt = now.learnt
+    if history.kinds == "loss":
+        learnt = history.median / history.first if history.first > 0 else 1.0
+    return history.first if learnt < _SMALL and history.kinds in ("loss", "total") else 0.0
 
 
 def _is_usual_loss(history: History, value: float) -> bool:
@@ -163,18 +174,6 @@ def update_ratio(key: str, history: History, value: float, limit: float, now: No
     before = history.median
     least = max(now.floor, 3 * max(history.highest, *history.recent))
     holds = before > 0 and limit * before < value > least
-    return say(key, value=value, before=before, step=now.step) if holds else NOTHING
-
-
-def weight_drift(key: str, history: History, value: float, limit: float, now: Now) -> Sentence:
-    """A norm so many times that of ten values before, and no longer slow.
-
-    A parameter that was zeros a moment ago has no size of its own yet, as that of an adapter.
-    """
-    before = history.recent[-10]
-    if not min(history.recent):
-        return NOTHING
-    holds = before > 0 and limit * before <= value >= _DRIFT * history.last
     return say(key, value=value, before=before, step=now.step) if holds else NOTHING
 
 

@@ -15,7 +15,7 @@ from probe.series.group_rules import FallenStates, LossBalance, MissingGradients
 from probe.series.history import WINDOW, History, Now
 from probe.series.phases import Phases
 from probe.series.rules import ONLINE, Condition
-from probe.series.series_name import kind_of
+from probe.series.series_name import is_learning_rate, kind_of
 
 _ROUNDING = 1e-5  # so small a part of the step's largest update is rounding: a bias before a BatchNorm has no gradient
 _LOST = 1e-6  # a smaller part of a parameter is lost when it is added in float32
@@ -43,6 +43,9 @@ class OnlineRules:
                 self._conditions.setdefault(kind, []).append((name, rule))
         self._of_kind: dict[str, list[Chosen]] = {}  # the rules that the series of a kind share
         self._rules: dict[str, list[Chosen]] = {}  # those of each series
+        self._rates: list[str] = []  # the series of learning rates
+        self._rate = 0.0  # the largest learning rate of the last step that has one
+        self._path = 0.0  # the sum of the learning rates
         self._phases = Phases()
         self._phase = 0
         #: phase -> its series of losses: those of another phase tell nothing of its losses
@@ -76,7 +79,12 @@ class OnlineRules:
         """Return what the rules say about the series that no call has."""
         found: list[Alarm] = []
         self._begin_phase(values)
-        now = Now(step, self._learnt(), self._floor(values))
+        self._rate = max(
+            (values[name] for name in self._rates if name in values), default=self._rate
+        )
+        if math.isfinite(self._rate):
+            self._path += self._rate
+        now = Now(step, self._learnt(), self._floor(values), self._path)
         losses = {
             name: value
             for name, value in values.items()
@@ -143,6 +151,8 @@ class OnlineRules:
     def _new_series(self, name: str) -> History:
         """Return the history of a new series, and choose the rules that look at it."""
         kind = kind_of(name)
+        if is_learning_rate(name):
+            self._rates.append(name)
         series = History(kind)
         self._series[name] = series
         groups = {

@@ -14,6 +14,12 @@ from probe.series.looks import is_rough
 
 #: so many values are a median of a loss
 _MEDIAN_OF = 10
+#: a weight is compared with that of so many values before
+_APART = 10
+#: growth from one value to the next, of a weight that drifts; one that grows by equal steps from zero on stays below
+_DRIFT = 1.15
+#: how many times faster than the sum of the learning rates it grows then
+_FASTER = 1.05
 
 
 class OwnLook(Protocol):
@@ -21,6 +27,35 @@ class OwnLook(Protocol):
 
     def look(self, history: History, value: float, limit: float, now: Now) -> Sentence:
         """Look at one value; ``history`` has the last ones, ``limit`` is the threshold."""
+
+
+class Drifting:
+    """A weight so many times that of ten values before, and no longer slow.
+
+    Its growth is not explained by the sum of the learning rates so far: in a warm-up, and in the first steps, a
+    weight that begins small grows as this sum. A weight that was zeros a moment ago has no size of its own yet, as
+    that of an adapter.
+    """
+
+    def __init__(self, key: str) -> None:
+        self._key = key
+        self._paths: deque[float] = deque(maxlen=_APART)  # the sums at the last values
+
+    def look(self, history: History, value: float, limit: float, now: Now) -> Sentence:
+        """Look at one value."""
+        paths = list(self._paths)
+        self._paths.append(now.path)
+        if len(paths) < _APART or not min(history.recent):
+            return NOTHING
+        before = history.recent[-_APART]
+        is_far = value >= limit * before and value * paths[0] >= before * now.path
+        last = history.last
+        is_fast = value >= _DRIFT * last and value * paths[-1] >= _FASTER * last * now.path
+        return (
+            say(self._key, value=value, before=before, step=now.step)
+            if is_far and is_fast
+            else NOTHING
+        )
 
 
 class Rising:

@@ -208,8 +208,8 @@ RULES = {
         online=Condition(
             3.0,
             _kinds("param"),
-            warm_up=10,
-            look=partial(looks.weight_drift, "alarm.weight_drift"),
+            warm_up=0,
+            new_rule=partial(own_looks.Drifting, "alarm.weight_drift"),
         ),
     ),
     "setting": Rule(

@@ -156,6 +156,11 @@ def is_strange(name: str, value: float) -> bool:
     return kind_of(name) != "call" or (math.isnan(value) and name.endswith(".norm"))
 
 
+def is_learning_rate(name: str) -> bool:
+    """Return whether a series is the learning rate of an optimizer, or of one of its groups."""
+    return name.startswith("optimizer") and "learning_rate" in name
+
+
 def is_main(name: str) -> bool:
     """Return whether a series is shown where none is chosen.
 

@@ -139,6 +139,29 @@ def test_a_parameter_that_begins_with_zeros_does_not_drift(first, expected):
     assert [alarm.rule for alarm in alarms_of("lora_b.param", values)] == expected
 
 
+@pytest.mark.parametrize(
+    ("rates", "growth", "expected"),
+    [
+        ([0.01 * step for step in range(1, 21)], 1.0, []),  # a warm-up
+        ([0.01 * step for step in range(1, 21)], 1.3, ["weight drift"]),
+        ([0.0] * 5 + [0.1] * 15, 1.0, []),
+        ([0.1] * 20, 1.0, []),
+        ([0.1] * 20, 1.3, ["weight drift"]),
+    ],
+)
+def test_a_small_weight_that_grows_as_the_sum_of_its_learning_rates_does_not_drift(
+    rates, growth, expected
+):
+    looking = OnlineRules()
+    found = []
+    path = 0.1
+    for step, rate in enumerate(rates):
+        path += rate
+        values = {"optimizer.learning_rate": rate, "table.param": path * growth**step}
+        found += looking.feed(step, values)
+    assert [alarm.rule for alarm in found if alarm.series == "table.param"] == expected
+
+
 @pytest.mark.parametrize(("fall", "expected"), [(0.3, []), (0.0, ["rising"])])
 def test_one_loss_that_rises_while_another_falls_is_no_alarm(fall, expected):
     looking = OnlineRules()
@@ -194,6 +217,31 @@ def test_gradients_that_fall_with_the_loss_do_not_vanish(sign):
 
 def test_a_hard_batch_when_nearly_all_is_learnt_is_no_spike():
     assert alarms_of("loss", [*[1.0, 1.01] * 10, *[0.9**i for i in range(60)], 0.05]) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "left", "value", "expected"),
+    [
+        ("loss", 0.01, 0.45, []),
+        ("loss", 0.01, 0.6, ["spike"]),
+        ("loss", 0.12, 0.6, ["spike"]),
+        ("optimizer.global_norm", 0.01, 3.9, []),
+        ("optimizer.global_norm", 0.01, 4.2, ["spike"]),
+        ("optimizer.global_norm", 0.12, 0.6, ["spike"]),
+    ],
+)
+def test_a_spike_is_measured_by_the_first_values_once_nearly_all_is_learnt(
+    name, left, value, expected
+):
+    looking = OnlineRules()
+    found = []
+    for step in range(80):
+        usual = (1.0 if step < 25 else left) * (1 + 0.01 * (step % 3))
+        values = {"loss": usual, "optimizer.global_norm": usual}
+        if step == 79:
+            values[name] = value
+        found += looking.feed(step, values)
+    assert [alarm.rule for alarm in found] == expected
 
 
 def test_a_weight_that_grows_by_equal_steps_from_near_zero_does_not_drift():
