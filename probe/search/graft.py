@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from probe.errors import UsageError
@@ -109,9 +109,11 @@ def graft(lab: Lab) -> Result:
     answer = lab.answer(GRAFT)
     if not answer:
         return failed(GRAFT, second, seconds, 3)
-    losses = losses_of(lab, WATCH_GOLDEN) or answer["golden"]
-    is_healed = heals(answer["unchanged"], answer["changed"], losses)
-    if not is_healed and not _repeats(answer["unchanged"], losses_of(lab, watched_name(lab))):
+    # a program may show a loss behind the last step, which got no golden output
+    unchanged = in_steps(answer["unchanged"], steps)
+    golden = in_steps(losses_of(lab, WATCH_GOLDEN) or answer["golden"], steps)
+    is_healed = heals(unchanged, in_steps(answer["changed"], steps), golden)
+    if not is_healed and not _repeats(unchanged, losses_of(lab, watched_name(lab))):
         return Result(GRAFT, "failed", say("find.graft_varies"), seconds, 3)
     outcome = "goes" if is_healed else "stays"
     key = "find.graft_goes" if is_healed else "find.graft_stays"
@@ -165,6 +167,15 @@ def losses_of(lab: Lab, name: str) -> dict[str, Any]:
         str(step): float(loss) if math.isfinite(loss) else str(loss)
         for step, loss in zip(steps, losses)
     }
+
+
+def in_steps(losses: Mapping[str, Any], steps: Sequence[int]) -> dict[str, Any]:
+    """Return the losses of some steps, if there are any.
+
+    >>> in_steps({"0": 2.0, "3": 1.5}, [0, 1])
+    {'0': 2.0}
+    """
+    return {str(step): losses[str(step)] for step in steps if str(step) in losses}
 
 
 def _repeats(unchanged: Mapping[str, Any], known: Mapping[str, Any]) -> bool:
