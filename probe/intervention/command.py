@@ -21,7 +21,11 @@ from probe.intervention.bisection import CLOSENESS, add_bisect, agreement, golde
 from probe.intervention.change import KINDS, Change
 from probe.intervention.drill import add_drill
 from probe.intervention.runs import Runs, table
-from probe.launch.command import count_of_options
+from probe.launch.command_line import (
+    count_of_options,
+    split_program,
+    tell_of_options_behind,
+)
 from probe.options import OneLineParser, asked_language
 from probe.reading.commands.arguments import add_options
 from probe.reading.commands.command import Option
@@ -46,13 +50,10 @@ def main(words: Sequence[str]) -> int:
     _add_common(parser, name)
     count = count_of_options(words[1:], parser) + 1
     given = parser.parse_args(words[1:count])
-    rest = list(words[count:])
-    module = ""
-    if rest and rest[0].startswith("-m"):
-        module = rest.pop(0)[2:] or (rest.pop(0) if rest else "")
-    path = rest.pop(0) if rest and not module else ""
+    path, module, rest = split_program(words[count:])
     if not path and not module:
         parser.error(say("option.program"))
+    tell_of_options_behind(rest, parser, path or f"-m {module}", language)
     options = {"at_model": given.step_at == "model", "as_msprobe": given.as_msprobe}
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # the process of the run ends too
     runs = Runs((path, module, rest), given.output, given.steps, given.ranks, options)

@@ -17,6 +17,11 @@ from probe.config.settings import Settings, meanings
 from probe.errors import ProbeError
 from probe.findings.sentence import ENGLISH, NOTHING, Sentence, said_of, say
 from probe.findings.wording import Wording
+from probe.launch.command_line import (
+    count_of_options,
+    split_program,
+    tell_of_options_behind,
+)
 from probe.launch.program import Program
 from probe.launch.trial import try_settings
 from probe.options import OneLineParser, asked_language
@@ -52,23 +57,17 @@ def main(words: Sequence[str]) -> int:
     parser = _parser(language)
     count = count_of_options(words, parser)
     given = vars(parser.parse_args(words[:count]))
-    path = ""
     config = given.pop("config")
-    module = ""
     given.pop("lang")
     at_model = given.pop("step_at") == "model"
     as_msprobe = given.pop("as_msprobe")
     perturb = given.pop("perturb") or ""
     first_step = given.pop("first_step")
     seed = given.pop("seed")
-    rest = list(words[count:])
-    if rest and rest[0].startswith("-m"):
-        module = rest.pop(0)[2:] or (rest.pop(0) if rest else "")
-    elif rest:
-        path = rest.pop(0)
+    path, module, rest = split_program(words[count:])
     if not path and not module:
         parser.error(say("option.program"))
-    _tell_of_options_behind(rest, parser, path or f"-m {module}", language)
+    tell_of_options_behind(rest, parser, path or f"-m {module}", language)
     settings = {name: value for name, value in given.items() if value is not None}
     config = os.path.abspath(config) if config else ""
     try:
@@ -101,24 +100,6 @@ def main(words: Sequence[str]) -> int:
         launcher.seed(seed)
     launcher.run()
     return 0
-
-
-def _tell_of_options_behind(
-    rest: Sequence[str], parser: argparse.ArgumentParser, program: str, language: str
-) -> None:
-    """Say which options of this command stand behind the program, and so are the program's."""
-    own = {
-        option
-        for action in parser._actions
-        for option in action.option_strings
-        if option.startswith("--")
-    }
-    found = [word for word in rest if word.partition("=")[0] in own - {"--help"}]
-    if found:
-        print(
-            f"probe: {say('run.behind', options=found, program=program).text(language)}",
-            file=sys.stderr,
-        )
 
 
 def join(
@@ -263,16 +244,6 @@ def _with_default(meaning: str, default: Any, language: str) -> str:
         return meaning
     shown = json.dumps(default) if type(default) is not str else default
     return say("help.default", help=meaning.rstrip(".。"), value=shown).text(language)
-
-
-def count_of_options(words: Sequence[str], parser: argparse.ArgumentParser) -> int:
-    """Return how many words are options and their values. All behind them are the program's."""
-    sizes = {name: action.nargs for action in parser._actions for name in action.option_strings}
-    count = 0
-    while count < len(words) and (words[count].startswith("--") or words[count] in sizes):
-        size = sizes.get(words[count])
-        count += 1 + (size if isinstance(size, int) else "=" not in words[count] and size != "?")
-    return count
 
 
 def _words(text: str) -> list[str]:

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 from probe.capture.patches import HookGroup, Patch, around
 from probe.config.config_file import ConfigFile
 from probe.debugger import living_session, open_session
-from probe.findings.sentence import ENGLISH, say
+from probe.findings.sentence import ENGLISH, NOTHING, Sentence, say
+from probe.findings.system import foreign
 from probe.launch.awaited_import import AwaitedImport
 from probe.launch.program import Program
 from probe.launch.program_debuggers import OwnDebuggers
@@ -57,6 +58,7 @@ class Launcher:
         self._process = os.getpid()
         self._has_spawned = False
         self._has_reported = False
+        self._error = NOTHING  # how the program has ended, if with an error
         self._last_words = LastWords(self._at_sigterm, _wait_for_session)
         self._hooks = HookGroup()
         self._watching: Watch | None = None
@@ -93,7 +95,10 @@ class Launcher:
         """Become the program."""
         atexit.register(self._report)
         self._last_words.install()
-        self._program.run()
+        try:
+            self._program.run()
+        finally:
+            self._error = _told(sys.exc_info()[1])
 
     def _watch(self) -> None:
         """Begin to watch MindSpore, which the program has imported."""
@@ -154,12 +159,23 @@ class Launcher:
         self._has_reported = True
         if "mindspore" not in sys.modules and self._has_spawned:
             return  # the training is in a process that was spawned, which tells its own end
-        if "mindspore" not in sys.modules:
+        if self._error:
+            reason = say("run.ended_early", said=self._error)
+        elif "mindspore" not in sys.modules:
             reason = say("run.no_mindspore")
         else:
             reason = say("run.no_cell") if self._at_model else say("run.no_update")
         told = say("run.nothing", reason=reason).text(self._language)
         _log.warning("%s", told)
+
+
+def _told(error: BaseException | None) -> Sentence:
+    """Return how a program has ended; NOTHING without an error."""
+    if not isinstance(error, SystemExit):
+        return NOTHING if error is None else foreign(f"{type(error).__name__}: {error}")
+    if isinstance(error.code, str):
+        return foreign(error.code)
+    return say("run.exit_status", status=error.code) if error.code else NOTHING
 
 
 def _wait_for_session(call: Callable[[], None]) -> bool:

@@ -15,7 +15,12 @@ from collections.abc import Sequence
 from probe.errors import UsageError
 from probe.findings.sentence import say
 from probe.findings.wording import Wording
-from probe.launch.command import count_of_options, seed_number
+from probe.launch.command import seed_number
+from probe.launch.command_line import (
+    count_of_options,
+    split_program,
+    tell_of_options_behind,
+)
 from probe.options import OneLineParser, asked_language
 from probe.process.rank import has_siblings, sibling_count
 from probe.reading.commands.arguments import add_options
@@ -142,6 +147,9 @@ def main(words: Sequence[str]) -> int:
     training = _training(rest)
     if training is None:
         parser.error(say("option.program"))
+    tell_of_options_behind(
+        training.arguments, parser, training.path or f"-m {training.module}", language
+    )
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # the process of the run ends too
     return ended(lambda: _of_program(given, training), 2, language)
 
@@ -154,11 +162,7 @@ def _is_folder(word: str) -> bool:
 
 def _training(words: Sequence[str]) -> Training | None:
     """Return the program that words mean; None for none."""
-    rest = list(words)
-    module = ""
-    if rest and rest[0].startswith("-m"):
-        module = rest.pop(0)[2:] or (rest.pop(0) if rest else "")
-    path = rest.pop(0) if rest and not module else ""
+    path, module, rest = split_program(words)
     return Training(_in_copy(path), module, tuple(rest)) if path or module else None
 
 

@@ -116,7 +116,7 @@ def concluded(search: Search) -> Diagnosis:
             *_evidence(cause, results, doubt),
             *(item for item in of_disk if not _is_of(item, cause)),
         ],
-        excluded=list(dict.fromkeys(_excluded(results, doubt, _has_skips(seen)))),
+        excluded=list(dict.fromkeys(_excluded(results, doubt, cause, _has_skips(seen)))),
         gaps=_gaps(found, seen, said),
         unseen=list(_unseen(search, seen, said)),
         remarks=[*found.remarks, *_remarks(results, doubt)],
@@ -277,12 +277,17 @@ def _has_skips(seen: DiskLook) -> bool:
     return any(said.key in _SKIPS for said in seen.remarks)
 
 
-def _excluded(results: dict[str, Result], doubt: Sentence, has_skips: bool) -> Iterator[Sentence]:
+def _excluded(
+    results: dict[str, Result], doubt: Sentence, cause: Cause | None, has_skips: bool
+) -> Iterator[Sentence]:
+    is_apart = cause is not None and cause.reader == COMPARED
     for result in results.values():
         key = _EXCLUDES.get((result.name, result.outcome))
         is_doubted = result.name == REPEAT and bool(doubt)
         is_unlike = result.name == RECORD_GOLDEN and _apart_when_watched(results) is not None
-        if key is None or is_doubted or is_unlike:
+        # the rows of two runs may agree within the tolerance, and their calls differ
+        is_contradicted = key == "find.no_difference" and is_apart
+        if key is None or is_doubted or is_unlike or is_contradicted:
             continue
         if key == "find.no_symptom" and has_skips:
             key = "find.no_symptom_but_skips"

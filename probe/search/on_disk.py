@@ -51,6 +51,7 @@ class DiskLook:
         first_apart: the first step in which the rows of two runs differ; None without one.
         others: how many further findings there are.
         gaps: the parts that cannot be known.
+        lacks: the rows that one of two runs lacks.
         untold: nets that no optimizer holds: whether they should be trained, the program alone knows.
         circumstances: how the circumstances of two runs differ, the most important first.
         looked: how much was looked at.
@@ -67,6 +68,7 @@ class DiskLook:
     first_apart: int | None = None
     others: int = 0
     gaps: Sequence[Sentence] = ()
+    lacks: Sequence[Sentence] = ()
     untold: Sequence[Sentence] = ()
     circumstances: Sequence[Sentence] = ()
     looked: Sentence = NOTHING
@@ -93,20 +95,21 @@ def look(
     result = sources.compared()
     readers = readers_of(sources, result, answers)
     head = headline(readers)
+    first_apart = _first_apart(readers)
     found = DiskLook(
         head.status,
         _without_source(head.said),
-        cause_of(_heaviest(head, readers), result),
-        _suspicions(readers),
-        _first_apart(readers) if head.finding is None else getattr(head.finding, "step", None),
-        _first_apart(readers),
-        head.others,
-        _gaps(readers),
-        (),
-        _circumstances(path, golden) if golden else (),
-        answers.scope,
-        _remarks(readers),
-        result is not None and result.first is not None,
+        cause=cause_of(_heaviest(head, readers), result),
+        suspicions=_suspicions(readers),
+        step=first_apart if head.finding is None else getattr(head.finding, "step", None),
+        first_apart=first_apart,
+        others=head.others,
+        gaps=_gaps(readers),
+        lacks=() if readers.rows is None else readers.rows.lacks,
+        circumstances=_circumstances(path, golden) if golden else (),
+        looked=answers.scope,
+        remarks=_remarks(readers),
+        is_apart=result is not None and result.first is not None,
     )
     return _with_unheld(found, path, golden) if result is not None else found
 

@@ -19,8 +19,8 @@ from probe.search import together
 _PAUSE = 0.1
 #: seconds that a command has to end by itself, with the processes that it started
 _GRACE = 20.0
-#: the last line of a traceback
-_ERROR = re.compile(r"[\w.]*(Error|Exception|Exit|Interrupt)\b")
+#: the last line of a traceback, or of wrong use
+_ERROR = re.compile(r"[\w.]*(Error|Exception|Exit|Interrupt)\b|\S+: error: ")
 
 
 @dataclass(frozen=True)

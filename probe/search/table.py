@@ -112,6 +112,7 @@ EXPERIMENTS = {
             {
                 "differs": Outcome("find.mean_apart", (RECORD,)),
                 "agrees": Outcome("find.mean_equal", (RECORD,)),
+                "unknown": Outcome("find.mean_partly_equal", (RECORD,)),
                 "no_steps": Outcome("find.mean_no_golden", (RECORD,)),
                 NO_TIME: Outcome("find.mean_no_golden", (RECORD,)),
             },

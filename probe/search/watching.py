@@ -81,6 +81,9 @@ def watch_golden(lab: Lab) -> Result:
         return _no_steps(WATCH_GOLDEN, done)
     seen = lab.look(watched_name(lab), lab.place(WATCH_GOLDEN, "dump"))
     step = seen.first_apart
+    if step is None and seen.lacks:
+        learned = say("find.golden_differs", said=seen.lacks[0])
+        return Result(WATCH_GOLDEN, "unknown", learned, done.seconds)
     if step is None:
         learned = say("find.golden_agrees", said=seen.said)
         return Result(WATCH_GOLDEN, "agrees", learned, done.seconds)

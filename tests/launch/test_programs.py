@@ -456,6 +456,23 @@ def test_a_program_without_a_step_is_told(options, program, reason, folder):
     assert all(("--step-at model" in line) == ("optimizer" in reason) for line in told)
 
 
+@pytest.mark.parametrize(
+    ("end", "told"),
+    [
+        ("sys.exit(2)", "exit status 2"),
+        ("sys.exit('no data')", "no data"),
+        ("open('nowhere')", "FileNotFoundError: [Errno 2] No such file or directory: 'nowhere'"),
+        ("sys.exit(0)", ""),
+        ("sys.exit()", ""),
+    ],
+)
+def test_a_program_that_ends_before_its_first_step_says_how(end, told, folder):
+    (folder / "ends.py").write_text(f"import sys\n{end}\n")
+    done = start(folder, *RUN, "ends.py")
+    early = f"nothing was recorded: the program ended before its first step: {told}"
+    assert (early in done.stderr.splitlines()) == bool(told)
+
+
 @pytest.mark.thorough
 def test_two_ranks_of_msrun_are_recorded(tmp_path):
     lines, run = place(tmp_path / "lines", recorded=True), place(tmp_path / "run", recorded=False)

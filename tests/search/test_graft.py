@@ -10,7 +10,7 @@ import pytest
 
 from probe.findings.sentence import say
 from probe.search.cause import BITS, COMPARED, Cause
-from probe.search.graft import grafted, heals, losses_of
+from probe.search.graft import grafted, heals, in_steps, losses_of
 from probe.search.lab import Lab
 from probe.search.ledger import Ledger, Result
 from probe.search.wishes import Training, Wishes
@@ -85,3 +85,11 @@ def test_a_golden_program_that_the_monitor_has_not_seen_has_no_losses(tmp_path):
 )
 def test_a_graft_heals_where_the_losses_become_the_golden_ones(unchanged, changed, is_healed):
     assert heals(unchanged, changed, {"0": 2.0, "1": 1.5}) is is_healed
+
+
+def test_a_loss_behind_the_grafted_steps_tells_nothing():
+    golden = {"0": 2.0, "1": 1.5, "2": 1.2}
+    unchanged = {"0": 2.0, "1": 1.7, "2": 1.3}
+    changed = {"0": 2.0, "1": 1.5, "2": 1.3}
+    assert not heals(unchanged, changed, golden)
+    assert heals(*(in_steps(losses, [0, 1]) for losses in (unchanged, changed, golden)))

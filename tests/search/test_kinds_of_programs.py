@@ -15,6 +15,7 @@ from tests.search.programs import (
     OWN_BACKWARD_RIGHT,
     OWN_BACKWARD_WRONG,
     RANKS,
+    training,
 )
 from tests.search.running import find, outcomes
 from tests.support.launched import start
@@ -85,6 +86,23 @@ def test_a_backward_of_the_programs_own_is_compared_with_central_differences(
         assert (cause["source"], cause["reader"]) == ("return (dout * x * 2.0 * 0.5,)", "replay")
     else:
         assert "find.no_gradient" in [item["key"] for item in lines[-1]["excluded"]]
+
+
+def test_rows_that_a_program_with_an_error_lacks_exclude_nothing(tmp_path):
+    good = training("x = ops.reshape(x, (5, 8))")
+    fails = training("x = ops.reshape(x, (8, 5))")
+    _, lines = find(tmp_path, "--golden", "good.py", "mine.py", mine=fails, good=good)
+    assert outcomes(lines)["watch_golden"] == "unknown"
+    answer = lines[-1]
+    assert answer["cause"]["source"] == "x = ops.reshape(x, (8, 5))"
+    assert "find.no_difference" not in [item["key"] for item in answer["excluded"]]
+
+
+def test_an_option_behind_the_program_and_its_own_error_are_told(tmp_path):
+    text = f"import argparse\nargparse.ArgumentParser().parse_args()\n{HEALTHY}"
+    done, lines = find(tmp_path, "mine.py", "--yes", mine=text)
+    assert "--yes behind mine.py is the program's own; options of probe find" in done.stderr
+    assert "error: unrecognized arguments: --yes" in lines[-1]["sentence"]
 
 
 def test_a_difference_that_the_program_has_from_itself_is_no_cause(tmp_path):

@@ -8,6 +8,7 @@ import json
 import pytest
 
 from probe.__main__ import main
+from probe.search.on_disk import look
 from tests.reading.builders import calls, forward, tensor, write
 from tests.reading.report.rows import healthy, spike, write_rows
 
@@ -73,6 +74,13 @@ def test_a_run_of_several_ranks_is_recorded_again_under_msrun(tmp_path, capsys):
         "msrun --worker_num=2 --local_worker_num=2 --join=True python -m probe"
     )
     assert "--step 44-45" in command
+
+
+@pytest.mark.parametrize(("steps", "lacks"), [(30, 0), (12, 1)])
+def test_rows_that_one_of_two_runs_lacks_are_known(tmp_path, steps, lacks):
+    golden = write_rows(tmp_path / "golden", healthy, ranks=1, steps=30)
+    mine = write_rows(tmp_path / "mine", healthy, ranks=1, steps=steps)
+    assert len(look(str(mine), str(golden)).lacks) == lacks
 
 
 def test_a_training_that_goes_well_has_no_cause(tmp_path, capsys):
