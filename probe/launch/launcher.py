@@ -8,6 +8,7 @@ import functools
 import logging
 import os
 import sys
+import traceback
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -171,8 +172,10 @@ class Launcher:
 
 def _told(error: BaseException | None) -> Sentence:
     """Return how a program has ended; NOTHING without an error."""
+    if error is None:
+        return NOTHING
     if not isinstance(error, SystemExit):
-        return NOTHING if error is None else foreign(f"{type(error).__name__}: {error}")
+        return foreign(traceback.format_exception_only(type(error), error)[-1].strip())
     if isinstance(error.code, str):
         return foreign(error.code)
     return say("run.exit_status", status=error.code) if error.code else NOTHING

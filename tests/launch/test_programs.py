@@ -223,7 +223,7 @@ def test_each_end_says_once_where_the_dump_is_or_why_there_is_none(stop, way, ta
             "nothing was recorded: "  # the process was forked from one that has imported MindSpore
         )
     elif stop == "before" and not goes_on:
-        expected = "nothing was recorded: no optimizer of MindSpore or torch made an update"
+        expected = f"nothing was recorded: {EARLY[way]}"
     elif task == "nan_check":
         expected = "no NaN/Inf"
     elif task == "monitor":
@@ -234,6 +234,14 @@ def test_each_end_says_once_where_the_dump_is_or_why_there_is_none(stop, way, ta
     assert not list(folder.rglob("dump.journal"))
 
 
+#: an end before the first step -> its reason
+EARLY = {
+    "exit": "the program ended before its first step: exit status 3",
+    "raise": "the program ended before its first step: RuntimeError: the data are wrong",
+    "interrupt": "the program ended before its first step: KeyboardInterrupt",
+    "handler": "the program ended before its first step: exit status 7",
+    "terminate": "no optimizer of MindSpore or torch made an update",
+}
 #: each line about the end of a recording has one of these
 LAST_WORDS = ("look with: ", "nothing was recorded", "looked at, ")
 
