@@ -43,6 +43,7 @@ class Steps:
         self._ended = ended  # is called after each step
         self._session: Session | None = None
         self._models: list[Any] = []
+        self._uncalled: set[int] = set()  # the models that were found, and not called so far
         self._has_called = False
         self._is_ending = False  # the session ends a step, and may make its calls once more
         self.is_open = self.is_due = False  # due: it ends when the Cell ends that made the update
@@ -74,12 +75,16 @@ class Steps:
         if self._is_ending:
             return False
         if any(model is known for known in self._models):
+            self._uncalled.discard(id(model))
             self._has_called = True
             return False
         if self._has_called:
-            self._models = [*self._models, model]
+            # a part of this model, which an optimizer holds, may have been taken for a model
+            parts = self._uncalled & {id(cell) for _, cell in modules_of(model)}
+            self._models = [*(known for known in self._models if id(known) not in parts), model]
         else:
             self._models = self._finder.with_partners(model) if not self._models else [model]
+            self._uncalled = {id(partner) for partner in self._models if partner is not model}
         self._has_called = True
         self.session.stop()
         self._start()

@@ -290,6 +290,17 @@ def test_a_further_model_of_a_step_comes_to_the_others_and_one_of_a_new_step_rep
     assert told[-1] is three
 
 
+@pytest.mark.parametrize("is_called", [False, True])
+def test_a_part_of_a_later_model_gives_way_to_it_unless_it_was_called_alone(is_called):
+    one, part = nn.ReLU(), nn.ReLU()
+    whole = nn.SequentialCell([part])
+    made_steps, told = steps(part)
+    made_steps.begin()
+    for model in [one, *([part] if is_called else []), whole]:
+        made_steps.adopt(model)
+    assert told[-1] == ([one, part, whole] if is_called else [one, whole])
+
+
 # -- what ends a step ------------------------------------------------------------------------------------------------
 
 
