@@ -221,8 +221,13 @@ def _of_program(given: argparse.Namespace, training: Training) -> int:
         return 0
     if not given.yes and not given.json and not _is_agreed(search):
         return 0
-    search.run()
-    search = seeded(search)
+    try:
+        search.run()
+        search = seeded(search)
+    except KeyboardInterrupt:
+        told = say("find.interrupted", command=wishes.command(wishes.minutes))
+        print(f"probe: {safe(told.text(given.lang))}", file=sys.stderr)
+        raise
     if not given.json:
         print()
     found = concluded(search)

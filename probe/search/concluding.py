@@ -11,9 +11,10 @@ from dataclasses import replace
 from probe.findings.sentence import NOTHING, Sentence, say
 from probe.findings.system import foreign
 from probe.reading.dumps.entry_name import parse
+from probe.reading.one_run.health.rows import alarms_of, read_rows
 from probe.search.advice import Advice, advice
 from probe.search.answer import Diagnosis, Evidence
-from probe.search.cause import BITS, COMPARED, EXPERIMENT, GUESS, REPLAYED, RULE, Cause
+from probe.search.cause import BITS, COMPARED, EXPERIMENT, GUESS, NONFINITE, REPLAYED, RULE, Cause
 from probe.search.disk_answer import diagnosis_of, doubts, evidence_of
 from probe.search.float32 import FLOAT32
 from probe.search.graft import GRAFT
@@ -44,10 +45,13 @@ from probe.search.watching import (
     WATCH,
     WATCH_GOLDEN,
     WATCH_RESUMED,
+    is_offset,
     watched,
     watched_name,
+    watched_rows,
 )
 from probe.search.wishes import Wishes
+from probe.series.file import RankSeries
 
 #: an experiment and its outcome -> what it excludes
 _EXCLUDES = {
@@ -105,21 +109,25 @@ def concluded(search: Search) -> Diagnosis:
     if named is None and not is_shared and (_symptom(lab) or not doubt):
         cause = _guess(lab, seen)
     status, said = _told(search, found, cause)
+    has_skips = _has_skips(seen)
     of_disk = found.evidence[seen.cause is not None :]
     return replace(
         found,
         status=status,
         said=said,
         cause=cause,
-        symptom=NOTHING if is_shared else _symptom(lab),
+        symptom=NOTHING if is_shared else _told_symptom(lab),
         evidence=[
-            *_evidence(cause, results, doubt),
+            *_evidence(cause, results, doubt, has_skips),
             *(item for item in of_disk if not _is_of(item, cause)),
         ],
-        excluded=list(dict.fromkeys(_excluded(results, doubt, cause, _has_skips(seen)))),
+        excluded=list(dict.fromkeys(_excluded(results, doubt, cause, has_skips))),
         gaps=_gaps(found, seen, said),
         unseen=list(_unseen(search, seen, said)),
-        remarks=[*found.remarks, *_remarks(results, doubt)],
+        remarks=[
+            *(said for said in found.remarks if cause is None or said != cause.said),
+            *_remarks(results, doubt),
+        ],
         advice=_advice(search, seen, cause, path),
         looked=NOTHING if cause is not None else _looked(lab),
     )
@@ -141,6 +149,29 @@ def _symptom(lab: Lab) -> Sentence:
         if result is not None and result.outcome in SICK:
             return result.learned
     return NOTHING
+
+
+def _told_symptom(lab: Lab) -> Sentence:
+    """Return the symptom; of an alarm that the golden program has too, with these words."""
+    said = _symptom(lab)
+    if not said or watched(lab, "alarm") is None or watched(lab, "nonfinite") is not None:
+        return said
+    if WATCH_GOLDEN not in lab.ledger.results:
+        return said
+    own = _first_alarms(watched_rows(lab))
+    golden = _first_alarms(read_rows(lab.place(WATCH_GOLDEN, "dump")).ranks)
+    return say("find.golden_too", said=said) if own and own <= golden else said
+
+
+def _first_alarms(ranks: Sequence[RankSeries]) -> set[tuple[str, str, int]]:
+    """Return rule, series and step of the alarms of the first step that has any."""
+    alarms = [
+        (item.rule, item.name, item.step)
+        for item in alarms_of(ranks)
+        if item.step is not None and not is_offset(item)
+    ]
+    first = min((step for _, _, step in alarms), default=None)
+    return {alarm for alarm in alarms if alarm[2] == first}
 
 
 def _is_shared(lab: Lab, cause: Cause | None) -> bool:
@@ -251,11 +282,14 @@ def _is_widened(cause: Cause, result: Result | None) -> bool:
 
 
 def _evidence(
-    cause: Cause | None, results: dict[str, Result], doubt: Sentence
+    cause: Cause | None, results: dict[str, Result], doubt: Sentence, has_skips: bool
 ) -> Iterator[Evidence]:
     """Yield the evidence of the readers, and of the experiments that speak for a cause, or against any."""
     if cause is not None:
-        yield evidence_of(replace(cause, strength=_of_reader(cause)))
+        evidence = evidence_of(replace(cause, strength=_of_reader(cause)))
+        if cause.reader == NONFINITE and has_skips:
+            evidence = replace(evidence, said=say("find.by_nan_behind_skips"))
+        yield evidence
         alone = results.get(RECORD)
         if cause.reader == COMPARED and alone is not None and alone.outcome == "cause":
             yield Evidence(RULE, alone.learned)

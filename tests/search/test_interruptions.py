@@ -59,6 +59,25 @@ def test_a_program_that_is_killed_each_time_has_this_symptom(tmp_path):
     assert lines[-1]["symptom"]["facts"]["said"]["key"] == "find.killed"
 
 
+@pytest.mark.slow
+def test_an_interrupted_search_says_how_it_goes_on(tmp_path):
+    mark = tmp_path / "mark"
+    text = training(last=f"open('{mark}', 'w')").replace("range(4)", "range(100000)")
+    (tmp_path / "mine.py").write_text(text)
+    words = [sys.executable, "-m", "probe", "find", "--minutes", "7", "mine.py", "--lr", "3"]
+    process = subprocess.Popen(
+        words, cwd=tmp_path, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    while not mark.exists():
+        assert process.poll() is None
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate()
+    assert process.returncode == 130
+    told = "interrupted. The same command goes on: probe find --minutes 7 mine.py --lr 3"
+    assert told in errors.decode()
+
+
 @pytest.fixture
 def disk(tmp_path):
     """Return a folder on a small disk."""

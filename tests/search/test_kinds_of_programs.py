@@ -98,6 +98,17 @@ def test_rows_that_a_program_with_an_error_lacks_exclude_nothing(tmp_path):
     assert "find.no_difference" not in [item["key"] for item in answer["excluded"]]
 
 
+def test_an_alarm_that_the_golden_program_has_too_is_told_so(tmp_path):
+    raised = "if step == 24: optimizer.learning_rate.set_data(Tensor(0.9, ms.float32))"
+    texts = {
+        name: training(fault, raised).replace("range(4)", "range(26)")
+        for name, fault in (("good", "x = x * 1.0"), ("mine", "x = x * 1.5"))
+    }
+    _, lines = find(tmp_path, "--golden", "good.py", "mine.py", **texts)
+    assert lines[-1]["symptom"]["key"] == "find.golden_too"
+    assert lines[-1]["cause"]["source"] == "x = x * 1.5"
+
+
 def test_an_option_behind_the_program_and_its_own_error_are_told(tmp_path):
     text = f"import argparse\nargparse.ArgumentParser().parse_args()\n{HEALTHY}"
     done, lines = find(tmp_path, "mine.py", "--yes", mine=text)
