@@ -31,6 +31,7 @@ class Now(NamedTuple):
     #: the part of the first loss that is left: where all is learnt, gradients are small
     learnt: float = 1.0
     floor: float = 0.0  # smaller updates are rounding
+    is_learning: bool = False  # the loss is below half of the median of its last values
     path: float = 0.0  # the sum of the learning rates of all steps so far
     point: Point = Point()  # further numbers of the tensor, in a dump
 

@@ -16,6 +16,7 @@ from probe.series.history import LEAST_STEPS, WINDOW, History, Now
 
 _Z = 6.0  # robust z of a spike in each step
 _SMALL = 0.1  # so small a part of the first loss is no spike: a batch that is hard when nearly all is learnt
+_LEAST_ENTROPY = 0.25  # of attention, in nats
 _ROUGH = 0.7  # a loss whose logarithm changes so much from one step to the next is that of single samples
 
 
@@ -192,6 +193,11 @@ def collapse(
     highest = max(history.recent)
     is_low = value < least and (value * limit <= highest or value < 1 <= highest)
     return say(key, value=value, highest=highest, step=now.step) if is_low else NOTHING
+
+
+def entropy_collapse(key: str, history: History, value: float, limit: float, now: Now) -> Sentence:
+    """An entropy of attention that collapses, and not while the model learns where to look."""
+    return NOTHING if now.is_learning else collapse(key, _LEAST_ENTROPY, history, value, limit, now)
 
 
 def saturation(key: str, history: History, value: float, limit: float, now: Now) -> Sentence:

@@ -18,6 +18,8 @@ from probe.series.rules import ONLINE, Condition
 from probe.series.series_name import is_learning_rate, kind_of
 
 _ROUNDING = 1e-5  # so small a part of the step's largest update is rounding: a bias before a BatchNorm has no gradient
+#: a loss falls fast below so large a part of the median of its last values
+_FAST = 0.5
 _LOST = 1e-6  # a smaller part of a parameter is lost when it is added in float32
 
 
@@ -84,7 +86,7 @@ class OnlineRules:
         )
         if math.isfinite(self._rate):
             self._path += self._rate
-        now = Now(step, self._learnt(), self._floor(values), self._path)
+        now = Now(step, self._learnt(), self._floor(values), self._is_learning(), self._path)
         losses = {
             name: value
             for name, value in values.items()
@@ -196,6 +198,11 @@ class OnlineRules:
         if loss is None or not loss.first * loss.median > 0:
             return 1.0
         return min(1.0, loss.median / loss.first)
+
+    def _is_learning(self) -> bool:
+        """Return whether the loss falls fast."""
+        loss = self._series.get("loss")
+        return loss is not None and 0 < loss.last < _FAST * loss.median
 
 
 def _limits(thresholds: Mapping[str, float | None]) -> dict[str, float]:

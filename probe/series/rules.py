@@ -247,7 +247,7 @@ RULES = {
             4.0,
             _kinds("attention_entropy"),
             warm_up=2,
-            look=partial(looks.collapse, "alarm.collapse", 0.25),
+            look=partial(looks.entropy_collapse, "alarm.collapse"),
         ),
     ),
     "attention logits": Rule(

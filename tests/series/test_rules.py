@@ -244,6 +244,17 @@ def test_a_spike_is_measured_by_the_first_values_once_nearly_all_is_learnt(
     assert [alarm.rule for alarm in found] == expected
 
 
+@pytest.mark.parametrize(("fall", "expected"), [(0.85, []), (0.95, ["attention entropy"])])
+def test_attention_that_sharpens_while_the_loss_falls_fast_does_not_collapse(fall, expected):
+    looking = OnlineRules()
+    found = []
+    for step in range(25):
+        loss = 3.0 * fall ** max(step - 5, 0)
+        entropy = 1.6 * 0.8 ** max(step - 5, 0)
+        found += looking.feed(step, {"loss": loss, "Cell.a.attention_entropy": entropy})
+    assert [alarm.rule for alarm in found] == expected
+
+
 def test_a_weight_that_grows_by_equal_steps_from_near_zero_does_not_drift():
     assert alarms_of("embedding.param", [0.1 + 0.2 * i for i in range(40)]) == []
 
