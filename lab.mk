@@ -198,8 +198,9 @@ perturbed: $(VENV)/ready  ## is one run that was moved by one rounding a toleran
 automation: $(VENV)/ready  ## five planted faults, found by answers in JSON as docs/automation.md tells
 	$(RUN) -m tests.programs.automation
 
-find: $(VENV)/ready  ## 40 sick trainings and 15 healthy ones: does `probe find` name the cause, and claim nothing? (40 minutes)
-	$(RUN) -m tests.programs.find
+find: $(VENV)/ready  ## 40 sick trainings and 15 healthy ones, and programs of many kinds: does `probe find` name the cause, and claim nothing? (30 minutes)
+	$(RUN) $(PYTEST) -m proof tests/search
+	OMP_NUM_THREADS=1 $(RUN) -m tests.programs.find
 
 rolling: $(VENV)/ready  ## rolling records: 30 faults, 20 pairs of runs, 20 healthy trainings of 2,000 steps: is the call named? (40 minutes)
 	OMP_NUM_THREADS=1 $(RUN) -m tests.programs.rolling.trial

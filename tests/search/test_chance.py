@@ -9,7 +9,7 @@ from probe.search.cause import BITS, EXPERIMENT
 from tests.search.programs import by_chance
 from tests.search.running import find, outcomes
 
-pytestmark = [pytest.mark.slow, pytest.mark.thorough]
+pytestmark = [pytest.mark.slow, pytest.mark.thorough, pytest.mark.proof]
 
 SEEDED = "find.do_repeat_random"
 

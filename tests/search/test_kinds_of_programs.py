@@ -20,7 +20,7 @@ from tests.search.programs import (
 from tests.search.running import find, outcomes
 from tests.support.launched import start
 
-pytestmark = [pytest.mark.slow, pytest.mark.thorough]
+pytestmark = [pytest.mark.slow, pytest.mark.thorough, pytest.mark.proof]
 
 
 @pytest.fixture(scope="module")
