@@ -340,8 +340,10 @@ def _apart_when_watched(results: dict[str, Result]) -> int | None:
 
 
 def _remarks(results: dict[str, Result], doubt: Sentence) -> Iterator[Sentence]:
-    """Yield that the program ended with an error; that it differs from itself behind the cause, or in last bits."""
+    """Yield that the program ended with an error, or has one step; and that it differs from itself elsewhere."""
     first = results.get(WATCH)
+    if first is not None and first.facts.get("count") == 1 and first.facts.get("status") == 0:
+        yield say("find.one_step")
     if first is not None and first.outcome == SYMPTOM and first.facts.get("status"):
         said = foreign(first.facts["words"])
         yield say("find.watch_fails", count=first.facts["count"], said=said)

@@ -109,6 +109,14 @@ def test_an_alarm_that_the_golden_program_has_too_is_told_so(tmp_path):
     assert lines[-1]["cause"]["source"] == "x = x * 1.5"
 
 
+def test_a_program_that_never_updates_is_one_step(tmp_path):
+    text = training("x = x * Tensor(1e30, ms.float32) * 1e30").replace(
+        "    optimizer(gradients)\n", "    if np.isfinite(float(loss)): optimizer(gradients)\n"
+    )
+    _, lines = find(tmp_path, "mine.py", mine=text)
+    assert "find.one_step" in [item["key"] for item in lines[-1]["remarks"]]
+
+
 def test_an_option_behind_the_program_and_its_own_error_are_told(tmp_path):
     text = f"import argparse\nargparse.ArgumentParser().parse_args()\n{HEALTHY}"
     done, lines = find(tmp_path, "mine.py", "--yes", mine=text)
