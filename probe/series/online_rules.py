@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -18,6 +18,7 @@ from probe.series.rules import ONLINE, Condition
 from probe.series.series_name import is_learning_rate, kind_of
 
 _ROUNDING = 1e-5  # so small a part of the step's largest update is rounding: a bias before a BatchNorm has no gradient
+_EXPERT = "expert"  # in the names of the parameters of experts
 #: a loss falls fast below so large a part of the median of its last values
 _FAST = 0.5
 _LOST = 1e-6  # a smaller part of a parameter is lost when it is added in float32
@@ -170,7 +171,8 @@ class OnlineRules:
             has_own_rules = any(condition.new_rule for _, condition in conditions)
             if has_own_rules or kind not in self._of_kind:
                 self._of_kind[kind] = chosen(conditions, self._limits)
-            self._rules[name] = self._of_kind[kind]
+            rules = self._of_kind[kind]
+            self._rules[name] = _of_expert(rules) if _EXPERT in name.lower() else rules
         return series
 
     def _limit(self, rule: str) -> float:
@@ -203,6 +205,14 @@ class OnlineRules:
         """Return whether the loss falls fast."""
         loss = self._series.get("loss")
         return loss is not None and 0 < loss.last < _FAST * loss.median
+
+
+def _of_expert(rules: Sequence[Chosen]) -> list[Chosen]:
+    """Return the rules of an expert's parameters: in some steps no token goes to it, so its gradients are zeros."""
+    return [
+        rule._replace(threshold=max(rule.threshold, WINDOW)) if rule.rule == "zeros" else rule
+        for rule in rules
+    ]
 
 
 def _limits(thresholds: Mapping[str, float | None]) -> dict[str, float]:

@@ -255,6 +255,19 @@ def test_attention_that_sharpens_while_the_loss_falls_fast_does_not_collapse(fal
     assert [alarm.rule for alarm in found] == expected
 
 
+@pytest.mark.parametrize(
+    ("name", "count", "expected"),
+    [
+        ("w.grad", 3, ["zeros"]),
+        ("experts.1.w.grad", 19, []),
+        ("moe.Expert_1.w.grad", 20, ["zeros"]),
+    ],
+)
+def test_an_expert_may_have_no_token_in_some_steps(name, count, expected):
+    found = alarms_of(name, [1.0] * 20 + [0.0] * count)
+    assert [alarm.rule for alarm in found] == expected
+
+
 def test_a_weight_that_grows_by_equal_steps_from_near_zero_does_not_drift():
     assert alarms_of("embedding.param", [0.1 + 0.2 * i for i in range(40)]) == []
 
