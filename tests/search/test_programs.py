@@ -188,7 +188,7 @@ def test_an_error_that_ends_both_programs_is_a_symptom(tmp_path):
 def test_a_program_that_ends_with_an_error_behind_its_symptom_is_told(tmp_path):
     _, lines = find(tmp_path, "mine.py", mine=JUMP.replace("LAST", "35"))
     said = [item["sentence"] for item in lines[-1]["remarks"]]
-    assert any("with an error after 36 steps: AssertionError: too late" in line for line in said)
+    assert any("with an error (steps seen: 36): AssertionError: too late" in line for line in said)
 
 
 def test_a_program_of_another_folder_and_data_above_are_found(tmp_path):
