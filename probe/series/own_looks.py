@@ -43,9 +43,11 @@ class Drifting:
 
     def look(self, history: History, value: float, limit: float, now: Now) -> Sentence:
         """Look at one value."""
+        if not math.isfinite(value):  # the history does not take it
+            return NOTHING
         paths = list(self._paths)
         self._paths.append(now.path)
-        if len(paths) < _APART or not min(history.recent):
+        if min(len(paths), len(history.recent)) < _APART or not min(history.recent):
             return NOTHING
         before = history.recent[-_APART]
         is_far = value >= limit * before and value * paths[0] >= before * now.path

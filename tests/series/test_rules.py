@@ -162,6 +162,22 @@ def test_a_small_weight_that_grows_as_the_sum_of_its_learning_rates_does_not_dri
     assert [alarm.rule for alarm in found if alarm.series == "table.param"] == expected
 
 
+@pytest.mark.parametrize("rule", list(ONLINE))
+@pytest.mark.parametrize("strange", [math.nan, math.inf, -math.inf])
+def test_no_rule_fails_behind_nan_or_inf(rule, strange):
+    name, values = STRANGE[rule]
+    rows = [
+        value if isinstance(value, dict) else {} if value is None else {name: value}
+        for value in values
+    ]
+    for count in (1, 5, 30):
+        for before in (0, 5, len(rows)):
+            looking = OnlineRules()
+            middle = [dict.fromkeys(rows[0], strange)] * count
+            for step, row in enumerate([*rows[:before], *middle, *rows]):
+                looking.feed(step, row)
+
+
 @pytest.mark.parametrize(("fall", "expected"), [(0.3, []), (0.0, ["rising"])])
 def test_one_loss_that_rises_while_another_falls_is_no_alarm(fall, expected):
     looking = OnlineRules()
