@@ -171,14 +171,18 @@ class Launcher:
 
 
 def _told(error: BaseException | None) -> Sentence:
-    """Return how a program has ended; NOTHING without an error."""
+    """Return how a program has ended, in one line; NOTHING without an error. An object of the program is not asked."""
     if error is None:
         return NOTHING
     if not isinstance(error, SystemExit):
-        return foreign(traceback.format_exception_only(type(error), error)[-1].strip())
-    if isinstance(error.code, str):
-        return foreign(error.code)
-    return say("run.exit_status", status=error.code) if error.code else NOTHING
+        lines = traceback.format_exception_only(type(error), error)
+        return foreign(lines[-1].strip().partition("\n")[0])
+    code = error.code
+    if isinstance(code, str) and code.strip():
+        return foreign(code.strip().partition("\n")[0])
+    if code is None or (isinstance(code, int) and code == 0):
+        return NOTHING
+    return say("run.exit_status", status=code if isinstance(code, int) else 1)
 
 
 def _wait_for_session(call: Callable[[], None]) -> bool:

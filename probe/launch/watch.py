@@ -64,6 +64,7 @@ class Steps:
             return
         if models:
             self._models = models
+            self._uncalled.clear()
         self.is_open = True
         self._start()
 

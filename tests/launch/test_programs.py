@@ -469,6 +469,10 @@ def test_a_program_without_a_step_is_told(options, program, reason, folder):
     [
         ("sys.exit(2)", "exit status 2"),
         ("sys.exit('no data')", "no data"),
+        ("sys.exit('no data\\nsecond line')", "no data"),
+        ("raise ValueError('first\\nsecond')", "ValueError: first"),
+        ("import numpy; sys.exit(numpy.zeros(2))", "exit status 1"),
+        ("sys.exit('')", "exit status 1"),
         ("open('nowhere')", "FileNotFoundError: [Errno 2] No such file or directory: 'nowhere'"),
         ("sys.exit(0)", ""),
         ("sys.exit()", ""),
