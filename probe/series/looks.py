@@ -77,9 +77,8 @@ def spike(key: str, history: History, value: float, limit: float, now: Now) -> S
     if len(logs) < LEAST_STEPS:
         return NOTHING
     middle = math.exp(statistics.median(logs))
-    if value < limit * max(middle, _usual_size(history, now)) or not is_far(
-        math.log(value), logs, _Z
-    ):
+    usual = max(middle, _usual_size(history, now))
+    if value < limit * usual or not is_far(math.log(value), logs, _Z):
         return NOTHING
     before = say("alarm.about", value=middle, count=len(last))
     return say(key, value=value, before=before, step=now.step)

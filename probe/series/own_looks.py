@@ -53,11 +53,9 @@ class Drifting:
         is_far = value >= limit * before and value * paths[0] >= before * now.path
         last = history.last
         is_fast = value >= _DRIFT * last and value * paths[-1] >= _FASTER * last * now.path
-        return (
-            say(self._key, value=value, before=before, step=now.step)
-            if is_far and is_fast
-            else NOTHING
-        )
+        if not (is_far and is_fast):
+            return NOTHING
+        return say(self._key, value=value, before=before, step=now.step)
 
 
 class Rising:
