@@ -13,8 +13,8 @@ from probe.search.cause import GUESS, SAID_OF_STRENGTH, STRENGTHS, Cause
 
 #: lines of a list that are shown
 _MOST = 5
-#: sentences that begin with "cannot be known"
-_SAY_SO = ("report.unsure", "report.unsure_of_two")
+#: sentences that say "cannot be known" themselves
+_SAY_SO = ("find.golden_partly", "report.unsure", "report.unsure_of_two")
 #: the kind of an answer -> its first line
 FIRST_LINE = {
     "cause": "find.is_cause",

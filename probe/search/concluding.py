@@ -204,6 +204,9 @@ def _told(search: Search, found: Diagnosis, cause: Cause | None) -> tuple[int, S
     step = _apart_when_watched(search.lab.ledger.results)
     if step is not None and found.status == 0:
         return 2, say("find.apart_when_watched", step=step)
+    rows = search.lab.ledger.results.get(WATCH_GOLDEN)
+    if rows is not None and rows.outcome == "unknown" and found.status == 0:
+        return 2, rows.learned  # one of the two has steps that nobody could compare
     return (2 if _lacks_time(search) else found.status), found.said
 
 
@@ -319,8 +322,9 @@ def _excluded(
         key = _EXCLUDES.get((result.name, result.outcome))
         is_doubted = result.name == REPEAT and bool(doubt)
         is_unlike = result.name == RECORD_GOLDEN and _apart_when_watched(results) is not None
+        is_partly = _outcome(results, WATCH_GOLDEN) == "unknown"
         # the rows of two runs may agree within the tolerance, and their calls differ
-        is_contradicted = key == "find.no_difference" and is_apart
+        is_contradicted = key == "find.no_difference" and (is_apart or is_partly)
         if key is None or is_doubted or is_unlike or is_contradicted:
             continue
         if key == "find.no_symptom" and has_skips:
@@ -369,7 +373,8 @@ def _unseen(search: Search, seen: DiskLook | None, said: Sentence) -> Iterator[S
     if seen is not None:
         yield from seen.untold
     for result in search.lab.ledger.results.values():
-        if result.outcome in _UNSEEN or (result.name, result.outcome) in _NO_STEPS:
+        is_unseen = result.outcome in _UNSEEN or (result.name, result.outcome) in _NO_STEPS
+        if is_unseen and result.learned != said:
             yield result.learned
     step = _apart_when_watched(search.lab.ledger.results)
     if step is not None and not is_told:
@@ -417,7 +422,11 @@ def _another_golden(search: Search) -> Advice:
 
 
 def _outcome_of(search: Search, name: str) -> str:
-    result = search.lab.ledger.results.get(name)
+    return _outcome(search.lab.ledger.results, name)
+
+
+def _outcome(results: dict[str, Result], name: str) -> str:
+    result = results.get(name)
     return "" if result is None else result.outcome
 
 

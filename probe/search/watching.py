@@ -82,7 +82,7 @@ def watch_golden(lab: Lab) -> Result:
     seen = lab.look(watched_name(lab), lab.place(WATCH_GOLDEN, "dump"))
     step = seen.first_apart
     if step is None and seen.lacks:
-        learned = say("find.golden_differs", said=seen.lacks[0])
+        learned = say("find.golden_partly", said=seen.lacks[0])
         return Result(WATCH_GOLDEN, "unknown", learned, done.seconds)
     if step is None:
         learned = say("find.golden_agrees", said=seen.said)

@@ -98,6 +98,14 @@ def test_rows_that_a_program_with_an_error_lacks_exclude_nothing(tmp_path):
     assert "find.no_difference" not in [item["key"] for item in answer["excluded"]]
 
 
+def test_a_golden_program_with_fewer_steps_leaves_the_others_unknown(tmp_path):
+    texts = {"good": HEALTHY, "mine": HEALTHY.replace("range(4)", "range(9)")}
+    done, lines = find(tmp_path, "--golden", "good.py", "mine.py", **texts)
+    assert (done.returncode, lines[-1]["answer"]) == (2, "unknown")
+    assert "A lacks rows of step" in lines[-1]["sentence"]
+    assert "find.no_difference" not in [item["key"] for item in lines[-1]["excluded"]]
+
+
 def test_an_alarm_that_the_golden_program_has_too_is_told_so(tmp_path):
     raised = "if step == 24: optimizer.learning_rate.set_data(Tensor(0.9, ms.float32))"
     texts = {
