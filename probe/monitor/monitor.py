@@ -99,9 +99,14 @@ class Watch:
 
 
 class Monitor:
-    """Measures each step, for task "monitor". ``held`` can make a step again, where the setting wants it."""
+    """Measures each step, for task "monitor". ``held`` can make a step again, where the setting wants it.
 
-    def __init__(self, dump_path: str, rank: str, settings: Settings) -> None:
+    ``own_seconds`` returns the processor time of all our calls so far.
+    """
+
+    def __init__(
+        self, dump_path: str, rank: str, settings: Settings, own_seconds: Callable[[], float]
+    ) -> None:
         self.folder = os.path.join(dump_path, MONITOR, rank)
         self.errors = ErrorLog(self.folder, set())
         self.file = SeriesFile(self.folder)
@@ -134,7 +139,9 @@ class Monitor:
         self.rolling: Rolling | None = None
         if settings.is_rolling:
             golden = GoldenCalls(settings.golden, rank) if settings.golden else None
-            new_rolling = functools.partial(Rolling, self.folder, settings, self.errors, golden)
+            new_rolling = functools.partial(
+                Rolling, self.folder, settings, self.errors, golden, own_seconds
+            )
             self.rolling = installed_parts().make("rolling records", new_rolling, None)
         self._models = None
         self._is_open = False

@@ -107,7 +107,12 @@ class MonitorRecording(Recording):
         if self._monitor is None:
             folders = self.parts.folders
             is_new = self.parts.choose_root(settings)
-            monitor = Monitor(self.parts.root, rank_name(self.parts.ranks.rank()), settings)
+            monitor = Monitor(
+                self.parts.root,
+                rank_name(self.parts.ranks.rank()),
+                settings,
+                self.parts.busy.seconds,
+            )
             folders.note(monitor.folder)
             if is_new:
                 folders.lock(file_io.make_dirs(monitor.folder))

@@ -8,6 +8,7 @@ import functools
 import logging
 import shlex
 import sys
+import time
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, TypeVar, cast
 
@@ -48,12 +49,20 @@ class Busy:
     def __init__(self) -> None:
         self._depth = 0
         self._waiting: Callable[[], None] | None = None
+        self._began = (
+            0.0  # processor time of the thread, in seconds, at which the call that runs began
+        )
+        self._seconds = 0.0  # of the calls that have ended
 
     def __enter__(self) -> None:
+        if not self._depth:
+            self._began = time.thread_time()
         self._depth += 1
 
     def __exit__(self, *_: object) -> None:
         self._depth -= 1
+        if not self._depth:
+            self._seconds += time.thread_time() - self._began
         waiting = self._waiting
         if waiting is not None and not self._depth:
             self._waiting = None
@@ -64,6 +73,11 @@ class Busy:
         if self._depth:
             self._waiting = call
         return not self._depth
+
+    def seconds(self) -> float:
+        """Return the processor time of all calls so far. Waits for the training are not in it."""
+        running = time.thread_time() - self._began if self._depth else 0.0
+        return self._seconds + running
 
 
 def serialized(method: Method) -> Method:
@@ -292,6 +306,7 @@ class SessionParts:
         self.snapshot: Snapshot = before.snapshot if before and continues else Snapshot()
         self.ranks = RankResolver()
         self.window = StepWindow()
+        self.busy = Busy()
         self.sigterm = sigterm
         self.models: Any = None  # those that start() was given last
         self.recorded: Any = None  # those of the last start that has recorded

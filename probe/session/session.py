@@ -63,7 +63,6 @@ class Session:
         self.source = source  # reads new settings, if their file is edited while the training runs
         self._observer = observer or StepObserver()
         self._lock = threading.RLock()
-        self.busy = Busy()
         #: DETACHED or CLOSED; None while there is a recording
         self._ended: State | None = State.DETACHED if is_scheduler() else None
         sigterm = SigtermHandler(lambda: self.at_sigterm(True), lambda: self.at_sigterm(False))
@@ -86,6 +85,11 @@ class Session:
     def state(self) -> State:
         """See ``State``."""
         return self._ended or self._parts.window.state
+
+    @property
+    def busy(self) -> Busy:
+        """Whether a call runs."""
+        return self._parts.busy
 
     @property
     def settings(self) -> Settings:
@@ -309,7 +313,7 @@ class Session:
         """Release everything in a forked child: the dump is the parent's."""
         self._ended = State.DETACHED
         self._lock = threading.RLock()
-        self.busy = Busy()
+        self._parts.busy = Busy()
         self._recording.detach()
         self._parts.folders.detach()
         self._parts.snapshot = Snapshot()

@@ -4,7 +4,12 @@
 import pytest
 
 from probe.monitor.rolling.shares import Shares, round_of
-from probe.monitor.rolling.stride import Stride, apart
+from probe.monitor.rolling.stride import StepTimes, Stride, apart
+
+
+def times(seconds, own, is_recorded):
+    """Return the times of a step whose own part lies in it."""
+    return StepTimes(seconds, own, own, is_recorded)
 
 
 @pytest.mark.parametrize("every", [2, 3, 4, 10, 50, 1000])
@@ -57,7 +62,7 @@ def test_a_budget_chooses_the_number_of_steps_that_it_pays_for(price, expected):
     for step in range(4000):
         is_recorded = step % apart(stride.every) == 0 and not stride.is_bare(step)
         share = apart(stride.every) / stride.every
-        stride.take(1.0 + 12 * price * share * is_recorded, 0.0, is_recorded)
+        stride.take(times(1.0 + 12 * price * share * is_recorded, 0.0, is_recorded))
     assert stride.every == pytest.approx(expected, rel=0.2)
 
 
@@ -68,8 +73,25 @@ def test_a_step_that_a_checkpoint_makes_long_does_not_change_the_number():
     for step in range(400):
         is_recorded = step % every == 0
         seconds = 30.0 if step % (7 * every) == 0 else 1.0 + 0.017 * every * is_recorded
-        changes.append(stride.take(seconds, 0.0, is_recorded))
+        changes.append(stride.take(times(seconds, 0.0, is_recorded)))
     assert not any(changes)
+
+
+@pytest.mark.parametrize("costly", [1.0, 2.5])
+def test_one_costly_call_of_a_round_counts(costly):
+    """One of the six steps of a round costs more than the others: the part of all of them keeps the promise."""
+    stride = Stride(None, 0.02)
+    spent = bare = 0.0
+    for step in range(30_000):
+        every = apart(stride.every)
+        is_recorded = step % every == 0
+        factor = costly if step // every % 6 == 5 else 1.0
+        price = 0.9 * factor * every / stride.every * is_recorded
+        stride.take(times(1.0 + price, 0.0, is_recorded))
+        if step >= 10_000:
+            spent += price
+            bare += 1.0
+    assert spent / bare == pytest.approx(0.85 * 0.02, rel=0.15)
 
 
 def test_what_each_step_costs_is_a_part_of_the_budget():
@@ -78,7 +100,18 @@ def test_what_each_step_costs_is_a_part_of_the_budget():
         stride = Stride(None, 0.02)
         for step in range(2000):
             is_recorded = step % apart(stride.every) == 0
-            stride.take(1.0 + own + 0.48 * is_recorded, own, is_recorded)
+            stride.take(times(1.0 + own + 0.48 * is_recorded, own, is_recorded))
+        numbers.append(stride.every)
+    assert numbers[1] == pytest.approx(2 * numbers[0], rel=0.15)
+
+
+def test_what_lies_outside_the_step_is_a_part_of_the_budget_too():
+    numbers = []
+    for overhead in (0.0, 0.0085):
+        stride = Stride(None, 0.02)
+        for step in range(2000):
+            is_recorded = step % apart(stride.every) == 0
+            stride.take(StepTimes(1.0 + 0.48 * is_recorded, 0.0, overhead, is_recorded))
         numbers.append(stride.every)
     assert numbers[1] == pytest.approx(2 * numbers[0], rel=0.15)
 
@@ -86,5 +119,5 @@ def test_what_each_step_costs_is_a_part_of_the_budget():
 def test_a_given_number_of_steps_stays():
     stride = Stride(50, None)
     assert not any(stride.is_bare(step) for step in range(100))
-    assert all(stride.take(9.0, 0.0, True) is None for _ in range(100))
+    assert all(stride.take(times(9.0, 0.0, True)) is None for _ in range(100))
     assert stride.every == 50

@@ -6,7 +6,7 @@ from __future__ import annotations
 import time
 import weakref
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -20,6 +20,7 @@ from probe.monitor.rolling.call_output import CallOutput
 from probe.monitor.rolling.call_rows import CallRows, CallTask
 from probe.monitor.rolling.golden_calls import GoldenCalls
 from probe.monitor.rolling.rounds import Rounds
+from probe.monitor.rolling.stride import StepTimes
 from probe.recording.call_stacks import CallStacks
 from probe.recording.measurement_queue import MeasurementQueue
 from probe.recording.step_recorder import StepRecorder
@@ -33,10 +34,15 @@ _SETS = 8
 
 
 class Rolling:
-    """Records rows of calls into a folder."""
+    """Records rows of calls into a folder. ``own_seconds`` returns the processor time of all our calls so far."""
 
     def __init__(
-        self, folder: str, settings: Settings, errors: ErrorLog, golden: GoldenCalls | None
+        self,
+        folder: str,
+        settings: Settings,
+        errors: ErrorLog,
+        golden: GoldenCalls | None,
+        own_seconds: Callable[[], float],
     ) -> None:
         self._settings = replace(
             settings,
@@ -70,24 +76,24 @@ class Rolling:
         self._is_installed = False
         self._keys: set[str] = set()  # of all calls that can be chosen
         self._owed: dict[str, set[int]] = {}  # the shares of steps that were left out
+        self._own_seconds = own_seconds
         self._began = 0.0  # of the step, in seconds
-        self._own = 0.0  # seconds in ``begin`` and ``end_step``
+        self._own_at_begin = 0.0  # of the step: our seconds so far
+        self._own_at_end = own_seconds()  # of the last step
         self._step = 0
 
     # -- a step ---------------------------------------------------------------------------------------------------
 
     def begin(self, step: int, models: Any) -> None:
         """Begin to record; also again within a step."""
-        now = time.perf_counter()
         if not self._is_open:
             self._is_open = True
-            self._began = now
-            self._own = 0.0
+            self._began = time.perf_counter()
+            self._own_at_begin = self._own_seconds()
             self._begin_step(step, models)
         if self._recorder is not None:
             self._is_installed = True
             self._capture.install(self._recorder)
-        self._own += time.perf_counter() - now
 
     def _begin_step(self, step: int, models: Any) -> None:
         """Begin a step. One that records nothing has no recorder."""
@@ -170,7 +176,6 @@ class Rolling:
         """End the step: write its rows."""
         if not self._is_open:
             return
-        ended = time.perf_counter()
         recorder = self._recorder
         self._recorder = None
         self._is_open = False
@@ -181,11 +186,15 @@ class Rolling:
             if self._counted.end_step():
                 self._rounds.know(self._counted.known, self._keys)
         self._output.put(self._step, self._rows.end())
+        seconds = time.perf_counter() - self._began
+        own = self._own_seconds()
+        inside = own - self._own_at_begin
+        overhead = own - self._own_at_end
+        self._own_at_end = own
         if self._is_census:
             return
-        now = time.perf_counter()
-        self._own += now - ended
-        if self._rounds.take(now - self._began, self._own, recorder is not None):
+        times = StepTimes(seconds, inside, overhead, recorder is not None)
+        if self._rounds.take(times):
             self._rounds.know(self._counted.known, self._keys)
             self._rounds.note(self._step + 1)
             self._output.file.steps = self._rounds.steps

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Set
 
 from probe.config.settings import Settings
 from probe.monitor.rolling.shares import Shares
-from probe.monitor.rolling.stride import Stride
+from probe.monitor.rolling.stride import StepTimes, Stride
 from probe.store import file_io
 from probe.store.error_log import ErrorLog
 from probe.store.file_names import ROLLING
@@ -46,12 +46,9 @@ class Rounds:
         """Take the most calls that a step had of each key, and all keys that can be chosen."""
         self._shares.know(known, keys)
 
-    def take(self, seconds: float, own: float, is_recorded: bool) -> bool:
-        """Take the time of a step; return whether rounds have another number of steps from the next step on.
-
-        ``own`` are our seconds in it, outside of calls.
-        """
-        every = self._stride.take(seconds, own, is_recorded)
+    def take(self, times: StepTimes) -> bool:
+        """Take the times of a step; return whether rounds have another number of steps from the next step on."""
+        every = self._stride.take(times)
         if every is None:
             return False
         self._shares = Shares(every, self._settings.rolling_seed)

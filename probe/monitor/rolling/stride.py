@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections import deque
+from typing import NamedTuple
 
 #: so many steps of a round record, about: patches and hooks cost the same for one call as for thirty
 RECORDING = 6
@@ -18,6 +19,9 @@ _FEW = 5  # so many steps without records tell the time of a bare one
 _KEPT = 15
 _APART = 20  # of the steps without records, where each step would have some
 _AIM = 0.85  # of the budget: a step has costs that no clock of ours sees
+_DISTURBED = (
+    3.0  # a price so many times the next lower one is that of a checkpoint, or of other work
+)
 _SPARE = 0.1  # the part of a budget that is left for records, even where the rest costs more
 
 
@@ -28,6 +32,15 @@ def apart(every: int) -> int:
     (1, 8, 166)
     """
     return max(1, every // RECORDING)
+
+
+class StepTimes(NamedTuple):
+    """The times of a step, in seconds."""
+
+    seconds: float  # of the step
+    inside: float  # our own in it, outside of calls of the training
+    overhead: float  # our own since the end of the step before, outside of calls of the training
+    is_recorded: bool
 
 
 class Stride:
@@ -51,15 +64,15 @@ class Stride:
             return False
         return len(self._bare) < _FEW or step % _APART == 0
 
-    def take(self, seconds: float, own: float, is_recorded: bool) -> int | None:
-        """Take the seconds of a step, and ours outside of calls; return the new number of steps if it changes."""
+    def take(self, times: StepTimes) -> int | None:
+        """Take the times of a step; return the new number of steps if it changes."""
         if self._budget is None:
             return None
-        if not is_recorded:
-            self._bare.append(seconds - own)
-            self._overheads.append(own)
+        if not times.is_recorded:
+            self._bare.append(times.seconds - times.inside)
+            self._overheads.append(times.overhead)
         elif len(self._bare) >= _FEW:
-            self._prices.append(seconds - statistics.median(self._bare))
+            self._prices.append(times.seconds - statistics.median(self._bare))
         if len(self._prices) < RECORDING:
             return None
         wanted = self._wanted(self._budget)
@@ -72,9 +85,17 @@ class Stride:
     def _wanted(self, budget: float) -> int:
         bare = statistics.median(self._bare)
         overhead = statistics.median(self._overheads)
-        # a checkpoint or another disturbance makes one step long
-        price = max(statistics.fmean(sorted(self._prices)[1:-1]), 1e-4 * bare)
+        price = max(_price(self._prices), 1e-4 * bare)
         allowed = max(_AIM * budget * bare - overhead, _SPARE * budget * bare)
         every = self.every * price / apart(self.every) / allowed
         every = min(max(every, self.every / _FASTEST), self.every * _FASTEST)
         return math.ceil(min(max(every, _LEAST), _MOST))
+
+
+def _price(prices: list[float]) -> float:
+    """Return the mean price of records, without that of a step which something else made long.
+
+    One step of a round may have more costly calls than the others, so a price is not left out for being the highest.
+    """
+    *others, highest = sorted(prices)
+    return statistics.fmean(others if highest > _DISTURBED * others[-1] else prices)
