@@ -34,6 +34,9 @@ Take = Callable[
 ]  # takes a step and its numbers, and may return alarms
 
 
+_UNJUDGED = {"seconds"}  # series that no rule looks at
+
+
 class Watch:
     """Measures steps, and gives their numbers to ``takes``."""
 
@@ -157,6 +160,8 @@ class Monitor:
             return self.alarms.look(step, row)
         apart = self.rolling.differences()
         of_calls = self.rolling.take()
+        if not of_calls and not apart and row.keys() <= _UNJUDGED:
+            return []  # most steps of a dump with ``rolling``
         return [
             *self.alarms.look(step, row, of_calls),
             *self.alarms.told(apart),
@@ -169,7 +174,7 @@ class Monitor:
 
         ``is_other``: the parameters of earlier models keep their names. ``is_dumped``: a dump records this step.
         """
-        if models is not self._models or not self._names.are_current:
+        if models is not self._models or (self._has_numbers and not self._names.are_current):
             self._models = models
             if not is_other:
                 self._names = ParameterNames(iter_cells(models))

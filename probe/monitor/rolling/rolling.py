@@ -27,8 +27,8 @@ from probe.recording.step_recorder import StepRecorder
 from probe.series.alarm import Alarm
 from probe.store.error_log import ErrorLog
 
-#: Cells and Primitives that a model got since are looked for every so many steps: a look costs 1 % of a small step
-_LOOK = 20
+#: Cells and Primitives that a model got since are looked for every so many steps: a look costs 2 % of a small step
+_LOOK = 50
 #: so many sets of models are remembered whose calls were counted: a loop may train two in turn
 _SETS = 8
 
