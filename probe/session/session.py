@@ -203,6 +203,7 @@ class Session:
         with self._lock, self.busy:
             if self._ended is not State.CLOSED:
                 try:
+                    self._observer.end()  # a program without an update has one step, which ends here
                     self.stop()
                 finally:
                     self._recording.end_step(is_last=True)

@@ -113,6 +113,41 @@ def test_bisect_names_the_cell_and_goes_on_with_the_runs_that_are_there(tmp_path
     assert all(row["changed"].endswith("(kept)") for row in again["runs"])
 
 
+SKIPPED = """
+import mindspore as ms
+import numpy as np
+from mindspore import Tensor, nn, ops
+
+ms.set_seed(1)
+
+
+class Net(nn.Cell):
+    def __init__(self):
+        super().__init__()
+        self.up = nn.Dense(4, 4).to_float(ms.float16)
+
+    def construct(self, x):
+        return ops.mean(self.up(x).astype(ms.float32))
+
+
+net = Net()
+optimizer = nn.SGD(net.trainable_params(), 0.1)
+step = ms.value_and_grad(net, None, optimizer.parameters)
+for _ in range(2):
+    loss, gradients = step(Tensor(np.full((2, 4), 3e38, np.float32)))
+    if np.isfinite(loss.asnumpy()):
+        optimizer(gradients)
+"""
+
+
+def test_bisect_of_a_program_that_skips_each_update(tmp_path):
+    (tmp_path / "train.py").write_text(SKIPPED)
+    done = probe(tmp_path, "bisect", "--until", "finite", "--float32", "--json", "-", "train.py")
+    assert done.returncode == 1, done.stderr
+    answer = json.loads(done.stdout)
+    assert answer["key"] == "bisect.none"  # the output is given back in half precision
+
+
 def test_a_condition_that_holds_already_is_said_and_nothing_is_changed(tmp_path):
     done = probe(
         tmp_path, "bisect", "--until", "finite", "--float32", "--steps", "1", "--json", "-", *HALF
