@@ -165,7 +165,11 @@ class HostNumbers:
     def change(self, tensor: Any, before: Any) -> Number:
         """Return the norm of the difference of a tensor and its copy."""
         with np.errstate(all="ignore"):  # Inf - Inf
-            return float(np.linalg.norm(np.subtract(self._read(tensor), before, dtype=np.float32)))
+            difference = np.subtract(self._read(tensor), before, dtype=np.float32)
+            norm = float(np.linalg.norm(difference))
+            if math.isinf(norm):  # the squares may be beyond float32, and the norm is not
+                norm = float(np.linalg.norm(difference.astype(np.float64)))
+        return norm
 
     def checksum(self, tensor: Any) -> Checksum:
         """Return the CRC-32 of the bytes of a tensor, as dump.json has it."""

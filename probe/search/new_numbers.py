@@ -41,13 +41,15 @@ def new_numbers(lab: Lab) -> Result:
         early = [values[first] for first in _first_steps(values, step)]
         if len(set(early)) == 1 and _is_far(early[0], values[step]):
             facts["before"] = early[0]
-            learned = say("find.new_number", step=step, **facts)
+            facts["step"] = min(at for at, value in values.items() if value == values[step])
+            learned = say("find.new_number", **facts)
         elif _leaps(values, step):  # beyond the schedule that has changed it before
             facts["before"] = values[step - 1]
-            learned = say("find.leaping_number", step=step, **facts)
+            facts["step"] = step
+            learned = say("find.leaping_number", **facts)
         else:
             continue
-        return Result(NEW_NUMBERS, "found", learned, runs=0, facts={**facts, "step": step})
+        return Result(NEW_NUMBERS, "found", learned, runs=0, facts=facts)
     return Result(NEW_NUMBERS, "none", say("find.no_new_number", step=step), runs=0)
 
 

@@ -53,6 +53,16 @@ def test_the_change_of_a_parameter(kind):
     assert number(numbers, numbers.change(tensor, before)) == pytest.approx(3.0)
 
 
+@pytest.mark.parametrize(("after", "expected"), [(4e22, 5e22), (math.inf, math.inf)])
+def test_the_change_of_a_parameter_that_diverges(after, expected):
+    """The squares are outside of float32, the norm is in it."""
+    numbers, tensor = KINDS["host"](), Tensor(np.array([0.0, 0.0], np.float32))
+    before = numbers.copy(tensor)
+    tensor[0] = 3e22
+    tensor[1] = after
+    assert number(numbers, numbers.change(tensor, before)) == pytest.approx(expected, rel=1e-5)
+
+
 NAN = math.nan
 
 

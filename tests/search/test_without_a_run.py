@@ -104,6 +104,16 @@ def test_a_number_of_the_optimizer_that_changed_is_a_guess(lab):
     assert "is 0 in step 3, and 0.01 in the first steps" in cause.sentence
 
 
+def test_the_first_recorded_step_with_the_new_number_is_told(lab):
+    lab.ledger.add(Result("watch", "symptom", say("find.no_symptom"), facts={"alarm": 5}))
+    for step in (0, 1, 2, 4, 5):
+        folder = Path(lab.place("record", "dump")) / f"step{step}/rank"
+        write(folder, {ADAM: update(0.2 if step > 3 else 0.01)})
+    cause = guessed_number(new_numbers(lab))
+    assert cause.step == 4
+    assert "is 0.2 in step 4, and 0.01 in the first steps" in cause.sentence
+
+
 @pytest.mark.parametrize("rate", [lambda step: 0.01, lambda step: 0.01 / (step + 1)])
 def test_a_constant_rate_and_a_schedule_are_none(lab, rate):
     record(lab, lambda step: {ADAM: update(rate(step))})

@@ -271,11 +271,22 @@ def has_nonfinite(record: Record) -> bool:
 
 
 def has_nan(record: Record) -> bool:
-    """Return whether a record says that its tensor holds NaN."""
+    """Return whether a record says that its tensor holds NaN.
+
+    The mean of a tensor with Inf and -Inf is NaN too.
+
+    >>> has_nan({"Max": math.inf, "Min": -math.inf, "Mean": math.nan})
+    False
+    >>> has_nan({"Max": 1.0, "Min": 0.0, "Mean": math.nan})
+    True
+    """
     count = real(record.get("nan_count"))
     if count is not None:
         return count > 0
-    return any(type(record.get(key)) is float and math.isnan(record[key]) for key in NUMBERS)
+    keys = set(NUMBERS)
+    if record.get("Max") == math.inf and record.get("Min") == -math.inf:
+        keys.discard("Mean")
+    return any(type(record.get(key)) is float and math.isnan(record[key]) for key in keys)
 
 
 def _new_shape(

@@ -142,6 +142,19 @@ def stop_gradient(training):
                 step[name] = entry
 
 
+def stop_gradient_of_a_gan(training):
+    """The discriminator's pass uses the generator too, and stops its gradient on purpose."""
+    stop_gradient(training)
+    for step in training.steps:
+        data = dict(step)
+        weight = data["Functional.matmul.0.forward"]["input_args"][1]
+        made = [record(LOGITS + 7)]
+        step.clear()
+        step["Functional.matmul.1.forward"] = forward([record(X * 3), weight], made)
+        step["Functional.stop_gradient.1.forward"] = forward(made, made)
+        step.update(data)
+
+
 def not_held(training):
     training.run["parameters"]["out.weight"] = training._parameter("out")
     training.run["cells"].append(["out", "Dense"])
@@ -296,6 +309,8 @@ def lost_in_16_bits(training):
 
 AT = " (/me/train.py:7)"
 FAULTS = {
+    stop_gradient_of_a_gan: f"fault: the gradient ends at Functional.stop_gradient.0.forward, which passes none; "
+    f"no gradient for fc.weight{AT}",
     stop_gradient: f"fault: the gradient ends at Functional.stop_gradient.0.forward, which passes none; "
     f"no gradient for fc.weight{AT}",
     zero_gradient: f"fault: the backward of Functional.matmul.0.forward gives zeros; no gradient for fc.weight, "

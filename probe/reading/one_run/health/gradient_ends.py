@@ -66,7 +66,7 @@ class EndFinder:
 
     def find(self, parameter: str) -> End | None:
         """Return where the gradient of a parameter ends; None where that cannot be told."""
-        waiting: list[_Road] = [(place,) for place in self._step.uses.get(parameter, ())]
+        waiting: list[_Road] = [(place,) for place in self._uses(parameter)]
         seen: set[int] = set()
         longest: _Road = ()
         while waiting:
@@ -85,6 +85,16 @@ class EndFinder:
             if not users and len(road) > len(longest) and not _NO_VALUE.search(api):
                 longest = road
         return self._left(longest[-1]) if longest else None
+
+    def _uses(self, parameter: str) -> list[int]:
+        """Return the calls that use a parameter, the last before its update first.
+
+        A GAN uses its generator in a pass that trains the discriminator alone, and stops the gradient there.
+        """
+        updates = [item.position for item in self._step.updates if parameter in item.entered]
+        end = max(updates, default=len(self._flow.names))
+        uses = sorted(self._step.uses.get(parameter, ()), reverse=True)
+        return [place for place in uses if place < end] + [place for place in uses if place > end]
 
     def is_cancelled(self, parameter: str) -> bool:
         """Return whether a call gives a parameter a gradient that is not zero: several of them add up to zero."""
