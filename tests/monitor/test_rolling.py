@@ -22,6 +22,7 @@ from tests.support.paths import ROOT, environment, program
 pytestmark = pytest.mark.medium
 
 STEPS = 12
+LONG = 3000  # seconds, for a proof on a slow machine
 ZEROS = ms.Tensor(np.zeros((4, 3), np.float32))
 
 
@@ -393,7 +394,13 @@ def test_runs_are_compared_by_their_rows_where_alarms_have_dumped_other_steps(
 def test_a_process_that_is_killed_at_any_moment_has_the_calls_of_all_ended_steps(kills):
     command = program("monitor.kills", "--rolling", "--kills", kills, "--seed", kills)
     done = processes.run(
-        command, capture_output=True, text=True, cwd=ROOT, env=environment(), check=True
+        command,
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        env=environment(),
+        check=True,
+        timeout=LONG,
     )
     found = json.loads(done.stdout.splitlines()[-1])
     every = max((one["calls"] for one in found), key=len)  # each child trains alike
@@ -416,6 +423,7 @@ def test_ten_thousand_steps_hold_no_more_memory_and_a_file_of_moderate_size():
         cwd=ROOT,
         env=environment(),
         check=True,
+        timeout=LONG,
     )
     found = json.loads(done.stdout.splitlines()[-1])
     assert found["rows"] == 10_000
