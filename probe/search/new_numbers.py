@@ -37,15 +37,14 @@ def new_numbers(lab: Lab) -> Result:
     for (call, number, _), values in recorded.items():
         if step is None or step not in values:
             continue
-        facts = {"call": call, "number": number, "value": values[step]}
+        known = {"call": call, "number": number, "value": values[step]}
         early = [values[first] for first in _first_steps(values, step)]
         if len(set(early)) == 1 and _is_far(early[0], values[step]):
-            facts["before"] = early[0]
-            facts["step"] = min(at for at, value in values.items() if value == values[step])
+            first = min(at for at, value in values.items() if value == values[step])
+            facts = {**known, "step": first, "before": early[0]}
             learned = say("find.new_number", **facts)
         elif _leaps(values, step):  # beyond the schedule that has changed it before
-            facts["before"] = values[step - 1]
-            facts["step"] = step
+            facts = {**known, "step": step, "before": values[step - 1]}
             learned = say("find.leaping_number", **facts)
         else:
             continue

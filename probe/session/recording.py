@@ -49,10 +49,9 @@ class Busy:
     def __init__(self) -> None:
         self._depth = 0
         self._waiting: Callable[[], None] | None = None
-        self._began = (
-            0.0  # processor time of the thread, in seconds, at which the call that runs began
-        )
-        self._seconds = 0.0  # of the calls that have ended
+        #: seconds of processor time: at the begin of the call that runs, and of all calls that have ended
+        self._began = 0.0
+        self._seconds = 0.0
 
     def __enter__(self) -> None:
         if not self._depth:
@@ -75,7 +74,7 @@ class Busy:
         return not self._depth
 
     def seconds(self) -> float:
-        """Return the processor time of all calls so far. Waits for the training are not in it."""
+        """Return the seconds of processor time of all calls so far. Waits for the training are not in it."""
         running = time.thread_time() - self._began if self._depth else 0.0
         return self._seconds + running
 

@@ -203,8 +203,8 @@ class Session:
         with self._lock, self.busy:
             if self._ended is not State.CLOSED:
                 try:
-                    self._observer.end()  # a program without an update has one step, which ends here
                     self.stop()
+                    self._observer.end()  # a program without an update has one step, which ends here
                 finally:
                     self._recording.end_step(is_last=True)
                     self._ended = State.CLOSED

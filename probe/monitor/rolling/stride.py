@@ -19,9 +19,7 @@ _FEW = 5  # so many steps without records tell the time of a bare one
 _KEPT = 15
 _APART = 20  # of the steps without records, where each step would have some
 _AIM = 0.85  # of the budget: a step has costs that no clock of ours sees
-_DISTURBED = (
-    3.0  # a price so many times the next lower one is that of a checkpoint, or of other work
-)
+_DISTURBED = 3.0  # a price so many times the next lower one has another reason, as a checkpoint
 _SPARE = 0.1  # the part of a budget that is left for records, even where the rest costs more
 
 
@@ -93,7 +91,7 @@ class Stride:
 
 
 def _price(prices: list[float]) -> float:
-    """Return the mean price of records, without that of a step which something else made long.
+    """Return the mean price of records, without that of a step that something else made long.
 
     One step of a round may have more costly calls than the others, so a price is not left out for being the highest.
     """

@@ -155,6 +155,15 @@ def stop_gradient_of_a_gan(training):
         step.update(data)
 
 
+def stop_gradient_of_a_gan_that_trains_its_generator_first(training):
+    stop_gradient(training)
+    for step in training.steps:
+        weight = step["Functional.matmul.0.forward"]["input_args"][1]
+        made = [record(LOGITS + 7)]
+        step["Functional.matmul.1.forward"] = forward([record(X * 3), weight], made)
+        step["Functional.stop_gradient.1.forward"] = forward(made, made)
+
+
 def not_held(training):
     training.run["parameters"]["out.weight"] = training._parameter("out")
     training.run["cells"].append(["out", "Dense"])
@@ -309,6 +318,8 @@ def lost_in_16_bits(training):
 
 AT = " (/me/train.py:7)"
 FAULTS = {
+    stop_gradient_of_a_gan_that_trains_its_generator_first: "fault: the gradient ends at "
+    f"Functional.stop_gradient.0.forward, which passes none; no gradient for fc.weight{AT}",
     stop_gradient_of_a_gan: f"fault: the gradient ends at Functional.stop_gradient.0.forward, which passes none; "
     f"no gradient for fc.weight{AT}",
     stop_gradient: f"fault: the gradient ends at Functional.stop_gradient.0.forward, which passes none; "

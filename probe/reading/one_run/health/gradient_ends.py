@@ -93,8 +93,8 @@ class EndFinder:
         """
         updates = [item.position for item in self._step.updates if parameter in item.entered]
         end = max(updates, default=len(self._flow.names))
-        uses = sorted(self._step.uses.get(parameter, ()), reverse=True)
-        return [place for place in uses if place < end] + [place for place in uses if place > end]
+        uses = self._step.uses.get(parameter, ())
+        return sorted(uses, key=lambda place: (place > end, -place))
 
     def is_cancelled(self, parameter: str) -> bool:
         """Return whether a call gives a parameter a gradient that is not zero: several of them add up to zero."""
