@@ -14,13 +14,13 @@ from typing import Any
 from probe.findings.sentence import NOTHING, Sentence, say
 from probe.reading.check.batch import dump_of
 from probe.reading.check.batches import BatchCheck
-from probe.reading.check.difference import are_equal, listed, pair
+from probe.reading.check.difference import are_equal, json_fact, listed, pair
 from probe.reading.check.snapshot import RunSnapshot
 from probe.reading.dumps.call_kinds import is_random
 from probe.reading.dumps.dump import Dump
 from probe.reading.dumps.entry_name import CELL, FORWARD, EntryName
 from probe.reading.dumps.flow import Link, content_key, is_constant
-from probe.reading.dumps.text import number, shape as shape_text
+from probe.reading.dumps.text import shape as shape_text
 from probe.reading.dumps.updates import is_update
 from probe.reading.dumps.values import (
     Record,
@@ -36,6 +36,8 @@ from probe.reading.dumps.values import (
 _LEVELS = frozenset(("L1", "mix"))
 _EXACT = ("dtype", "shape", "Max", "Min")
 _SUMS = ("Mean", "Norm")
+#: the numbers that tell two tensors apart, the plainest first
+_TOLD = ("Mean", "Max", "Min", "Norm", "md5")
 #: sums of two devices differ by this part
 _ROUNDING = 1e-5
 _USED = ("input_args", "input_kwargs", "parameters")
@@ -132,12 +134,13 @@ class _CallPair:
         """Return how the first tensor from outside differs."""
         for link_a, link_b in self.outside:
             if _differ(link_a.record, link_b.record, self.rounding):
+                field = _told_field(link_a.record, link_b.record)
                 return say(
                     "check.outside",
                     place=link_a.place,
                     name=self.name,
-                    a=_described(link_a.record),
-                    b=_described(link_b.record),
+                    a=_described(link_a.record, field),
+                    b=_described(link_b.record, field),
                 )
         return NOTHING
 
@@ -249,13 +252,19 @@ def _are_near(a: Record, b: Record, key: str, rounding: float) -> bool:
     return abs(x - y) <= rounding * max(abs(x), abs(y), greatest(a), greatest(b))
 
 
-def _described(record: Record) -> Sentence:
-    """Return dtype, shape and mean of a tensor."""
+def _told_field(a: Record, b: Record) -> str:
+    """Return the first number that tells two tensors apart; "Mean" for none."""
+    return next((field for field in _TOLD if not are_equal(a.get(field), b.get(field))), "Mean")
+
+
+def _described(record: Record, field: str) -> Sentence:
+    """Return dtype, shape and one number of a tensor, with all its digits."""
     return say(
         "check.outside_tensor",
         dtype=str(record.get("dtype")),
         shape=shape_text(record.get("shape")),
-        mean=number(record.get("Mean")),
+        field=field,
+        value=json_fact(record.get(field)),
     )
 
 

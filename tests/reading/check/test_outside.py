@@ -189,3 +189,18 @@ def test_means_of_two_devices_may_differ_by_a_rounding(tmp_path, device, status,
     found = probe.check(golden, other)
     is_named = any("input.1 of Functional.mul.0.forward" in line for line in found.lines())
     assert (found.status, is_named) == (status, device == "CPU" or apart > 1e-5)
+
+
+@pytest.mark.parametrize("field", ["Mean", "Norm", "Max"])
+def test_two_numbers_that_differ_in_the_last_digit_are_told_apart(tmp_path, field):
+    golden = made(tmp_path / "a", "mul x m -> p", md5=False)
+    other = made(tmp_path / "b", "mul x m -> p", md5=False)
+    path = other / "step0" / "rank" / "dump.json"
+    dump = json.loads(path.read_text())
+    record = dump["data"]["Functional.mul.0.forward"]["input_args"][1]
+    before = record[field]
+    record[field] += 1e-9
+    path.write_text(json.dumps(dump))
+    found = str(probe.check(golden, other))
+    assert f"{field} {before} / " in found
+    assert f"{field} {record[field]}" in found
