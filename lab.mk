@@ -21,6 +21,9 @@ $(1) -m coverage run $(PYTEST) $(2) -m "not slow and not thorough"
 $(1) -m coverage combine --quiet
 $(1) -m coverage report
 endef
+#: thorough tests of what seldom changes, or has a longer proof beside it: GRAPH_MODE, L2, four ranks, whole searches
+RARE := tests/capture/graph tests/capture/kernel tests/search tests/test_ranks.py tests/monitor/test_troubles.py \
+  tests/launch/test_ways.py tests/reading/one_run/test_planted.py tests/reading/compare/layouts/test_real_ranks.py
 #: these look at the texts of the repository: no MindSpore tells them anything else
 TEXTS_ALONE := --ignore tests/architecture --ignore tests/test_links.py --ignore tests/test_contributing.py
 #: checks a page for people who cannot see or use a mouse; of the npm registry
@@ -29,7 +32,7 @@ AXE_SUM := e6b0ce02b84d892e2e33e403485e7f3d6c29e2be6df65daf44d89ba564139745
 #: what builds the simulated CANN
 COMPILERS := { command -v gcc && command -v g++ && command -v nm; } >/dev/null || { apt-get update -q && apt-get install -qy gcc g++ binutils; }
 
-.PHONY: help-lab environments lint imports numbers unit coverage test-all thorough conformance test-oldest unit-oldest \
+.PHONY: help-lab environments lint imports numbers unit coverage test-all thorough rare conformance test-oldest unit-oldest \
   test-versions ascend ascend-all test-processors planted-faults torch torch-nets torch-pair test-rounds \
   test-force equality equality-50 ways transforms seen-nets guard-nets replay-nets browser fuzz fuzz-checks report-test \
   drawings pictures origins forms orders reports edits experiments interventions perturbed automation find rolling one-run mechanisms mutants \
@@ -58,11 +61,14 @@ coverage: $(VENV)/ready  ## the lines that unit tests run, with a floor
 
 test-all:  ## all tests; it makes the environment of msprobe (about 3 GB)
 	$(MAKE) test
-	$(MAKE) thorough
+	$(MAKE) thorough rare
 	$(MAKE) conformance
 
 thorough: $(VENV)/ready  ## the tests that `make test` leaves out: the same on more nets, layouts and modes
-	$(RUN) $(PYTEST) -m "(thorough or whole) and not proof" $(NO_PEER)
+	$(RUN) $(PYTEST) -m "(thorough or whole) and not proof" $(NO_PEER) $(RARE:%=--ignore %)
+
+rare: $(VENV)/ready  ## thorough tests that .ci/run leaves out: GRAPH_MODE, L2, four ranks, whole searches (20 minutes)
+	$(RUN) $(PYTEST) -m "thorough and not proof" $(RARE)
 
 conformance: $(VENV)/ready $(PEER)/ready $(TORCH)/ready  ## compare our dumps with msprobe's of the same trainings
 	$(RUN) $(PYTEST_SINGLY) tests/conformance

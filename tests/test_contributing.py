@@ -93,7 +93,8 @@ def test_make_help_lists_the_targets_of_a_file(target, file):
 
 def test_every_target_of_ci_exists():
     text = (ROOT / ".ci" / "run").read_text("utf-8")
-    named = set(" ".join(re.findall(r"^make ([^&\n]+)", text, re.MULTILINE)).split())
+    words = " ".join(re.findall(r"^make ([^&\n]+)", text, re.MULTILINE)).split()
+    named = {word for word in words if not word.startswith("-")}
     assert "test" in named
     assert named <= {*make_targets("Makefile"), *make_targets("lab.mk"), ".venv/ready"}
 

@@ -80,7 +80,14 @@ def test_a_change_is_shown_beside_the_unchanged_run_and_told_in_all_files(tmp_pa
     )
 
 
-@pytest.mark.parametrize("program", [("children.py", "spawn"), ("from_msprobe.py",), ("gan.py",)])
+@pytest.mark.parametrize(
+    "program",
+    [
+        pytest.param(("children.py", "spawn"), marks=pytest.mark.thorough),
+        pytest.param(("from_msprobe.py",), marks=pytest.mark.thorough),
+        ("gan.py",),
+    ],
+)
 def test_spawned_programs_those_of_msprobe_and_several_optimizers_are_changed(tmp_path, program):
     path = ROOT / "tests" / "launch" / "programs" / program[0]
     done = probe(tmp_path, "try", "--seed", "3", "--json", "-", path, *program[1:])
@@ -140,6 +147,7 @@ for _ in range(2):
 """
 
 
+@pytest.mark.thorough
 def test_bisect_of_a_program_that_skips_each_update(tmp_path):
     (tmp_path / "train.py").write_text(SKIPPED)
     done = probe(tmp_path, "bisect", "--until", "finite", "--float32", "--json", "-", "train.py")

@@ -191,6 +191,7 @@ def test_a_program_that_ends_with_an_error_behind_its_symptom_is_told(tmp_path):
     assert any("with an error (steps seen: 36): AssertionError: too late" in line for line in said)
 
 
+@pytest.mark.thorough
 def test_a_program_of_another_folder_and_data_above_are_found(tmp_path):
     (tmp_path / "old").mkdir()
     (tmp_path / "new").mkdir()

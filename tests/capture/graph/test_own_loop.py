@@ -21,7 +21,7 @@ OURS = ("lenet", "digits", "gpt")
 #: nets that MindSpore trains in GRAPH_MODE
 ODD = [name for name in NETS if name != "penalty"] + list(compiled_nets.NETS)
 #: `make test` runs these
-OFTEN = ("digits", "gated", "branches", "owns")
+OFTEN = ("digits", "branches")
 
 
 def build(name):

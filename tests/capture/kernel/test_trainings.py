@@ -23,7 +23,7 @@ from tests.support import processes
 from tests.support.paths import ROOT, environment, program
 from tests.support.thorough import thorough_but
 
-pytestmark = [pytest.mark.slow, pytest.mark.thorough]
+pytestmark = pytest.mark.slow
 
 #: MindSpore's own columns
 STATISTICS = ["Max Value", "Min Value", "Avg Value", "L2Norm Value"]
@@ -154,6 +154,7 @@ def found(kernels):
     return Counter((name.op_name, name.io, name.slot) for name in kernels)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("level", ["O0", "O1"])
 @pytest.mark.parametrize("loop", thorough_but(["own"], ["own", "model"]))
 @pytest.mark.parametrize("net", thorough_but(["lenet"], ["lenet", "gpt"]))
@@ -170,6 +171,7 @@ def test_every_kernel_of_every_step_has_its_slots_and_the_training_keeps_its_bit
     assert not arrays(folder, 3)[0]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("net", thorough_but(["lenet"], ["lenet", "gpt"]))
 def test_list_data_mode_and_step_reduce_the_files_exactly(tmp_path, net):
     everything = tmp_path / "all"
@@ -210,6 +212,7 @@ def test_list_data_mode_and_step_reduce_the_files_exactly(tmp_path, net):
     assert [found(arrays(single, step)[0]) for step in range(3)] == [inputs, Counter(), inputs]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("loop", ["own", "model"])
 def test_statistics_are_ours_of_the_same_arrays(tmp_path, loop):
     folder = tmp_path / "dump"
@@ -239,6 +242,7 @@ def test_statistics_are_ours_of_the_same_arrays(tmp_path, loop):
     assert count > 1000
 
 
+@pytest.mark.thorough
 @pytest.mark.proof
 def test_statistics_of_50_steps_keep_the_disk_below_two_steps_and_pandas_reads_them(tmp_path):
     pandas = pytest.importorskip("pandas", reason="pandas is not installed")
@@ -261,6 +265,7 @@ def test_statistics_of_50_steps_keep_the_disk_below_two_steps_and_pandas_reads_t
         assert (table["Op Type"] != "Parameter").sum() == wanted
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("task", thorough_but(["statistics"], ["tensor", "statistics"]))
 def test_max_disk_ends_the_dump_and_not_the_training(tmp_path, task):
     one = tmp_path / "one"
@@ -295,6 +300,7 @@ def test_chosen_statistics_have_mindspores_columns(tmp_path):
     assert all(len(row["MD5"]) == 32 and row["NaN Count"] == "0" for row in rows)
 
 
+@pytest.mark.thorough
 def test_a_resumed_training_goes_on_beside_the_earlier_steps(tmp_path):
     folder = tmp_path / "dump"
     run(loop="model", steps=7, settings=dump(folder, "statistics"))
@@ -316,6 +322,7 @@ def test_a_resumed_training_goes_on_beside_the_earlier_steps(tmp_path):
     assert probe.open(folder).steps == [0]
 
 
+@pytest.mark.thorough
 def test_in_pynative_mode_compiled_parts_are_dumped_and_a_line_says_so(tmp_path):
     folder = tmp_path / "dump"
     seen, logged = run(loop="jit", settings=dump(folder))
@@ -330,11 +337,13 @@ def test_in_pynative_mode_compiled_parts_are_dumped_and_a_line_says_so(tmp_path)
     assert len({check_step(folder, step, kernels) for step in range(3)}) == 1
 
 
+@pytest.mark.thorough
 def test_child_processes_inherit_nothing(tmp_path):
     seen, _ = run(steps=1, settings=dump(tmp_path / "dump"))
     assert (seen["child"], seen["patched"]) == ("None", False)
 
 
+@pytest.mark.thorough
 def test_the_users_own_configuration_is_respected_and_said(tmp_path, monkeypatch):
     mine = tmp_path / "mine"
     config = tmp_path / "mine.json"
@@ -350,6 +359,7 @@ def test_the_users_own_configuration_is_respected_and_said(tmp_path, monkeypatch
     assert not (tmp_path / "dump").exists()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("early", "reason"),
     [("graph", "a graph was compiled"), ("communication", "communication was initialised")],
@@ -430,6 +440,7 @@ double(ms.Tensor([1.0, 2.0]))
 """
 
 
+@pytest.mark.thorough
 def test_a_process_has_one_configuration(tmp_path):
     folder = tmp_path / "dump"
     (tmp_path / "another.py").write_text(ANOTHER)
@@ -502,6 +513,7 @@ debugger.step()
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("task", ["statistics", "tensor"])
 def test_names_that_are_too_long_for_a_file_are_read_in_full(tmp_path, task):
     (tmp_path / "long.py").write_text(LONG)
@@ -522,6 +534,7 @@ def test_names_that_are_too_long_for_a_file_are_read_in_full(tmp_path, task):
         np.testing.assert_array_equal(add.outputs["0"].array(), [[1.0, 3.0]])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("task", ["statistics", "tensor"])
 def test_every_dtype_is_measured_and_read(tmp_path, task):
     folder = tmp_path / "dump"
@@ -552,6 +565,7 @@ def test_every_dtype_is_measured_and_read(tmp_path, task):
     )
 
 
+@pytest.mark.thorough
 def test_cells_of_kernels_are_found_by_their_scopes(tmp_path):
     folder = tmp_path / "dump"
     run(loop="model", steps=1, settings=dump(folder, "statistics"))
@@ -569,6 +583,7 @@ def test_cells_of_kernels_are_found_by_their_scopes(tmp_path):
     assert cells[f"{below}/classifier-SequentialCell/4-Dense/BiasAdd-op0"] == "classifier.4.Dense"
 
 
+@pytest.mark.thorough
 def test_versions_of_mindspore_give_the_same_layout(tmp_path):
     """The installed MindSpore is one of those named in the limits; another one is tried where its Python is given."""
     python = os.environ.get("PROBE_OTHER_PYTHON")
