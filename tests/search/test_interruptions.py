@@ -42,6 +42,7 @@ def killed(folder, when):
     return training(last=f"if step == 2:\n        {line}")
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 def test_a_run_that_is_killed_once_is_made_again(tmp_path):
     when = f"not __import__('os').path.exists('{tmp_path / 'mark'}')"
