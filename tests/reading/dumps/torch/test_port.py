@@ -12,6 +12,7 @@ import pytest
 import probe
 from tests.support import processes
 from tests.support.paths import ROOT, environment
+from tests.support.thorough import thorough_but
 
 pytestmark = pytest.mark.slow
 
@@ -156,7 +157,7 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-@pytest.mark.parametrize("level", ["L0", "L1"])
+@pytest.mark.parametrize("level", thorough_but(["L1"], ["L0", "L1"]))
 def test_a_fault_of_the_port_is_named_with_its_line(level, fault, tmp_path):
     old, new, *lines = FAULTS[fault]
     program = (EXAMPLE / "train_mindspore.py").read_text("utf-8")
