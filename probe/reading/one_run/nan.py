@@ -60,6 +60,12 @@ _ROAD = 5
 NEAR = 0.9
 #: dtype -> its largest number, of dtypes that overflow soon
 LARGEST = {"Float16": 65504.0, "HiFloat8": 32768.0, "Float8E4M3FN": 448.0}
+#: the largest numbers of wide dtypes; a product of factors below a part of their roots is below them
+_WIDE = {"Float32": 3.4028234663852886e38, "BFloat16": 3.3895313892515355e38}
+_PART = 0.01
+#: in half precision some thousands of products of such numbers have a sum beyond the largest number
+_LARGE_HALF = 60
+_POWER = re.compile(r"(__i?)?pow(__)?$")
 #: the kind of a finding, the place in the call, and the sentence
 _Judged = tuple[str, str, Sentence]
 #: a reason -> the same where the ends alone tell that some elements have it
@@ -110,10 +116,13 @@ REASONS = (
         lambda x: abs(x) > 1,
         lambda low, high: low < -1 or high > 1,
     ),
-    Reason(r"(__)?pow(__)?$", "0", "why.power", lambda x: x < 0, _is_negative),
-    Reason(r"(__)?pow(__)?$", "0", "why.power_zero", lambda x: x == 0, _touches_zero),
     Reason(r"exp(2|m1)?$", "0", "why.exp", lambda x: x > 88, lambda low, high: high > 88),
 )
+
+
+#: powers whose exponent is no whole number, and those whose exponent is below zero
+_OF_FRACTION = Reason("", "0", "why.power", lambda x: x < 0, _is_negative)
+_OF_NEGATIVE = Reason("", "0", "why.power_zero", lambda x: x == 0, _touches_zero)
 
 
 def why(call: Call) -> Sentence:
@@ -135,7 +144,12 @@ def why(call: Call) -> Sentence:
             )
             if said:
                 return said
-    return _of_rows(inputs, api) or _of_labels(inputs, api) or _of_size(inputs, call, api)
+    return (
+        _of_power(inputs, api, in_backward)
+        or _of_rows(inputs, api)
+        or _of_labels(inputs, api)
+        or _of_size(inputs, call, api)
+    )
 
 
 def _blame(value: Any, reason: Reason) -> Sentence:
@@ -175,6 +189,21 @@ def _counted(what: Sentence, found: Any) -> Sentence:
     )
 
 
+def _of_power(inputs: dict[str, Any], api: str, in_backward: bool) -> Sentence:
+    """Return that a base has no power of this exponent; the slope of a power has an exponent that is less by one."""
+    if not _POWER.match(api):
+        return NOTHING
+    given = inputs.get("1", inputs.get("exponent", inputs.get("other")))
+    if isinstance(given, Tensor):
+        given = given.min if given.min == given.max else None
+    if not isinstance(given, (int, float)) or not math.isfinite(given):
+        return NOTHING
+    exponent = given - in_backward
+    base = inputs.get("0", inputs.get("input"))
+    said = _blame(base, _OF_FRACTION) if exponent % 1 else NOTHING
+    return said or (_blame(base, _OF_NEGATIVE) if exponent < 0 else NOTHING)
+
+
 def _of_rows(inputs: dict[str, Any], api: str) -> Sentence:
     """Return that a row holds nothing but -Inf: a softmax of it is Inf - Inf."""
     given = inputs.get("0", inputs.get("input"))
@@ -208,14 +237,16 @@ def _of_size(inputs: dict[str, Any], call: Call, api: str) -> Sentence:
     if _MEANS.match(api) and tensors and 0 in (tensors[0].shape or []):
         return say("why.empty")
     made = next((value for value in call.outputs.values() if isinstance(value, Tensor)), None)
-    is_large = any(
-        abs(end) > 60
-        for item in tensors
-        for end in (item.max, item.min)
-        if isinstance(end, (int, float))
-    )
-    if made is not None and made.dtype == "Float16" and is_large:
-        return say("why.overflow", dtype=made.dtype, largest=65504.0)
+    if made is None:
+        return NOTHING
+    ends = [end for item in tensors for end in (item.max, item.min)]
+    largest = max((abs(end) for end in ends if isinstance(end, (int, float))), default=0.0)
+    if made.dtype == "Float16" and largest > _LARGE_HALF:
+        return say("why.overflow", dtype=made.dtype, largest=LARGEST[made.dtype])
+    beyond = _WIDE.get(str(made.dtype), math.inf)
+    is_inf = any(isinstance(end, float) and math.isinf(end) for end in (made.max, made.min))
+    if is_inf and math.isfinite(largest) and largest > _PART * math.sqrt(beyond):
+        return say("why.overflow", dtype=made.dtype, largest=beyond)
     return NOTHING
 
 

@@ -52,6 +52,26 @@ CALLS = {
         lambda: ops.mul(twos().astype(ms.float16) * 200, twos().astype(ms.float16) * 200),
         "the result is beyond 65504, the largest number of Float16",
     ),
+    "power": (
+        lambda: (twos(0) - 1.0) ** 0.5,
+        "a power of a negative number with an exponent that is no whole number in 1 of 20 elements, first [0, 1]",
+    ),
+    "power of 0": (
+        lambda: twos(1) ** -1,
+        "a power of 0 with an exponent below 0 in 1 of 20 elements, first [1, 1]",
+    ),
+    "slope of a power": (
+        lambda: ms.grad(lambda x: ops.pow(x, 0.5).sum())(twos(0, 2)),
+        "a power of 0 with an exponent below 0 in 2 of 20 elements, first [0, 1]",
+    ),
+    "large square": (
+        lambda: (twos(0) * -2e21) ** 2,
+        "the result is beyond 3.40282e+38, the largest number of Float32",
+    ),
+    "large product": (
+        lambda: ops.matmul(twos() * 1e20, twos().T * 1e20),
+        "the result is beyond 3.40282e+38, the largest number of Float32",
+    ),
 }
 
 
@@ -73,3 +93,17 @@ def test_the_log_of_nan_check_has_the_reason(debug, caplog):
     with caplog.at_level(logging.WARNING, logger="probe"):
         debug.record(CALLS["division"][0], task="nan_check", level="L1")
     assert "The divisor is 0 in 2 of 20 elements, first [3, 1]." in caplog.text
+
+
+@pytest.mark.parametrize("task", ["statistics", "tensor"])
+def test_a_whole_power_of_a_negative_number_is_not_blamed_for_inf(debug, task):
+    debug.record(lambda: (twos(0) * -2e21) ** 2, task=task, level="L1")
+    said = probe.first_nan(probe.open(debug.dump_path)).sentence
+    assert said.endswith("; the result is beyond 3.40282e+38, the largest number of Float32")
+
+
+def test_inf_of_moderate_inputs_has_no_reason_that_may_be_wrong(debug):
+    debug.record(lambda: (twos() * 1e10) / 1e-30, level="L1")
+    said = probe.first_nan(probe.open(debug.dump_path)).sentence
+    assert "makes Inf of finite inputs" in said
+    assert ";" not in said
