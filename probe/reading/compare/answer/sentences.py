@@ -216,6 +216,10 @@ class Describer:
         for side, record in enumerate(records):
             if nodes[side] == NONE and is_tensor(record) and is_constant(record):
                 names[side] = say("compare.everywhere", value=text.number(record.get("Max")))
+        for side in (0, 1):
+            if nodes[side] != NONE and nodes[1 - side] == NONE:
+                # the script may have made one more tensor with these values, such as targets that are the inputs
+                names[side] = say("compare.values_of", name=names[side])
         return say("compare.wiring", name=name, place=place, left=names[0], right=names[1])
 
     def _exchanged(self, finding: Finding) -> Sentence:

@@ -87,3 +87,17 @@ def test_a_moved_input_is_told_as_it_stands_in_the_file(tmp_path):
     assert "Functional.add.0.forward, input 0, comes from outside" in first.sentence
     back = probe.compare(*folders[::-1]).first
     assert (back.name, back.place) == ("Functional.add.0.forward", "input.1")
+
+
+def test_values_that_a_call_made_too_are_not_told_as_its_output(tmp_path):
+    """Targets that are the inputs: the script made a tensor of its own, with the values of a recorded call."""
+    folders = []
+    for run, target in (("a", "t"), ("b", "r")):
+        made = {"Functional.relu.0.forward": forward([named("x")], [named("r")])}
+        loss = forward([named("r"), named(target)], [named(f"loss {run}")])
+        write(tmp_path / run / "step0" / "rank", {**made, "Functional.mse_loss.0.forward": loss})
+        folders.append(tmp_path / run)
+    for golden, mine, sides in ((0, 1, "AB"), (1, 0, "BA")):
+        said = probe.compare(folders[golden], folders[mine]).first.sentence
+        assert f"outside of the recorded calls in {sides[0]}" in said
+        assert f"a tensor with the values of Functional.relu.0.forward in {sides[1]}" in said
