@@ -60,10 +60,10 @@ _ROAD = 5
 NEAR = 0.9
 #: dtype -> its largest number, of dtypes that overflow soon
 LARGEST = {"Float16": 65504.0, "HiFloat8": 32768.0, "Float8E4M3FN": 448.0}
-#: the largest numbers of wide dtypes; a product of factors below a part of their roots is below them
+#: wide dtype -> its largest number. An input above this part of its root may have products beyond it.
 _WIDE = {"Float32": 3.4028234663852886e38, "BFloat16": 3.3895313892515355e38}
 _PART = 0.01
-#: in half precision some thousands of products of such numbers have a sum beyond the largest number
+#: Float16: a sum of some products of numbers above this one may be beyond its largest number
 _LARGE_HALF = 60
 _POWER = re.compile(r"(__i?)?pow(__)?$")
 #: the kind of a finding, the place in the call, and the sentence
@@ -120,7 +120,7 @@ REASONS = (
 )
 
 
-#: powers whose exponent is no whole number, and those whose exponent is below zero
+#: reasons of a power: the exponent is no whole number, or it is below zero
 _OF_FRACTION = Reason("", "0", "why.power", lambda x: x < 0, _is_negative)
 _OF_NEGATIVE = Reason("", "0", "why.power_zero", lambda x: x == 0, _touches_zero)
 
@@ -190,7 +190,10 @@ def _counted(what: Sentence, found: Any) -> Sentence:
 
 
 def _of_power(inputs: dict[str, Any], api: str, in_backward: bool) -> Sentence:
-    """Return that a base has no power of this exponent; the slope of a power has an exponent that is less by one."""
+    """Return that a base has no power of this exponent.
+
+    The slope of a power has an exponent that is less by one. Nothing is said where elements have several exponents.
+    """
     if not _POWER.match(api):
         return NOTHING
     given = inputs.get("1", inputs.get("exponent", inputs.get("other")))
@@ -240,12 +243,15 @@ def _of_size(inputs: dict[str, Any], call: Call, api: str) -> Sentence:
     if made is None:
         return NOTHING
     ends = [end for item in tensors for end in (item.max, item.min)]
-    largest = max((abs(end) for end in ends if isinstance(end, (int, float))), default=0.0)
+    sizes = [abs(end) for end in ends if isinstance(end, (int, float))]
+    if not all(map(math.isfinite, sizes)):
+        return NOTHING  # an input that is NaN/Inf explains the result
+    largest = max(sizes, default=0.0)
     if made.dtype == "Float16" and largest > _LARGE_HALF:
         return say("why.overflow", dtype=made.dtype, largest=LARGEST[made.dtype])
     beyond = _WIDE.get(str(made.dtype), math.inf)
     is_inf = any(isinstance(end, float) and math.isinf(end) for end in (made.max, made.min))
-    if is_inf and math.isfinite(largest) and largest > _PART * math.sqrt(beyond):
+    if is_inf and largest > _PART * math.sqrt(beyond):
         return say("why.overflow", dtype=made.dtype, largest=beyond)
     return NOTHING
 

@@ -11,6 +11,7 @@ import pytest
 from mindspore import Tensor, ops
 
 import probe
+from probe.reading.one_run.nan import look_at_all
 
 
 def twos(*zeros):
@@ -107,3 +108,12 @@ def test_inf_of_moderate_inputs_has_no_reason_that_may_be_wrong(debug):
     said = probe.first_nan(probe.open(debug.dump_path)).sentence
     assert "makes Inf of finite inputs" in said
     assert ";" not in said
+
+
+@pytest.mark.parametrize("dtype", [ms.float16, ms.float32])
+def test_a_result_of_an_infinite_input_is_not_told_as_too_large(debug, dtype):
+    given = Tensor(np.array([np.inf, 1e4], np.float32)).astype(dtype)
+    debug.record(lambda: ops.sub(ops.add(given, given), given), level="L1")
+    found = look_at_all(probe.open(debug.dump_path))
+    assert found[0].origins
+    assert not any("largest number" in origin.sentence for origin in found[0].origins)

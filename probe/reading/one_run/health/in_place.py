@@ -39,7 +39,7 @@ def bound(update: Update, name: str, size: int) -> float | None:
     if entered is None:
         return None
     if "beta1" in update.numbers or "beta2" in update.numbers:
-        return _most(update, name) * rate * math.sqrt(size)
+        return _rates_of_adam(update, name) * rate * math.sqrt(size)
     if update.number("momentum", name) and update.number("global_step", name, 1.0):
         return None  # how much the steps before have gathered is not known
     optimizer, _, _ = update.name.rpartition(f".{FORWARD}.")
@@ -47,10 +47,10 @@ def bound(update: Update, name: str, size: int) -> float | None:
     return 4 * rate * entered if kind in _LINEAR else None
 
 
-def _most(update: Update, name: str) -> float:
-    """Return how many times its rate Adam can change an element by: the inequality of Cauchy and Schwarz.
+def _rates_of_adam(update: Update, name: str) -> float:
+    """Return how many times the rate one update of Adam can change an element, by the inequality of Cauchy and Schwarz.
 
-    Without a correction of the bias all elements come near to it in the first steps: 7.3 with the usual betas.
+    With the usual betas it is 7.3. Without a correction of the bias all elements come near to it in the first steps.
     """
     beta1 = update.number("beta1", name)
     beta2 = update.number("beta2", name)
